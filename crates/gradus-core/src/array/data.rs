@@ -1,0 +1,261 @@
+//! Memory of concrete arrays: typed buffers, and strided views of them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::{Result, error, fail};
+use crate::types::{Complex, DType, Element, Scalar, Shape, Type, bf16, dispatch, f16};
+
+/// A buffer of elements of one dtype.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub enum Data {
+    Bool(Vec<bool>),
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    U8(Vec<u8>),
+    U16(Vec<u16>),
+    U32(Vec<u32>),
+    U64(Vec<u64>),
+    F16(Vec<f16>),
+    BF16(Vec<bf16>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    C64(Vec<Complex<f32>>),
+    C128(Vec<Complex<f64>>),
+}
+
+impl Data {
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        macro_rules! each { ($($v:ident)*) => { match self { $(Data::$v(_) => DType::$v),* } } }
+        each!(Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 BF16 F32 F64 C64 C128)
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        dispatch!(self.dtype(), T => T::slice(self).map_or(0, <[T]>::len))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Distances between neighbours along each axis, in elements.
+pub type Strides = SmallVec<[isize; 4]>;
+/// Known dimensions.
+pub type Dims = SmallVec<[usize; 4]>;
+
+/// An array with numbers: a strided view of a shared buffer.
+#[derive(Clone, Debug)]
+pub struct Concrete {
+    ty: Type,
+    dims: Dims,
+    strides: Strides,
+    offset: usize,
+    data: Arc<Data>,
+}
+
+/// Strides of a dense row-major array.
+pub fn row_major(dims: &[usize]) -> Strides {
+    let mut strides: Strides = smallvec::smallvec![1; dims.len()];
+    for i in (1..dims.len()).rev() {
+        strides[i - 1] = strides[i].saturating_mul(dims[i].max(1) as isize);
+    }
+    strides
+}
+
+impl Concrete {
+    /// A dense row-major array over a whole buffer. The type's shape is known and counts the buffer's elements.
+    pub fn dense<T: Element>(ty: Type, values: Vec<T>) -> Concrete {
+        let dims = ty.shape().known().unwrap_or_default();
+        debug_assert_eq!(dims.iter().product::<usize>(), values.len(), "{ty}");
+        debug_assert_eq!(ty.dtype(), T::DTYPE);
+        let strides = row_major(&dims);
+        Concrete { ty, dims, strides, offset: 0, data: Arc::new(T::into_data(values)) }
+    }
+
+    /// A dense array from known dimensions.
+    pub fn from_vec<T: Element>(dims: &[usize], values: Vec<T>) -> Concrete {
+        Concrete::dense(Type::new(T::DTYPE, dims), values)
+    }
+
+    /// One number, seen in every place of a shape: no memory per element.
+    pub fn splat(ty: Type, value: Scalar) -> Concrete {
+        let dims = ty.shape().known().unwrap_or_default();
+        let strides = smallvec::smallvec![0; dims.len()];
+        let data = dispatch!(ty.dtype(), T => T::into_data(vec![T::from_scalar(value.cast(T::DTYPE)).unwrap_or_default()]));
+        Concrete { ty, dims, strides, offset: 0, data: Arc::new(data) }
+    }
+
+    /// A view given by strides; refuses one that reaches outside the buffer.
+    pub fn strided(ty: Type, strides: Strides, offset: usize, data: Arc<Data>) -> Result<Concrete> {
+        let Some(dims) = ty.shape().known() else { fail!(Shape, "a view needs known dimensions, not {ty}") };
+        if data.dtype() != ty.dtype() || strides.len() != dims.len() {
+            fail!(Shape, "a view of type {ty} with {} strides does not fit a buffer of {}", strides.len(), data.dtype());
+        }
+        if !dims.contains(&0) {
+            let (mut low, mut high) = (offset as i128, offset as i128);
+            for (&d, &s) in dims.iter().zip(&strides) {
+                let reach = (d as i128 - 1) * s as i128;
+                if reach < 0 { low += reach } else { high += reach }
+            }
+            if low < 0 || high >= data.len() as i128 {
+                fail!(Index, "a view of type {ty} reaches outside its buffer of {} elements", data.len());
+            }
+        }
+        Ok(Concrete { ty, dims, strides, offset, data })
+    }
+
+    /// A view of the same buffer whose bounds follow from this one's: every place it shows, this one shows.
+    pub(crate) fn view(&self, shape: Shape, strides: Strides, offset: usize) -> Concrete {
+        let ty = self.ty.with_shape(shape);
+        let dims = ty.shape().known().unwrap_or_default();
+        Concrete { ty, dims, strides, offset, data: self.data.clone() }
+    }
+
+    /// The type.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// The dimensions.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// The strides, in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
+    /// Where in the buffer the first element is.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The buffer.
+    pub fn data(&self) -> &Arc<Data> {
+        &self.data
+    }
+
+    /// The number of elements.
+    pub fn count(&self) -> usize {
+        self.dims.iter().product()
+    }
+
+    /// Whether the elements stand in the buffer in row-major order without gaps.
+    pub fn is_dense(&self) -> bool {
+        let mut expect = 1isize;
+        for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
+            if d == 0 {
+                return true;
+            }
+            if d != 1 && s != expect {
+                return false;
+            }
+            expect = expect.saturating_mul(d as isize);
+        }
+        true
+    }
+
+    /// The number that fills the array, if it is a splat by its strides (or has one element).
+    pub fn splat_value(&self) -> Option<Scalar> {
+        let fills = self.dims.iter().zip(&self.strides).all(|(&d, &s)| d == 1 || s == 0);
+        (fills && self.count() > 0).then(|| dispatch!(self.ty.dtype(), T => {
+            T::slice(&self.data).map_or(T::default(), |s| s[self.offset]).into_scalar()
+        }))
+    }
+
+    /// The elements in row-major order, borrowed if they stand that way. Empty if the dtype is another.
+    pub fn values<T: Element>(&self) -> Cow<'_, [T]> {
+        let Some(all) = T::slice(&self.data) else { return Cow::Borrowed(&[]) };
+        let n = self.count();
+        if n == 0 {
+            return Cow::Borrowed(&[]);
+        }
+        if self.is_dense() {
+            return Cow::Borrowed(&all[self.offset..self.offset + n]);
+        }
+        let mut out = Vec::with_capacity(n);
+        for_each_row(&self.dims, &self.strides, self.offset, |start, len, stride| match stride {
+            1 => out.extend_from_slice(&all[start..start + len]),
+            0 => out.resize(out.len() + len, all[start]),
+            _ => out.extend((0..len as isize).map(|i| all[(start as isize + i * stride) as usize])),
+        });
+        Cow::Owned(out)
+    }
+
+    /// The elements as one slice, if they stand that way in the buffer.
+    pub fn dense_slice<T: Element>(&self) -> Option<&[T]> {
+        let all = T::slice(&self.data)?;
+        self.is_dense().then(|| if self.count() == 0 { &[][..] } else { &all[self.offset..self.offset + self.count()] })
+    }
+
+    /// One element by its row-major position.
+    pub fn element<T: Element>(&self, position: usize) -> Result<T> {
+        let all = T::slice(&self.data).ok_or_else(|| error!(DType, "{} elements are not {}", self.ty.dtype(), T::DTYPE))?;
+        let mut rest = position;
+        let mut at = self.offset as isize;
+        for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
+            at += (rest % d.max(1)) as isize * s;
+            rest /= d.max(1);
+        }
+        all.get(at as usize).copied().ok_or_else(|| error!(Index, "no element {position} in {}", self.ty))
+    }
+
+    /// One element as a scalar.
+    pub fn scalar_at(&self, position: usize) -> Result<Scalar> {
+        dispatch!(self.ty.dtype(), T => self.element::<T>(position).map(T::into_scalar))
+    }
+
+    /// The same numbers, row-major and dense.
+    pub fn to_dense(&self) -> Concrete {
+        if self.is_dense() {
+            return self.clone();
+        }
+        dispatch!(self.ty.dtype(), T => Concrete::dense::<T>(self.ty.clone(), self.values::<T>().into_owned()))
+    }
+
+    /// Whether two arrays have the same type and, bit for bit, the same elements.
+    pub fn same_bits(&self, other: &Concrete) -> bool {
+        self.ty == other.ty
+            && dispatch!(self.ty.dtype(), T => {
+                self.values::<T>().iter().zip(other.values::<T>().iter()).all(|(a, b)| a.bits() == b.bits())
+            })
+    }
+}
+
+/// Calls `row(start, length, stride)` for each innermost run of a strided array, in row-major order.
+pub(crate) fn for_each_row(dims: &[usize], strides: &[isize], offset: usize, mut row: impl FnMut(usize, usize, isize)) {
+    if dims.contains(&0) {
+        return;
+    }
+    let Some((&inner, outer)) = dims.split_last() else { return row(offset, 1, 1) };
+    let inner_stride = strides[outer.len()];
+    let mut index: Dims = smallvec::smallvec![0; outer.len()];
+    let mut at = offset as isize;
+    loop {
+        row(at as usize, inner, inner_stride);
+        let mut axis = outer.len();
+        loop {
+            if axis == 0 {
+                return;
+            }
+            axis -= 1;
+            index[axis] += 1;
+            at += strides[axis];
+            if index[axis] < outer[axis] {
+                break;
+            }
+            at -= strides[axis] * outer[axis] as isize;
+            index[axis] = 0;
+        }
+    }
+}

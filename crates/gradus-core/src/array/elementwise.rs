@@ -1,0 +1,384 @@
+//! Operators, and the methods that treat every element alike.
+
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
+
+use super::operand::{binary, broadcast, broadcast_pair, broadcast_shapes, checked, number_like};
+use super::{Array, Operand, OperandValue};
+use crate::error::{Result, error};
+use crate::primitives::Op;
+use crate::primitives::elementwise as p;
+use crate::primitives::elementwise::{Compare, Direction, IntegerPow, Polygamma};
+use crate::trace::bind;
+use crate::types::{Complex, DType, Scalar, bf16, f16};
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $primitive:ident),*) => {$(
+        impl<R: Operand> $trait<R> for &Array {
+            type Output = Array;
+            #[track_caller]
+            fn $method(self, other: R) -> Array {
+                binary(&p::$primitive, self, other)
+            }
+        }
+        impl<R: Operand> $trait<R> for Array {
+            type Output = Array;
+            #[track_caller]
+            fn $method(self, other: R) -> Array {
+                binary(&p::$primitive, &self, other)
+            }
+        }
+        left_numbers!($trait $method $primitive:
+            bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64, Complex<f32>, Complex<f64>);
+    )*};
+}
+macro_rules! left_numbers {
+    ($trait:ident $method:ident $primitive:ident: $($t:ident)*, $($c:ty),*) => {
+        $(left_numbers!(@ $trait $method $primitive $t);)*
+        $(left_numbers!(@ $trait $method $primitive $c);)*
+    };
+    (@ $trait:ident $method:ident $primitive:ident $t:ty) => {
+        impl $trait<&Array> for $t {
+            type Output = Array;
+            #[track_caller]
+            fn $method(self, other: &Array) -> Array {
+                number_first(&p::$primitive, Scalar::from(self), other)
+            }
+        }
+        impl $trait<Array> for $t {
+            type Output = Array;
+            #[track_caller]
+            fn $method(self, other: Array) -> Array {
+                number_first(&p::$primitive, Scalar::from(self), &other)
+            }
+        }
+    };
+}
+operators!(
+    Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem,
+    BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor, Shl shl ShiftLeft, Shr shr ShiftRightArithmetic
+);
+
+/// A number on the left of an operator: it takes the dtype of the array on its right.
+#[track_caller]
+fn number_first(primitive: &'static dyn crate::primitives::Primitive, number: Scalar, array: &Array) -> Array {
+    let ty = match array.ty() {
+        Ok(ty) => ty,
+        Err(e) => return e.into(),
+    };
+    match number_like(number, ty) {
+        Ok(left) => bind(Op::fixed(primitive), &[left, array.clone()]),
+        Err(e) => checked(Err(e.in_operation(primitive.name()))),
+    }
+}
+
+impl Neg for &Array {
+    type Output = Array;
+    #[track_caller]
+    fn neg(self) -> Array {
+        unary(&p::Neg, self)
+    }
+}
+
+impl Neg for Array {
+    type Output = Array;
+    #[track_caller]
+    fn neg(self) -> Array {
+        unary(&p::Neg, &self)
+    }
+}
+
+impl Not for &Array {
+    type Output = Array;
+    #[track_caller]
+    fn not(self) -> Array {
+        unary(&p::Not, self)
+    }
+}
+
+impl Not for Array {
+    type Output = Array;
+    #[track_caller]
+    fn not(self) -> Array {
+        unary(&p::Not, &self)
+    }
+}
+
+#[track_caller]
+fn unary(primitive: &'static dyn crate::primitives::Primitive, x: &Array) -> Array {
+    bind(Op::fixed(primitive), std::slice::from_ref(x))
+}
+
+macro_rules! unary_methods {
+    ($($(#[$doc:meta])* $method:ident $primitive:ident;)*) => {
+        impl Array {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $method(&self) -> Array {
+                unary(&p::$primitive, self)
+            }
+        )*}
+    };
+}
+unary_methods! {
+    /// The absolute value; of complex numbers, the length.
+    abs Abs;
+    /// -1, 0 or 1; of complex numbers, the direction.
+    sign Sign;
+    /// Down to a whole number.
+    floor Floor;
+    /// Up to a whole number.
+    ceil Ceil;
+    /// To the nearest whole number, halves to even.
+    round Round;
+    /// The whole part.
+    trunc Trunc;
+    /// e to this power.
+    exp Exp;
+    /// e to this power less one.
+    expm1 Expm1;
+    /// The natural logarithm.
+    log Log;
+    /// The natural logarithm of one more.
+    log1p Log1p;
+    /// The square root.
+    sqrt Sqrt;
+    /// One over the square root.
+    rsqrt Rsqrt;
+    /// The cube root.
+    cbrt Cbrt;
+    /// Sine.
+    sin Sin;
+    /// Cosine.
+    cos Cos;
+    /// Tangent.
+    tan Tan;
+    /// Inverse sine.
+    asin Asin;
+    /// Inverse cosine.
+    acos Acos;
+    /// Inverse tangent.
+    atan Atan;
+    /// Hyperbolic sine.
+    sinh Sinh;
+    /// Hyperbolic cosine.
+    cosh Cosh;
+    /// Hyperbolic tangent.
+    tanh Tanh;
+    /// Inverse hyperbolic sine.
+    asinh Asinh;
+    /// Inverse hyperbolic cosine.
+    acosh Acosh;
+    /// Inverse hyperbolic tangent.
+    atanh Atanh;
+    /// 1 / (1 + e^-x), the logistic function.
+    logistic Logistic;
+    /// The error function.
+    erf Erf;
+    /// One less the error function.
+    erfc Erfc;
+    /// The inverse of the error function.
+    erf_inv ErfInv;
+    /// The logarithm of the absolute value of the gamma function.
+    lgamma Lgamma;
+    /// The derivative of `lgamma`.
+    digamma Digamma;
+    /// Whether neither infinite nor NaN.
+    is_finite IsFinite;
+    /// The number of set bits.
+    popcount Popcount;
+    /// The number of zero bits before the first set one.
+    count_leading_zeros CountLeadingZeros;
+}
+
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $method:ident $primitive:ident;)*) => {
+        impl Array {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $method(&self, other: impl Operand) -> Array {
+                binary(&p::$primitive, self, other)
+            }
+        )*}
+    };
+}
+binary_methods! {
+    /// This to a power, element by element.
+    pow Pow;
+    /// The angle of the points (other, self) in the plane.
+    atan2 Atan2;
+    /// The larger of each pair; NaN if either is.
+    maximum Max;
+    /// The smaller of each pair; NaN if either is.
+    minimum Min;
+    /// The next number toward another.
+    nextafter Nextafter;
+    /// Bits moved down with zeros coming in (`>>` brings in the sign).
+    shift_right_logical ShiftRightLogical;
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $method:ident $direction:ident;)*) => {
+        impl Array {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $method(&self, other: impl Operand) -> Array {
+                self.compare(Direction::$direction, other)
+            }
+        )*}
+    };
+}
+comparisons! {
+    /// Where equal. NaN is equal to nothing.
+    eq Eq;
+    /// Where different.
+    ne Ne;
+    /// Where less.
+    lt Lt;
+    /// Where less or equal.
+    le Le;
+    /// Where greater.
+    gt Gt;
+    /// Where greater or equal.
+    ge Ge;
+}
+
+impl Array {
+    #[track_caller]
+    fn compare(&self, direction: Direction, other: impl Operand) -> Array {
+        match broadcast_pair(self, other) {
+            Ok((a, b)) => bind(Op::new(Compare { direction }), &[a, b]),
+            Err(e) => checked(Err(e.in_operation("compare"))),
+        }
+    }
+
+    /// A whole power, by repeated squaring.
+    #[track_caller]
+    pub fn powi(&self, exponent: i64) -> Array {
+        bind(Op::new(IntegerPow { exponent }), std::slice::from_ref(self))
+    }
+
+    /// The square.
+    #[track_caller]
+    pub fn square(&self) -> Array {
+        self * self
+    }
+
+    /// One over this.
+    #[track_caller]
+    pub fn recip(&self) -> Array {
+        1i32 / self
+    }
+
+    /// The polygamma function of an order of at least one.
+    #[track_caller]
+    pub fn polygamma(&self, order: u32) -> Array {
+        bind(Op::new(Polygamma { order }), std::slice::from_ref(self))
+    }
+
+    /// The larger of this and zero.
+    #[track_caller]
+    pub fn relu(&self) -> Array {
+        self.maximum(0i32)
+    }
+
+    /// log2 by the natural logarithm.
+    #[track_caller]
+    pub fn log2(&self) -> Array {
+        self.log() * std::f64::consts::LOG2_E
+    }
+
+    /// log10 by the natural logarithm.
+    #[track_caller]
+    pub fn log10(&self) -> Array {
+        self.log() * std::f64::consts::LOG10_E
+    }
+
+    /// Held between two bounds.
+    #[track_caller]
+    pub fn clamp(&self, low: impl Operand, high: impl Operand) -> Array {
+        let fit = |x: OperandValue| -> Result<Array> {
+            match x {
+                OperandValue::Number(n) => number_like(n, self.ty()?),
+                OperandValue::Array(a) if a.ty()? == self.ty()? => Ok(a),
+                OperandValue::Array(a) if a.dtype() == self.dtype() => broadcast(&a, self.shape()).ok(),
+                OperandValue::Array(a) => {
+                    Err(error!(DType, "bounds of {} for {}", a.ty()?, self.ty()?).help("cast the bounds first"))
+                }
+            }
+        };
+        match (fit(low.into_operand()), fit(high.into_operand())) {
+            (Ok(low), Ok(high)) => bind(Op::fixed(&p::Clamp), &[low, self.clone(), high]),
+            (Err(e), _) | (_, Err(e)) => checked(Err(e.in_operation("clamp"))),
+        }
+    }
+
+    /// `on_true` where this is true, `on_false` elsewhere. All three broadcast together.
+    ///
+    /// Both choices are computed. Where one of them is undefined (a division by zero, the root of a negative
+    /// number), make its operand safe before: `x.gt(0.0).select(&x, 1.0).sqrt()`; otherwise derivatives are NaN.
+    #[track_caller]
+    pub fn select(&self, on_true: impl Operand, on_false: impl Operand) -> Array {
+        match self.fit_choices(on_true.into_operand(), on_false.into_operand()) {
+            Ok(inputs) => bind(Op::fixed(&p::Select), &inputs),
+            Err(e) => checked(Err(e.in_operation("select"))),
+        }
+    }
+
+    #[track_caller]
+    fn fit_choices(&self, a: OperandValue, b: OperandValue) -> Result<[Array; 3]> {
+        let (a, b) = match (a, b) {
+            (OperandValue::Array(a), OperandValue::Array(b)) => broadcast_pair(&a, &b)?,
+            (OperandValue::Array(a), OperandValue::Number(n)) => broadcast_pair(&a, n)?,
+            (OperandValue::Number(n), OperandValue::Array(b)) => {
+                let (b, a) = broadcast_pair(&b, n)?;
+                (a, b)
+            }
+            (OperandValue::Number(a), OperandValue::Number(b)) => broadcast_pair(&Array::scalar(a), b)?,
+        };
+        let (tp, ta) = (self.ty()?, a.ty()?);
+        let shape = broadcast_shapes(tp.shape(), ta.shape())
+            .ok_or_else(|| error!(Shape, "{tp} and {ta} do not broadcast together"))?;
+        Ok([broadcast(self, &shape).ok()?, broadcast(&a, &shape).ok()?, broadcast(&b, &shape).ok()?])
+    }
+
+    /// Where NaN.
+    #[track_caller]
+    pub fn is_nan(&self) -> Array {
+        self.ne(self)
+    }
+
+    /// A complex array from its parts, which are f32 or f64.
+    #[track_caller]
+    pub fn complex(re: &Array, im: &Array) -> Array {
+        binary(&p::Complex, re, im)
+    }
+
+    /// The real part; of real numbers, themselves.
+    #[track_caller]
+    pub fn real(&self) -> Array {
+        if self.dtype().is_complex() { unary(&p::Real, self) } else { self.clone() }
+    }
+
+    /// The imaginary part; of real numbers, zeros.
+    #[track_caller]
+    pub fn imag(&self) -> Array {
+        if self.dtype().is_complex() || self.error().is_some() { unary(&p::Imag, self) } else { self.zeros_like() }
+    }
+
+    /// The complex conjugate; of real numbers, themselves.
+    #[track_caller]
+    pub fn conj(&self) -> Array {
+        if self.dtype().is_complex() { unary(&p::Conj, self) } else { self.clone() }
+    }
+
+    /// The angle of complex numbers.
+    #[track_caller]
+    pub fn angle(&self) -> Array {
+        self.imag().atan2(&self.real())
+    }
+
+    /// Whether every element is of a dtype that derivatives exist for.
+    pub fn is_differentiable(&self) -> bool {
+        self.dtype().is_inexact() && self.dtype() != DType::Bool
+    }
+}

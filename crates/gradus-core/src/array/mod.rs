@@ -1,0 +1,215 @@
+//! `Array`: the one value type that users hold. It has numbers, or belongs to a trace, or is only a type, or carries
+//! an error; operations look the same for all four.
+
+mod construct;
+mod data;
+mod display;
+mod elementwise;
+mod index;
+mod linear;
+mod operand;
+mod reading;
+mod reduce;
+mod shaping;
+mod sorting;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use construct::Nested;
+pub(crate) use data::{Dims, Strides, for_each_row, row_major};
+pub use data::{Concrete, Data};
+pub use index::{At, Index, IntoIndex, all, ellipsis, new_axis, step};
+pub use operand::{IntoAxes, Operand, OperandValue};
+
+use crate::error::{Error, Place, Result, error};
+use crate::trace::Tracer;
+use crate::types::{DType, Dim, Scalar, Shape, Type};
+
+/// An immutable, reference-counted n-dimensional array. Cloning is cheap.
+///
+/// Operations never panic. One that cannot be done gives an array that carries the error, with the line that made it;
+/// the error comes out where numbers are read ([`Array::item`], [`Array::to_vec`]) or where a staged call is checked.
+#[derive(Clone)]
+pub struct Array {
+    repr: Repr,
+}
+
+#[derive(Clone)]
+enum Repr {
+    Concrete(Arc<Concrete>),
+    Traced(Tracer),
+    Spec(Type),
+    Failed(Error),
+}
+
+/// What an array is, for code that treats the four cases apart.
+#[derive(Clone, Copy)]
+pub enum Form<'a> {
+    /// It has numbers.
+    Concrete(&'a Arc<Concrete>),
+    /// It stands for a value of a program that is being traced.
+    Traced(&'a Tracer),
+    /// It is only a type.
+    Spec(&'a Type),
+    /// It carries an error.
+    Failed(&'a Error),
+}
+
+impl From<Concrete> for Array {
+    fn from(concrete: Concrete) -> Array {
+        Array { repr: Repr::Concrete(Arc::new(concrete)) }
+    }
+}
+
+impl From<Tracer> for Array {
+    fn from(tracer: Tracer) -> Array {
+        Array { repr: Repr::Traced(tracer) }
+    }
+}
+
+impl From<Error> for Array {
+    fn from(error: Error) -> Array {
+        Array { repr: Repr::Failed(error) }
+    }
+}
+
+/// An error becomes an array that carries it, so that operators can stay operators.
+impl From<Result<Array>> for Array {
+    fn from(result: Result<Array>) -> Array {
+        result.unwrap_or_else(Array::from)
+    }
+}
+
+impl Array {
+    /// An array that is only a type: what [`trace`](crate::trace) and ahead-of-time compilation take.
+    ///
+    /// ```
+    /// # use gradus_core::Array;
+    /// assert_eq!(Array::spec("f32[B, 768]").to_string(), "f32[B,768]");
+    /// ```
+    #[track_caller]
+    pub fn spec(text: &str) -> Array {
+        let place = Place::caller();
+        Array::from(text.parse::<Type>().map(Array::of_type).map_err(|e| e.at(place)))
+    }
+
+    /// An array that is only this type.
+    pub fn of_type(ty: Type) -> Array {
+        Array { repr: Repr::Spec(ty) }
+    }
+
+    /// Which of the four forms this array has.
+    pub fn form(&self) -> Form<'_> {
+        match &self.repr {
+            Repr::Concrete(c) => Form::Concrete(c),
+            Repr::Traced(t) => Form::Traced(t),
+            Repr::Spec(t) => Form::Spec(t),
+            Repr::Failed(e) => Form::Failed(e),
+        }
+    }
+
+    /// The numbers, if it has them.
+    pub fn concrete(&self) -> Option<&Concrete> {
+        if let Repr::Concrete(c) = &self.repr { Some(c) } else { None }
+    }
+
+    /// Whether it stands for a value of a program being traced.
+    pub fn is_traced(&self) -> bool {
+        matches!(self.repr, Repr::Traced(_))
+    }
+
+    /// The error it carries, if any.
+    pub fn error(&self) -> Option<&Error> {
+        if let Repr::Failed(e) = &self.repr { Some(e) } else { None }
+    }
+
+    /// The array itself, or the error it carries.
+    pub fn ok(self) -> Result<Array> {
+        match self.repr {
+            Repr::Failed(e) => Err(e),
+            repr => Ok(Array { repr }),
+        }
+    }
+
+    /// The type, unless the array carries an error.
+    pub fn ty(&self) -> Result<&Type> {
+        match &self.repr {
+            Repr::Concrete(c) => Ok(c.ty()),
+            Repr::Traced(t) => Ok(t.ty()),
+            Repr::Spec(t) => Ok(t),
+            Repr::Failed(e) => Err(e.clone()),
+        }
+    }
+
+    /// The element type; `f64` for an array that carries an error.
+    pub fn dtype(&self) -> DType {
+        self.ty().map_or(DType::F64, Type::dtype)
+    }
+
+    /// The dimensions; none for an array that carries an error.
+    pub fn shape(&self) -> &Shape {
+        static NONE: std::sync::OnceLock<Shape> = std::sync::OnceLock::new();
+        match &self.repr {
+            Repr::Concrete(c) => c.ty().shape(),
+            Repr::Traced(t) => t.ty().shape(),
+            Repr::Spec(t) => t.shape(),
+            Repr::Failed(_) => NONE.get_or_init(Shape::scalar),
+        }
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape().rank()
+    }
+
+    /// One dimension, which may be symbolic; negative axes count from the end. An axis that is not there has size 1.
+    pub fn dim(&self, axis: isize) -> Dim {
+        let rank = self.rank() as isize;
+        let axis = if axis < 0 { axis + rank } else { axis };
+        usize::try_from(axis).ok().and_then(|a| self.shape().get(a).cloned()).unwrap_or_else(|| Dim::from(1usize))
+    }
+
+    /// The number of elements as a dimension.
+    pub fn size(&self) -> Dim {
+        self.shape().size()
+    }
+
+    /// The dimensions as numbers; an error if one is symbolic or the array carries one.
+    #[track_caller]
+    pub fn known_dims(&self) -> Result<Vec<usize>> {
+        let ty = self.ty()?;
+        ty.shape().known().map(|d| d.to_vec()).ok_or_else(|| {
+            error!(NotConcrete, "the shape of {ty} is symbolic, so its dimensions have no numbers here")
+                .at(Place::caller())
+                .help("compute with `x.dim(i)`, which stays symbolic, or trace without a symbolic dimension")
+        })
+    }
+
+    /// A scalar array.
+    pub fn scalar(value: Scalar) -> Array {
+        Concrete::splat(Type::scalar(value.dtype()), value).into()
+    }
+
+    /// Whether two arrays are the same in form and, bit for bit, in content.
+    pub fn is_identical(&self, other: &Array) -> bool {
+        match (&self.repr, &other.repr) {
+            (Repr::Concrete(a), Repr::Concrete(b)) => Arc::ptr_eq(a, b) || a.same_bits(b),
+            (Repr::Traced(a), Repr::Traced(b)) => a.is_same(b),
+            (Repr::Spec(a), Repr::Spec(b)) => a == b,
+            (Repr::Failed(a), Repr::Failed(b)) => a.is_same(b),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Array {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.repr {
+            Repr::Concrete(c) => write!(f, "Array({}: {self})", c.ty()),
+            Repr::Traced(t) => write!(f, "{t:?}"),
+            Repr::Spec(t) => write!(f, "Spec({t})"),
+            Repr::Failed(e) => write!(f, "Failed({e})"),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Numbers out of arrays. Here errors come out, and a traced value refuses.
+
+use std::borrow::Cow;
+
+use super::{Array, Concrete, Form};
+use crate::error::{Place, Result, error, fail};
+use crate::trace;
+use crate::types::{Element, Scalar};
+
+fn same_dtype<T: Element>(c: &Concrete) -> Result<()> {
+    if c.ty().dtype() != T::DTYPE {
+        return Err(error!(DType, "the array is {}, but {} was asked for", c.ty(), T::DTYPE)
+            .help(format!("read it as {}, or cast it first", c.ty().dtype())));
+    }
+    Ok(())
+}
+
+impl Array {
+    /// The number of an array with one element.
+    #[track_caller]
+    pub fn item<T: Element>(&self) -> Result<T> {
+        let place = Place::caller();
+        let array = trace::read(self, "`item`", place)?;
+        let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
+        if c.count() != 1 {
+            return Err(error!(Shape, "`item` wants one element, and {} has {}", c.ty(), c.count())
+                .at(place)
+                .help("use `to_vec`, or index first"));
+        }
+        same_dtype::<T>(c).and_then(|()| c.element(0)).map_err(|e| e.at(place))
+    }
+
+    /// The number of an array with one element, with its dtype.
+    #[track_caller]
+    pub fn item_scalar(&self) -> Result<Scalar> {
+        let place = Place::caller();
+        let array = trace::read(self, "`item_scalar`", place)?;
+        let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
+        if c.count() != 1 {
+            return Err(error!(Shape, "`item_scalar` wants one element, and {} has {}", c.ty(), c.count()).at(place));
+        }
+        c.scalar_at(0).map_err(|e| e.at(place))
+    }
+
+    /// The elements in row-major order.
+    #[track_caller]
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let place = Place::caller();
+        let array = trace::read(self, "`to_vec`", place)?;
+        let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
+        same_dtype::<T>(c).map_err(|e| e.at(place))?;
+        Ok(c.values::<T>().into_owned())
+    }
+
+    /// The elements without a copy, if they stand in memory in row-major order.
+    #[track_caller]
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        let place = Place::caller();
+        let Form::Concrete(c) = self.form() else {
+            // Gives the right error, and leaves its mark on the trace.
+            trace::read(self, "`as_slice`", place)?;
+            return Err(error!(NotConcrete, "a traced value has no memory to borrow").at(place).help("use `to_vec`"));
+        };
+        same_dtype::<T>(c).map_err(|e| e.at(place))?;
+        c.dense_slice().ok_or_else(|| {
+            error!(Value, "the array is a view with strides {:?}, not one slice", c.strides())
+                .at(place)
+                .help("use `to_vec`, or make it dense with `to_dense` first")
+        })
+    }
+
+    /// The elements in row-major order, borrowed where they stand that way.
+    #[track_caller]
+    pub fn values<T: Element>(&self) -> Result<Cow<'_, [T]>> {
+        match self.as_slice::<T>() {
+            Ok(slice) => Ok(Cow::Borrowed(slice)),
+            Err(_) => self.to_vec::<T>().map(Cow::Owned),
+        }
+    }
+
+    /// The same array, dense and row-major in memory.
+    pub fn to_dense(&self) -> Array {
+        match self.form() {
+            Form::Concrete(c) if !c.is_dense() => c.to_dense().into(),
+            _ => self.clone(),
+        }
+    }
+
+    /// The strides of a concrete array, in elements.
+    pub fn strides(&self) -> Option<&[isize]> {
+        self.concrete().map(Concrete::strides)
+    }
+}

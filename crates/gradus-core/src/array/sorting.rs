@@ -1,0 +1,150 @@
+//! Methods that order elements. All places they return are `i64`, as everywhere in the methods of arrays.
+
+use super::Array;
+use super::operand::{checked, resolve_axis};
+use super::shaping::{apply, collect_arrays, promoted};
+use crate::error::{Result, error, fail};
+use crate::primitives::Op;
+use crate::primitives::sort::{Sort, TopK};
+use crate::trace::bind_all;
+use crate::types::{DType, Dim};
+
+impl Array {
+    /// The elements along an axis in increasing order, NaN last. Equal ones keep their order.
+    #[track_caller]
+    pub fn sort(&self, axis: isize) -> Array {
+        checked(self.try_sort(axis, false))
+    }
+
+    /// The elements along an axis in decreasing order. Equal ones keep their order.
+    #[track_caller]
+    pub fn sort_descending(&self, axis: isize) -> Array {
+        checked(self.try_sort(axis, true))
+    }
+
+    #[track_caller]
+    fn try_sort(&self, axis: isize, descending: bool) -> Result<Array> {
+        let axis = resolve_axis(axis, self.ty()?.rank())?;
+        apply(Sort { axis, keys: 1, descending }, &[self.clone()])
+    }
+
+    /// The places, as `i64`, whose elements are in increasing order along an axis: [`Array::take_along_axis`] with
+    /// them sorts.
+    #[track_caller]
+    pub fn argsort(&self, axis: isize) -> Array {
+        checked(self.try_argsort(axis, false))
+    }
+
+    /// As [`Array::argsort`], in decreasing order.
+    #[track_caller]
+    pub fn argsort_descending(&self, axis: isize) -> Array {
+        checked(self.try_argsort(axis, true))
+    }
+
+    #[track_caller]
+    fn try_argsort(&self, axis: isize, descending: bool) -> Result<Array> {
+        let ty = self.ty()?;
+        let axis = resolve_axis(axis, ty.rank())?;
+        let places = Array::try_iota(DType::I64, ty.shape().clone(), axis as isize)?;
+        let mut sorted = bind_all(Op::new(Sort { axis, keys: 1, descending }), &[self.clone(), places]);
+        // A failure is the only result.
+        sorted.pop().ok_or_else(|| error!(Rule, "`sort` gave nothing"))?.ok()
+    }
+
+    /// The `k` largest elements along the last axis, largest first, and their places as `i64`. NaN counts as largest;
+    /// of equal elements the one in front comes first.
+    #[track_caller]
+    pub fn top_k(&self, k: usize) -> (Array, Array) {
+        let mut both = bind_all(Op::new(TopK { k }), std::slice::from_ref(self)).into_iter();
+        match (both.next(), both.next()) {
+            (Some(values), Some(places)) => (values, places.cast(DType::I64)),
+            (Some(failed), None) => (failed.clone(), failed),
+            _ => {
+                let failed = checked(Err(error!(Rule, "`top_k` gave nothing")));
+                (failed.clone(), failed)
+            }
+        }
+    }
+
+    /// Sorts arrays of one shape together along an axis: in increasing order of the first key, equal ones of the
+    /// second, and so on. The keys and the values come back in the new order; on a mistake each carries the error.
+    #[track_caller]
+    pub fn sort_by_keys<K, V>(keys: K, values: V, axis: isize) -> (Vec<Array>, Vec<Array>)
+    where
+        K: IntoIterator,
+        K::Item: AsRef<Array>,
+        V: IntoIterator,
+        V::Item: AsRef<Array>,
+    {
+        let keys: Vec<Array> = keys.into_iter().map(|a| a.as_ref().clone()).collect();
+        let values: Vec<Array> = values.into_iter().map(|a| a.as_ref().clone()).collect();
+        let (n, m) = (keys.len(), values.len());
+        match Array::try_sort_by_keys(keys, values, axis) {
+            Ok(both) => both,
+            Err(e) => {
+                let failed = checked(Err(e));
+                (vec![failed.clone(); n.max(1)], vec![failed; m])
+            }
+        }
+    }
+
+    #[track_caller]
+    fn try_sort_by_keys(keys: Vec<Array>, values: Vec<Array>, axis: isize) -> Result<(Vec<Array>, Vec<Array>)> {
+        let count = keys.len();
+        let all = collect_arrays(keys.iter().chain(&values))?;
+        let Some(first) = all.first().filter(|_| count > 0) else { fail!(Value, "no keys were given to sort by") };
+        let axis = resolve_axis(axis, first.rank())?;
+        let mut sorted = bind_all(Op::new(Sort { axis, keys: count, descending: false }), &all).into_vec();
+        if let Some(e) = sorted.first().and_then(Array::error) {
+            return Err(e.clone());
+        }
+        let values = sorted.split_off(count.min(sorted.len()));
+        Ok((sorted, values))
+    }
+
+    /// Where values would go into this vector, which is sorted in increasing order, as `i64`: before all elements that
+    /// are not less.
+    #[track_caller]
+    pub fn searchsorted(&self, values: &Array) -> Array {
+        checked(self.search(values, false))
+    }
+
+    /// As [`Array::searchsorted`], but after all elements that are equal.
+    #[track_caller]
+    pub fn searchsorted_right(&self, values: &Array) -> Array {
+        checked(self.search(values, true))
+    }
+
+    #[track_caller]
+    fn search(&self, values: &Array, right: bool) -> Result<Array> {
+        let both = promoted(vec![self.clone().ok()?, values.clone().ok()?])?;
+        let [x, values] = both.as_slice() else { fail!(Rule, "a pair lost an array") };
+        let [dim] = x.shape().dims() else { fail!(Shape, "`searchsorted` looks in a vector, not in {}", x.ty()?) };
+        let Some(n) = dim.as_usize() else {
+            // The length is not known yet, so neither is the number of halvings: count the elements before.
+            let column = values.try_reshape(values.shape().inserted(values.rank(), Dim::from(1usize)))?;
+            return before(x, &column, right).sum_axes(-1).ok();
+        };
+        let mut low = Array::full_scalar(values.shape().clone(), 0i64.into()).ok()?;
+        let mut high = Array::full_scalar(values.shape().clone(), (n as i64).into()).ok()?;
+        // Each round halves what is left between `low` and `high`; n + 1 answers take this many.
+        for _ in 0..usize::BITS - n.leading_zeros() {
+            let middle = (&low + &high) / 2i64;
+            let further = before(&x.take(&middle, 0), values, right) & low.lt(&high);
+            low = further.select(&middle + 1i64, &low);
+            high = further.select(&high, &middle);
+        }
+        low.ok()
+    }
+}
+
+/// Where an element stands before a value; NaN stands behind all numbers.
+#[track_caller]
+fn before(element: &Array, value: &Array, right: bool) -> Array {
+    let less = if right { element.le(value) } else { element.lt(value) };
+    if !value.dtype().is_float() {
+        return less;
+    }
+    let last = value.is_nan();
+    less | if right { last } else { last & !element.is_nan() }
+}

@@ -1,0 +1,231 @@
+//! One error type for the whole system: what happened, where in the user's code, and the way out.
+//!
+//! Errors travel as values. An operation that cannot be done returns an [`Array`](crate::Array) that carries the error
+//! onwards; it comes out as `Err` where numbers are read or where a staged call is checked.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A result whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $title:literal;)*) => {
+        /// What sort of mistake an [`Error`] reports. Each has a stable code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind { $($(#[$doc])* $name,)* }
+
+        impl ErrorKind {
+            /// Every kind, in the order of the codes.
+            pub const ALL: &'static [ErrorKind] = &[$(ErrorKind::$name),*];
+
+            /// The stable code, such as `G0001`.
+            pub fn code(self) -> &'static str {
+                match self { $(ErrorKind::$name => $code,)* }
+            }
+
+            /// A few words that name the kind.
+            pub fn title(self) -> &'static str {
+                match self { $(ErrorKind::$name => $title,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Shapes that do not fit together, or a shape that cannot be.
+    Shape = "G0001", "shape mismatch";
+    /// A dtype an operation does not take, or dtypes with no lossless common type.
+    DType = "G0002", "dtype mismatch";
+    /// An axis outside the rank, or named twice.
+    Axis = "G0003", "bad axis";
+    /// An index or range outside an axis.
+    Index = "G0004", "bad index";
+    /// A dimension that overflows, or an array too large to exist.
+    Size = "G0005", "size out of range";
+    /// A number was asked of a value that has none yet.
+    NotConcrete = "G0006", "a traced value has no number";
+    /// A tracer was used after its trace ended, or on another thread.
+    EscapedTracer = "G0007", "escaped tracer";
+    /// Text that is not a program, a type, a dimension or an equation of indices.
+    Parse = "G0008", "cannot parse";
+    /// A program that breaks a rule of the language.
+    Verify = "G0009", "invalid program";
+    /// A primitive has no rule for what was asked.
+    MissingRule = "G0010", "missing rule";
+    /// A frozen value differs from the one a compiled program was made for.
+    Frozen = "G0011", "frozen value changed";
+    /// A call does not fit a compiled program.
+    Signature = "G0012", "call does not fit";
+    /// A constraint on symbolic dimensions does not hold.
+    Constraint = "G0013", "constraint violated";
+    /// An argument whose value is not allowed.
+    Value = "G0014", "bad value";
+    /// A rule of a primitive broke its contract.
+    Rule = "G0015", "broken rule";
+}
+
+/// Where in the user's source something was written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Place(Option<&'static Location<'static>>);
+
+impl Place {
+    /// The place that called the function which calls this, through every `#[track_caller]` in between.
+    #[track_caller]
+    pub fn caller() -> Place {
+        Place(Some(Location::caller()))
+    }
+
+    /// No place: a program that came from text.
+    pub const fn unknown() -> Place {
+        Place(None)
+    }
+
+    /// The file, as the compiler was given it.
+    pub fn file(self) -> Option<&'static str> {
+        self.0.map(Location::file)
+    }
+
+    /// The line, from 1.
+    pub fn line(self) -> Option<u32> {
+        self.0.map(Location::line)
+    }
+
+    /// Whether a source line is known.
+    pub fn is_known(self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
+            None => f.write_str("<unknown>"),
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What went wrong, where, and what to do.
+#[derive(Clone)]
+pub struct Error(Arc<Parts>);
+
+#[derive(Clone)]
+struct Parts {
+    kind: ErrorKind,
+    message: String,
+    place: Place,
+    notes: Vec<String>,
+    help: Option<String>,
+}
+
+impl Error {
+    /// An error of a kind with a message; places, notes and help are added by the methods below.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error(Arc::new(Parts { kind, message: message.into(), place: Place::unknown(), notes: Vec::new(), help: None }))
+    }
+
+    fn edit(mut self, change: impl FnOnce(&mut Parts)) -> Error {
+        change(Arc::make_mut(&mut self.0));
+        self
+    }
+
+    /// Says where. A place that is already known stays: the first one is nearest to the mistake.
+    pub fn at(self, place: Place) -> Error {
+        if self.0.place.is_known() || !place.is_known() { self } else { self.edit(|p| p.place = place) }
+    }
+
+    /// Adds a line of context, such as a second place or what was expected.
+    pub fn note(self, note: impl Into<String>) -> Error {
+        self.edit(|p| p.notes.push(note.into()))
+    }
+
+    /// Says the way out. The first help given stays.
+    pub fn help(self, help: impl Into<String>) -> Error {
+        if self.0.help.is_some() { self } else { self.edit(|p| p.help = Some(help.into())) }
+    }
+
+    /// Puts an operation in front of the message, unless one is there.
+    pub(crate) fn in_operation(self, name: &str) -> Error {
+        if self.0.message.starts_with('`') { self } else { self.edit(|p| p.message = format!("`{name}`: {}", p.message)) }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The message alone, without place, notes and help.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The user's file and line, where known.
+    pub fn place(&self) -> Place {
+        self.0.place
+    }
+
+    /// The way out, where there is one to name.
+    pub fn way_out(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+
+    /// Whether two errors are one and the same value (not merely equal in text).
+    pub fn is_same(&self, other: &Error) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let p = &*self.0;
+        write!(f, "{} [{}]: {}", p.kind.title(), p.kind.code(), p.message)?;
+        if p.place.is_known() {
+            write!(f, "\n  at {}", p.place)?;
+        }
+        for note in &p.notes {
+            write!(f, "\n  note: {note}")?;
+        }
+        if let Some(help) = &p.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Two errors are equal when they say the same.
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        self.is_same(other) || (self.kind() == other.kind() && self.to_string() == other.to_string())
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Shorthand for the errors that are made all over the crate.
+macro_rules! fail {
+    ($kind:ident, $($format:tt)+) => {
+        return Err($crate::error::Error::new($crate::error::ErrorKind::$kind, format!($($format)+)))
+    };
+}
+macro_rules! error {
+    ($kind:ident, $($format:tt)+) => {
+        $crate::error::Error::new($crate::error::ErrorKind::$kind, format!($($format)+))
+    };
+}
+pub(crate) use {error, fail};

@@ -1,0 +1,136 @@
+//! The reference interpreter: runs a program equation by equation. It is the oracle for every compiler, and the
+//! executable until there is one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::array::Array;
+use crate::error::{Result, error, fail};
+use crate::program::{Program, Verified};
+use crate::types::Type;
+
+/// A program made ready to run.
+pub trait Executable: fmt::Debug + Send + Sync {
+    /// Runs it on concrete arrays of the program's input types.
+    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
+    /// Bytes it holds, for the cache's bound.
+    fn bytes(&self) -> usize;
+}
+
+/// What turns programs into executables.
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// Its name; part of cache keys.
+    fn name(&self) -> &'static str;
+    /// Makes a program ready. Only verified programs are taken: the proof is in the type.
+    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>>;
+}
+
+/// The backend that interprets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interpreter;
+
+impl Backend for Interpreter {
+    fn name(&self) -> &'static str {
+        "interpreter"
+    }
+    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(Interpreted { last_use: last_uses(program), program: program.program().clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct Interpreted {
+    program: Arc<Program>,
+    last_use: Vec<u32>,
+}
+
+impl Executable for Interpreted {
+    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        run(&self.program, &self.last_use, inputs)
+    }
+    fn bytes(&self) -> usize {
+        self.program.bytes() + self.last_use.len() * size_of::<u32>()
+    }
+}
+
+/// For each value, the equation after which nothing needs it; `u32::MAX` for outputs.
+fn last_uses(p: &Program) -> Vec<u32> {
+    let mut last = vec![0; p.value_count()];
+    for (i, e) in p.equations().iter().enumerate() {
+        for v in e.results() {
+            last[v.index()] = i as u32;
+        }
+        for v in p.operands(e).iter().filter_map(|a| a.value()) {
+            last[v.index()] = i as u32;
+        }
+    }
+    for v in p.outputs().iter().filter_map(|a| a.value()) {
+        last[v.index()] = u32::MAX;
+    }
+    last
+}
+
+/// Runs a program on concrete arrays. Symbolic dimensions take their numbers from the inputs.
+pub fn interpret(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
+    run(program, &last_uses(program), inputs)
+}
+
+fn run(program: &Program, last_use: &[u32], inputs: &[Array]) -> Result<Vec<Array>> {
+    check_inputs(program, inputs)?;
+    if program.is_symbolic() {
+        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+        return run_equations(&program.bind_symbols(&types)?, last_use, inputs);
+    }
+    run_equations(program, last_use, inputs)
+}
+
+fn check_inputs(program: &Program, inputs: &[Array]) -> Result<()> {
+    if inputs.len() != program.inputs().len() {
+        fail!(Signature, "`{}` takes {} inputs, not {}", program.name(), program.inputs().len(), inputs.len());
+    }
+    for (i, (want, have)) in program.inputs().iter().zip(inputs).enumerate() {
+        if have.concrete().is_none() {
+            have.clone().ok()?;
+            fail!(NotConcrete, "input {i} of `{}` has no numbers", program.name());
+        }
+        if !want.shape().is_symbolic() && have.ty()? != want {
+            fail!(Signature, "input {i} of `{}` is {} where {want} is wanted", program.name(), have.ty()?);
+        }
+    }
+    Ok(())
+}
+
+fn run_equations(p: &Program, last_use: &[u32], inputs: &[Array]) -> Result<Vec<Array>> {
+    let mut values: Vec<Option<Array>> = Vec::with_capacity(p.value_count());
+    values.extend(inputs.iter().cloned().map(Some));
+    let constants = p.constants().iter().map(|c| c.to_array().ok()).collect::<Vec<_>>();
+    let read = |values: &[Option<Array>], atom: crate::program::Atom| {
+        let found = match atom.constant_index() {
+            Some(c) => constants[c].clone(),
+            None => atom.value().and_then(|v| values.get(v.index()).cloned().flatten()),
+        };
+        found.ok_or_else(|| error!(Verify, "a value of `{}` is used before it is defined", p.name()))
+    };
+    let mut operands: SmallVec<[Array; 4]> = SmallVec::new();
+    for (i, e) in p.equations().iter().enumerate() {
+        operands.clear();
+        for &a in p.operands(e) {
+            operands.push(read(&values, a)?);
+        }
+        let outputs = e.op().evaluate(&operands).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
+        if outputs.len() != e.results().len() {
+            fail!(Rule, "`{}` gave {} results where its type rule says {}", e.op().name(), outputs.len(), e.results().len());
+        }
+        values.extend(outputs.into_iter().map(Some));
+        // What nothing needs any more is freed, so that memory follows the live values.
+        let used = p.operands(e).iter().filter_map(|a| a.value()).chain(e.results());
+        for v in used {
+            if last_use[v.index()] == i as u32 {
+                values[v.index()] = None;
+            }
+        }
+    }
+    p.outputs().iter().map(|&a| read(&values, a)).collect()
+}

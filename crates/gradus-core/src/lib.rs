@@ -1,0 +1,23 @@
+//! The heart of Gradus: arrays, programs, primitives, tracing, transformations and the reference interpreter.
+//!
+//! Users add the `gradus` crate, which re-exports what they need. The folders here stand in the order in which data
+//! passes through them: `types`, `array`, `trace`, `program`, `primitives`, `transform`, `optimize`, `interpret`.
+
+#![forbid(unsafe_code)]
+
+pub mod array;
+pub mod error;
+mod interpret;
+pub mod optimize;
+pub mod primitives;
+pub mod program;
+pub mod trace;
+pub mod transform;
+pub mod types;
+
+pub use array::{Array, Index, IntoAxes, IntoIndex, Operand, OperandValue};
+pub use error::{Error, ErrorKind, Place, Result};
+pub use interpret::{Backend, Executable, Interpreter, interpret};
+pub use program::Program;
+pub use trace::Mode;
+pub use types::{Complex, Constraint, DType, Decision, Dim, Effects, Element, IntoShape, Scalar, Shape, Type, bf16, f16};

@@ -1,0 +1,143 @@
+//! Algebraic rewrites, one a line with its algebra. All are exact: they keep NaN, infinities and the sign of zero.
+
+use crate::primitives::elementwise::{Add, Div, IntegerPow, Mul, Neg, Select, Sub};
+use crate::primitives::convert::Convert;
+use crate::primitives::shaping::{Broadcast, Concatenate, Permute, Reshape, Reverse};
+use crate::primitives::{Op, reduce};
+use crate::program::{Atom, Builder};
+use crate::types::{DType, Scalar, Type};
+
+/// What an equation is replaced by.
+pub(super) enum Rewrite {
+    /// A value that is there already.
+    Alias(Atom),
+    /// One number in every place.
+    Splat(Scalar),
+    /// Another operation.
+    Apply(Op, Vec<Atom>),
+}
+
+/// What a rule sees: the program as rebuilt so far, and the equation that is about to join it.
+pub(super) struct Site<'a> {
+    pub builder: &'a Builder,
+    pub op: &'a Op,
+    pub operands: &'a [Atom],
+    pub result: &'a Type,
+}
+
+impl Site<'_> {
+    fn splat(&self, i: usize) -> Option<Scalar> {
+        self.builder.program().constant(*self.operands.get(i)?)?.splat_value()
+    }
+
+    fn is(&self, i: usize, value: f64) -> bool {
+        // By bits: 0.0 is not -0.0.
+        self.splat(i).is_some_and(|s| s == Scalar::F64(value).cast(s.dtype()))
+    }
+
+    /// The equation that defines an operand.
+    fn definition(&self, i: usize) -> Option<(&Op, &[Atom])> {
+        let v = self.operands.get(i)?.value()?;
+        let e = self.builder.definition(v)?;
+        Some((e.op(), self.builder.program().operands(e)))
+    }
+
+    fn dtype(&self) -> DType {
+        self.result.dtype()
+    }
+
+    fn alias(&self, i: usize) -> Option<Rewrite> {
+        Some(Rewrite::Alias(*self.operands.get(i)?))
+    }
+}
+
+/// The first rewrite that applies. The caller checks that it has the equation's type.
+pub(super) fn rewrite(s: &Site<'_>) -> Option<Rewrite> {
+    let real = !s.dtype().is_complex();
+    if s.op.is::<Mul>() && real {
+        // 1·x = x. Not for complex numbers: (a+bi)(1+0i) multiplies b by 0.
+        if s.is(0, 1.0) {
+            return s.alias(1);
+        }
+        if s.is(1, 1.0) {
+            return s.alias(0);
+        }
+        // 0·x = 0 for integers, which have no NaN, no infinity and no -0.
+        if s.dtype().is_int() && (s.is(0, 0.0) || s.is(1, 0.0)) {
+            return Some(Rewrite::Splat(Scalar::zero(s.dtype())));
+        }
+    }
+    if s.op.is::<Add>() {
+        // x + -0.0 = x for every x; x + 0.0 is not: -0.0 + 0.0 = 0.0.
+        let nothing = |i| if s.dtype().is_int() { s.is(i, 0.0) } else { real && s.is(i, -0.0) };
+        if nothing(0) {
+            return s.alias(1);
+        }
+        if nothing(1) {
+            return s.alias(0);
+        }
+    }
+    // x - 0.0 = x.
+    if s.op.is::<Sub>() && real && s.is(1, 0.0) {
+        return s.alias(0);
+    }
+    // x / 1 = x.
+    if s.op.is::<Div>() && real && s.is(1, 1.0) {
+        return s.alias(0);
+    }
+    // -(-x) = x.
+    if s.op.is::<Neg>()
+        && let Some((inner, operands)) = s.definition(0)
+        && inner.is::<Neg>()
+    {
+        return Some(Rewrite::Alias(operands[0]));
+    }
+    if let Some(IntegerPow { exponent }) = s.op.downcast() {
+        match exponent {
+            // x^0 = 1, for NaN too: it is a product of no factors.
+            0 => return Some(Rewrite::Splat(Scalar::one(s.dtype()))),
+            // x^1 = x.
+            1 => return s.alias(0),
+            _ => {}
+        }
+    }
+    if s.op.is::<Select>() {
+        // select true x y = x; select false x y = y; select p x x = x.
+        match s.splat(0).and_then(Scalar::to_bool) {
+            Some(true) => return s.alias(1),
+            Some(false) => return s.alias(2),
+            None if s.operands.len() == 3 && s.operands[1] == s.operands[2] => return s.alias(1),
+            None => {}
+        }
+    }
+    // Conversions and views that change nothing.
+    let nothing_to_do = s.op.is::<Convert>()
+        || s.op.is::<Reshape>()
+        || s.op.is::<Broadcast>()
+        || s.op.downcast::<Permute>().is_some_and(|p| p.axes.iter().enumerate().all(|(i, a)| i == *a))
+        || s.op.downcast::<Reverse>().is_some_and(|r| r.axes.is_empty())
+        || (s.op.is::<Concatenate>() && s.operands.len() == 1)
+        || s.op.downcast::<reduce::ReduceSum>().is_some_and(|r| r.axes.is_empty())
+        || s.op.downcast::<reduce::ReduceProd>().is_some_and(|r| r.axes.is_empty())
+        || s.op.downcast::<reduce::ReduceMax>().is_some_and(|r| r.axes.is_empty())
+        || s.op.downcast::<reduce::ReduceMin>().is_some_and(|r| r.axes.is_empty());
+    if nothing_to_do && s.operands.first().is_some_and(|a| s.builder.ty(*a) == s.result) {
+        return s.alias(0);
+    }
+    // reshape(reshape x) = reshape x.
+    if s.op.is::<Reshape>()
+        && let Some((inner, operands)) = s.definition(0)
+        && inner.is::<Reshape>()
+    {
+        return Some(Rewrite::Apply(s.op.clone(), operands.to_vec()));
+    }
+    // transpose p (transpose q x) = transpose (q∘p) x.
+    if let Some(outer) = s.op.downcast::<Permute>()
+        && let Some((inner, operands)) = s.definition(0)
+        && let Some(inner) = inner.downcast::<Permute>()
+    {
+        let axes = outer.axes.iter().filter_map(|a| inner.axes.get(*a).copied()).collect();
+        return Some(Rewrite::Apply(Op::new(Permute { axes }), operands.to_vec()));
+    }
+    None
+}

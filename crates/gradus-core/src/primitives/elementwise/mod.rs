@@ -1,0 +1,144 @@
+//! Operations that treat every element alike. A scalar function costs about six lines: its name, which numbers it
+//! takes, where to sample it, its value, and its derivative.
+
+mod binary;
+pub(crate) mod kernel;
+mod logical;
+pub(crate) mod number;
+mod parts;
+mod unary;
+
+pub use binary::*;
+pub use logical::*;
+pub use parts::*;
+pub use unary::*;
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::{Entry, Infer, Op, Sample, Types};
+use crate::array::Array;
+use crate::error::Result;
+use crate::types::{DType, Scalar, Type};
+
+/// Which dtypes an operation takes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Takes {
+    Floats,
+    Inexact,
+    Reals,
+    Numbers,
+    Ints,
+    Bits,
+}
+
+impl Takes {
+    fn accepts(self, d: DType) -> bool {
+        match self {
+            Takes::Floats => d.is_float(),
+            Takes::Inexact => d.is_inexact(),
+            Takes::Reals => d.is_float() || d.is_int(),
+            Takes::Numbers => d != DType::Bool,
+            Takes::Ints => d.is_int(),
+            Takes::Bits => d.is_int() || d == DType::Bool,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Takes::Floats => "floats",
+            Takes::Inexact => "floats or complex numbers",
+            Takes::Reals => "integers or floats",
+            Takes::Numbers => "numbers",
+            Takes::Ints => "integers",
+            Takes::Bits => "integers or bools",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Takes::Floats | Takes::Inexact => "cast first, as in `x.cast(DType::F64)`",
+            Takes::Reals => "take the real part with `.real()`, or cast",
+            _ => "cast first, as in `x.cast(DType::I32)`",
+        }
+    }
+}
+
+/// The type rule of operations whose operands and result are of one type.
+pub(crate) fn same_type(infer: &mut Infer<'_>, arity: usize, takes: Takes) -> Result<Type> {
+    infer.arity(arity)?;
+    let ty = infer.all_same()?;
+    infer.dtype(0, takes.words(), |d| takes.accepts(d)).map_err(|e| e.help(takes.help()))?;
+    Ok(ty)
+}
+
+pub(crate) fn same_type_one(infer: &mut Infer<'_>, arity: usize, takes: Takes) -> Result<Types> {
+    same_type(infer, arity, takes).map(|ty| smallvec::smallvec![ty])
+}
+
+/// Samples of a function of `arity` operands at given points, in every kind of number it takes.
+pub(crate) fn samples_at(op: &Op, arity: usize, takes: Takes, points: &[f64]) -> Vec<Sample> {
+    let column = |k: usize, dtype: DType| {
+        // Operand k is the list of points turned by k places, so that operands differ.
+        let n = points.len();
+        let turned: Vec<f64> = (0..n).map(|i| points[(i + k) % n]).collect();
+        Array::from(turned).cast(dtype)
+    };
+    let operands = |dtype: DType| (0..arity).map(|k| column(k, dtype)).collect::<Vec<_>>();
+    let mut all = Vec::new();
+    if takes.accepts(DType::F64) {
+        all.push(Sample::new(op.clone(), operands(DType::F64)));
+        all.push(Sample::new(op.clone(), operands(DType::F32)).rough());
+        all.push(Sample::new(op.clone(), operands(DType::F16)).rough());
+        all.push(Sample::new(op.clone(), operands(DType::BF16)).rough());
+        let first = |k: usize| Array::from(points[k % points.len()]);
+        all.push(Sample::new(op.clone(), (0..arity).map(first).collect()));
+        let empty = Array::from(Vec::<f64>::new()).reshape([0usize, 3]);
+        all.push(Sample::new(op.clone(), vec![empty; arity]));
+        let special = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0, 1e-320, 1e300];
+        let turned = |k: usize| Array::from((0..special.len()).map(|i| special[(i + k) % 9]).collect::<Vec<f64>>());
+        all.push(Sample::new(op.clone(), (0..arity).map(turned).collect()).rough());
+    }
+    if takes.accepts(DType::C128) {
+        let parts = |k: usize| Array::complex(&column(k, DType::F64), &(column(k + 1, DType::F64) * 0.5_f64));
+        all.push(Sample::new(op.clone(), (0..arity).map(parts).collect()));
+    }
+    if takes.accepts(DType::I32) {
+        for dtype in [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64] {
+            let low = Scalar::lowest(dtype);
+            let edges = [low, Scalar::highest(dtype), Scalar::zero(dtype), Scalar::one(dtype)];
+            let ints: Vec<Array> = (0..arity)
+                .map(|k| {
+                    let all: Vec<Array> = (0..8usize)
+                        .map(|i| match i {
+                            0..4 => edges[(i + k) % 4],
+                            _ => Scalar::I64((i as i64 * 7 + k as i64 * 3) % 23 - 4).cast(dtype),
+                        })
+                        .map(|s| Array::scalar(s).reshape([1usize]))
+                        .collect();
+                    Array::concatenate(&all, 0)
+                })
+                .collect();
+            all.push(Sample::new(op.clone(), ints));
+        }
+    }
+    if takes.accepts(DType::Bool) {
+        let bools = |k: usize| Array::from([true, false, k % 2 == 0, true]);
+        all.push(Sample::new(op.clone(), (0..arity).map(bools).collect()));
+    }
+    all
+}
+
+/// Whether a built-in operation computes each element of its result from the same element of its operands.
+pub(crate) fn is_elementwise(op: &Op) -> bool {
+    static NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| entries().iter().map(|e| e.name).collect());
+    NAMES.contains(op.name())
+}
+
+pub(super) fn entries() -> Vec<Entry> {
+    let mut list = unary::entries();
+    list.extend(binary::entries());
+    list.extend(logical::entries());
+    list.extend(parts::entries());
+    list
+}

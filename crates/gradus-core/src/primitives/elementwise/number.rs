@@ -1,0 +1,220 @@
+//! Arithmetic of single numbers with the meaning every backend keeps: integers wrap, division by zero is defined.
+
+use crate::primitives::special;
+use crate::types::{Complex, Element, bf16, f16};
+
+/// What every number can do.
+pub(crate) trait Number: Element {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    /// Integers: toward zero; by zero all bits set; `MIN / -1` wraps.
+    fn over(self, other: Self) -> Self;
+    fn negated(self) -> Self;
+    /// By repeated squaring, the same on every machine.
+    fn integer_power(self, exponent: i64) -> Self {
+        let one = Self::from_wide(crate::types::Wide::UInt(1));
+        let (mut base, mut n, mut product) = (self, exponent.unsigned_abs(), None::<Self>);
+        while n > 0 {
+            if n & 1 == 1 {
+                product = Some(product.map_or(base, |p| p.times(base)));
+            }
+            n >>= 1;
+            if n > 0 {
+                base = base.times(base);
+            }
+        }
+        let product = product.unwrap_or(one);
+        if exponent < 0 { one.over(product) } else { product }
+    }
+}
+
+/// What numbers with an order can do.
+pub(crate) trait Ordered: Number + PartialOrd {
+    /// Integers: the sign of the dividend; by zero the dividend.
+    fn remainder(self, other: Self) -> Self;
+    /// NaN if either is NaN.
+    fn maximum(self, other: Self) -> Self;
+    fn minimum(self, other: Self) -> Self;
+    fn power(self, other: Self) -> Self;
+    fn absolute(self) -> Self;
+    /// -1, 0 or 1; a float's zero keeps its sign and NaN stays NaN.
+    fn signum(self) -> Self;
+}
+
+macro_rules! integers {
+    ($($t:ident $signed:literal),*) => {$(
+        impl Number for $t {
+            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
+            fn minus(self, other: Self) -> Self { self.wrapping_sub(other) }
+            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            fn over(self, other: Self) -> Self { if other == 0 { !0 } else { self.wrapping_div(other) } }
+            fn negated(self) -> Self { self.wrapping_neg() }
+        }
+        impl Ordered for $t {
+            fn remainder(self, other: Self) -> Self { if other == 0 { self } else { self.wrapping_rem(other) } }
+            fn maximum(self, other: Self) -> Self { self.max(other) }
+            fn minimum(self, other: Self) -> Self { self.min(other) }
+            #[allow(unused_comparisons)]
+            fn power(self, other: Self) -> Self {
+                if other < 0 {
+                    // 1 / self^|other| toward zero.
+                    return match self {
+                        1 => 1,
+                        v if $signed && v == (0 as $t).wrapping_sub(1) => if other % 2 == 0 { 1 } else { v },
+                        0 => !0,
+                        _ => 0,
+                    };
+                }
+                let (mut base, mut n, mut product) = (self, other, 1 as $t);
+                while n > 0 {
+                    if n & 1 == 1 { product = product.wrapping_mul(base); }
+                    n >>= 1;
+                    base = base.wrapping_mul(base);
+                }
+                product
+            }
+            #[allow(unused_comparisons)]
+            fn absolute(self) -> Self { if self < 0 { self.wrapping_neg() } else { self } }
+            #[allow(unused_comparisons)]
+            fn signum(self) -> Self { if self > 0 { 1 } else if self < 0 { (0 as $t).wrapping_sub(1) } else { 0 } }
+        }
+    )*};
+}
+integers!(i8 true, i16 true, i32 true, i64 true, u8 false, u16 false, u32 false, u64 false);
+
+macro_rules! floats {
+    ($($t:ident via $wide:ident, $to:expr, $from:expr;)*) => {$(
+        impl Number for $t {
+            fn plus(self, other: Self) -> Self { self + other }
+            fn minus(self, other: Self) -> Self { self - other }
+            fn times(self, other: Self) -> Self { self * other }
+            fn over(self, other: Self) -> Self { self / other }
+            fn negated(self) -> Self { -self }
+        }
+        impl Ordered for $t {
+            fn remainder(self, other: Self) -> Self { $from($to(self) % $to(other)) }
+            fn maximum(self, other: Self) -> Self {
+                if self.is_nan() { self } else if other.is_nan() { other }
+                // max(-0, +0) is +0, whichever comes first.
+                else if self > other || (self == other && self.is_sign_positive()) { self } else { other }
+            }
+            fn minimum(self, other: Self) -> Self {
+                if self.is_nan() { self } else if other.is_nan() { other }
+                else if self < other || (self == other && self.is_sign_negative()) { self } else { other }
+            }
+            fn power(self, other: Self) -> Self { $from($to(self).powf($to(other))) }
+            fn absolute(self) -> Self { $from($to(self).abs()) }
+            fn signum(self) -> Self {
+                let v: $wide = $to(self);
+                if v > 0.0 { $from(1.0) } else if v < 0.0 { $from(-1.0) } else { self }
+            }
+        }
+    )*};
+}
+floats! {
+    f32 via f32, |v| v, |v| v;
+    f64 via f64, |v| v, |v| v;
+    f16 via f32, f16::to_f32, f16::from_f32;
+    bf16 via f32, bf16::to_f32, bf16::from_f32;
+}
+
+macro_rules! complex {
+    ($($t:ident),*) => {$(
+        impl Number for Complex<$t> {
+            fn plus(self, other: Self) -> Self { self + other }
+            fn minus(self, other: Self) -> Self { self - other }
+            fn times(self, other: Self) -> Self { self * other }
+            fn over(self, other: Self) -> Self {
+                // Scaled, so that the squares of large or small parts do not overflow.
+                let scale = other.re.abs().max(other.im.abs());
+                if scale == 0.0 || !scale.is_finite() {
+                    return self / other;
+                }
+                let d = other / scale;
+                (self / scale) * d.conj() / (d.re * d.re + d.im * d.im)
+            }
+            fn negated(self) -> Self { -self }
+        }
+    )*};
+}
+complex!(f32, f64);
+
+/// The special functions, in the precision of the argument.
+pub(crate) trait Special: Sized + Copy {
+    fn erf_(self) -> Self;
+    fn erfc_(self) -> Self;
+    fn erf_inv_(self) -> Self;
+    fn lgamma_(self) -> Self;
+    fn digamma_(self) -> Self;
+    fn polygamma_(self, order: u32) -> Self;
+    fn logistic_(self) -> Self;
+    /// To nearest, halves to even.
+    fn round_even(self) -> Self;
+    fn rsqrt_(self) -> Self;
+}
+
+macro_rules! special {
+    ($($t:ident $erf:ident $erfc:ident $erf_inv:ident $lgamma:ident $digamma:ident $polygamma:ident $logistic:ident;)*) => {$(
+        impl Special for $t {
+            fn erf_(self) -> Self { special::$erf(self) }
+            fn erfc_(self) -> Self { special::$erfc(self) }
+            fn erf_inv_(self) -> Self { special::$erf_inv(self) }
+            fn lgamma_(self) -> Self { special::$lgamma(self) }
+            fn digamma_(self) -> Self { special::$digamma(self) }
+            fn polygamma_(self, order: u32) -> Self { special::$polygamma(order, self) }
+            fn logistic_(self) -> Self { special::$logistic(self) }
+            fn round_even(self) -> Self { self.round_ties_even() }
+            fn rsqrt_(self) -> Self { 1.0 / self.sqrt() }
+        }
+    )*};
+}
+special! {
+    f32 erf_f32 erfc_f32 erf_inv_f32 lgamma_f32 digamma_f32 polygamma_f32 logistic_f32;
+    f64 erf erfc erf_inv lgamma digamma polygamma logistic;
+}
+
+/// Complex functions that the complex crate lacks.
+pub(crate) trait ComplexSpecial: Sized {
+    fn expm1_(self) -> Self;
+    fn log1p_(self) -> Self;
+    fn logistic_(self) -> Self;
+    fn rsqrt_(self) -> Self;
+    /// By the principal logarithm; 0^0 is 1, and 0 to a power with positive real part is 0.
+    fn complex_power(self, other: Self) -> Self;
+}
+
+macro_rules! complex_special {
+    ($($t:ident),*) => {$(
+        impl ComplexSpecial for Complex<$t> {
+            fn expm1_(self) -> Self {
+                // e^(a+ib) - 1 = expm1(a) cos b - 2 sin²(b/2) + i e^a sin b, without cancellation.
+                let half = (self.im / 2.0).sin();
+                Complex::new(self.re.exp_m1() * self.im.cos() - 2.0 * half * half, self.re.exp() * self.im.sin())
+            }
+            fn log1p_(self) -> Self {
+                let one = self + 1.0;
+                // |1+z|² - 1 = a (2 + a) + b², without cancellation for small z.
+                let re = if self.norm() < 0.5 {
+                    (self.re * (2.0 + self.re) + self.im * self.im).ln_1p() / 2.0
+                } else {
+                    one.norm().ln()
+                };
+                Complex::new(re, one.im.atan2(one.re))
+            }
+            fn logistic_(self) -> Self { (Complex::new(1.0, 0.0)).over((-self).exp() + 1.0) }
+            fn rsqrt_(self) -> Self { (Complex::new(1.0, 0.0)).over(self.sqrt()) }
+            fn complex_power(self, other: Self) -> Self {
+                let zero = Complex::new(0.0, 0.0);
+                if other == zero {
+                    return Complex::new(1.0, 0.0);
+                }
+                if self == zero {
+                    return if other.re > 0.0 { zero } else { Complex::new($t::NAN, $t::NAN) };
+                }
+                (self.ln() * other).exp()
+            }
+        }
+    )*};
+}
+complex_special!(f32, f64);

@@ -1,0 +1,356 @@
+//! Functions of one number: value and derivative side by side. In a derivative `x` is the operand, `y` the result and
+//! `t` the tangent of `x`.
+
+use super::kernel::{map, one_output, operand};
+use super::number::{ComplexSpecial, Number, Ordered, Special};
+use super::{Takes, same_type_one, samples_at};
+use crate::array::Array;
+use crate::error::{Result, fail};
+use crate::primitives::{
+    Batch, Batched, Derivative, Entry, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types, entry,
+};
+use crate::rules_of;
+use crate::types::{Complex, DType, Effects, bf16, dispatch_number, dispatch_real, f16};
+
+/// The rules that all functions of one element share.
+macro_rules! elementwise_rules {
+    () => {
+        fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+            batch.elementwise(Op::new(*self))
+        }
+        fn effects(&self) -> Effects {
+            Effects::PURE
+        }
+    };
+}
+pub(super) use elementwise_rules;
+
+/// The tangent of a function of one operand, or zero if the operand does not vary.
+pub(super) fn chain(jvp: &Jvp<'_>, tangent: impl Fn(&Array, &Array, &Array) -> Option<Array>) -> Result<Derivative> {
+    match (jvp.primals, jvp.tangents, jvp.outputs) {
+        ([x], [Some(t)], [y]) => Ok(tangent(x, y, t).map_or(Derivative::Zero, |t| {
+            Derivative::Tangents(smallvec::smallvec![Some(t)])
+        })),
+        _ => Ok(Derivative::Zero),
+    }
+}
+
+macro_rules! functions {
+    ($(
+        $(#[$doc:meta])* $name:ident = $text:literal, $takes:ident, at $points:expr,
+        |$v:ident| $real:expr, $(complex $complex:expr,)?
+        d |$x:ident, $y:ident, $t:ident| $d:expr;
+    )*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, Default)]
+            pub struct $name;
+
+            impl Primitive for $name {
+                rules_of!($text);
+                fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+                    same_type_one(infer, 1, Takes::$takes)
+                }
+                fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+                    let a = operand(inputs, 0)?;
+                    one_output(match a.ty().dtype() {
+                        DType::F32 => map(a, |$v: f32| -> f32 { $real }),
+                        DType::F64 => map(a, |$v: f64| -> f64 { $real }),
+                        DType::F16 => map(a, |h: f16| { let $v = h.to_f32(); let r: f32 = $real; f16::from_f32(r) }),
+                        DType::BF16 => map(a, |h: bf16| { let $v = h.to_f32(); let r: f32 = $real; bf16::from_f32(r) }),
+                        $(
+                            DType::C64 => map(a, |$v: Complex<f32>| -> Complex<f32> { $complex }),
+                            DType::C128 => map(a, |$v: Complex<f64>| -> Complex<f64> { $complex }),
+                        )?
+                        other => fail!(DType, "no numbers for {other}"),
+                    })
+                }
+                fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+                    chain(jvp, |$x, $y, $t| $d)
+                }
+                fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+                    Ok(Transposed::NotLinear)
+                }
+                elementwise_rules!();
+                fn samples() -> Vec<Sample> {
+                    samples_at(&Op::new($name), 1, Takes::$takes, $points)
+                }
+            }
+        )*
+
+        pub(super) fn entries() -> Vec<Entry> {
+            vec![
+                $(entry::<$name>($text),)*
+                entry::<Neg>("neg"), entry::<Abs>("abs"), entry::<Sign>("sign"),
+                entry::<IntegerPow>("integer_pow"), entry::<Polygamma>("polygamma"),
+            ]
+        }
+    };
+}
+
+const WIDE: &[f64] = &[0.3, -1.2, 2.5, -0.7, 4.1];
+const POSITIVE: &[f64] = &[0.3, 1.2, 2.5, 0.07, 14.1];
+const UNIT: &[f64] = &[0.3, -0.2, 0.75, -0.9, 0.05];
+
+functions! {
+    /// The largest whole number not above.
+    Floor = "floor", Floats, at WIDE, |v| v.floor(), d |_x, _y, _t| None;
+    /// The smallest whole number not below.
+    Ceil = "ceil", Floats, at WIDE, |v| v.ceil(), d |_x, _y, _t| None;
+    /// The nearest whole number, halves to even.
+    Round = "round", Floats, at WIDE, |v| v.round_even(), d |_x, _y, _t| None;
+    /// The whole part.
+    Trunc = "trunc", Floats, at WIDE, |v| v.trunc(), d |_x, _y, _t| None;
+    /// e to a power.
+    Exp = "exp", Inexact, at WIDE, |v| v.exp(), complex v.exp(), d |_x, y, t| Some(t * y);
+    /// e to a power, less one, exact for small arguments.
+    Expm1 = "expm1", Inexact, at WIDE, |v| v.exp_m1(), complex v.expm1_(), d |_x, y, t| Some(t * (y + 1.0_f64));
+    /// The natural logarithm.
+    Log = "log", Inexact, at POSITIVE, |v| v.ln(), complex v.ln(), d |x, _y, t| Some(t / x);
+    /// The natural logarithm of one more, exact for small arguments.
+    Log1p = "log1p", Inexact, at POSITIVE, |v| v.ln_1p(), complex v.log1p_(), d |x, _y, t| Some(t / (x + 1.0_f64));
+    /// The square root.
+    Sqrt = "sqrt", Inexact, at POSITIVE, |v| v.sqrt(), complex v.sqrt(), d |_x, y, t| Some(t * 0.5_f64 / y);
+    /// One over the square root.
+    Rsqrt = "rsqrt", Inexact, at POSITIVE, |v| v.rsqrt_(), complex v.rsqrt_(),
+        d |x, y, t| Some(t * (y / x) * -0.5_f64);
+    /// The cube root.
+    Cbrt = "cbrt", Floats, at WIDE, |v| v.cbrt(), d |_x, y, t| Some(t / (y * y * 3.0_f64));
+    /// Sine.
+    Sin = "sin", Inexact, at WIDE, |v| v.sin(), complex v.sin(), d |x, _y, t| Some(t * x.cos());
+    /// Cosine.
+    Cos = "cos", Inexact, at WIDE, |v| v.cos(), complex v.cos(), d |x, _y, t| Some(t * -x.sin());
+    /// Tangent: y' = 1 + y².
+    Tan = "tan", Inexact, at UNIT, |v| v.tan(), complex v.tan(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
+    /// Inverse sine.
+    Asin = "asin", Inexact, at UNIT, |v| v.asin(), complex v.asin(), d |x, _y, t| Some(t * (1.0_f64 - x * x).rsqrt());
+    /// Inverse cosine.
+    Acos = "acos", Inexact, at UNIT, |v| v.acos(), complex v.acos(), d |x, _y, t| Some(t * -(1.0_f64 - x * x).rsqrt());
+    /// Inverse tangent.
+    Atan = "atan", Inexact, at WIDE, |v| v.atan(), complex v.atan(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
+    /// Hyperbolic sine.
+    Sinh = "sinh", Inexact, at WIDE, |v| v.sinh(), complex v.sinh(), d |x, _y, t| Some(t * x.cosh());
+    /// Hyperbolic cosine.
+    Cosh = "cosh", Inexact, at WIDE, |v| v.cosh(), complex v.cosh(), d |x, _y, t| Some(t * x.sinh());
+    /// Hyperbolic tangent: y' = 1 - y².
+    Tanh = "tanh", Inexact, at WIDE, |v| v.tanh(), complex v.tanh(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
+    /// Inverse hyperbolic sine.
+    Asinh = "asinh", Inexact, at WIDE, |v| v.asinh(), complex v.asinh(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
+    /// Inverse hyperbolic cosine.
+    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], |v| v.acosh(), complex v.acosh(),
+        d |x, _y, t| Some(t * (x - 1.0_f64).rsqrt() * (x + 1.0_f64).rsqrt());
+    /// Inverse hyperbolic tangent.
+    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh(), complex v.atanh(), d |x, _y, t| Some(t / (1.0_f64 - x * x));
+    /// 1 / (1 + e^-x): y' = y (1 - y).
+    Logistic = "logistic", Inexact, at WIDE, |v| v.logistic_(), complex v.logistic_(),
+        d |_x, y, t| Some(t * (y * (1.0_f64 - y)));
+    /// The error function: y' = 2/√π e^(-x²).
+    Erf = "erf", Floats, at WIDE, |v| v.erf_(),
+        d |x, _y, t| Some(t * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI);
+    /// One less the error function.
+    Erfc = "erfc", Floats, at WIDE, |v| v.erfc_(),
+        d |x, _y, t| Some(t * (-(x * x)).exp() * -std::f64::consts::FRAC_2_SQRT_PI);
+    /// The inverse of the error function: y' = √π/2 e^(y²).
+    ErfInv = "erf_inv", Floats, at UNIT, |v| v.erf_inv_(),
+        d |_x, y, t| Some(t * (y * y).exp() * (1.0 / std::f64::consts::FRAC_2_SQRT_PI));
+    /// The logarithm of the absolute value of the gamma function.
+    Lgamma = "lgamma", Floats, at POSITIVE, |v| v.lgamma_(), d |x, _y, t| Some(t * x.digamma());
+    /// The derivative of the logarithm of the gamma function.
+    Digamma = "digamma", Floats, at POSITIVE, |v| v.digamma_(), d |x, _y, t| Some(t * x.polygamma(1));
+}
+
+/// Minus.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Neg;
+
+impl Primitive for Neg {
+    rules_of!("neg");
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        same_type_one(infer, 1, Takes::Numbers)
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let a = operand(inputs, 0)?;
+        one_output(dispatch_number!(a.ty().dtype(), T => map(a, |v: T| v.negated()), else fail!(DType, "not a number")))
+    }
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        Derivative::linear(Op::fixed(&Neg), jvp)
+    }
+    fn transpose(&self, transpose: &Transpose<'_>) -> Result<Transposed> {
+        match transpose.cotangents {
+            [Some(y_bar)] => Transposed::one(-y_bar),
+            _ => Ok(Transposed::Cotangents(smallvec::smallvec![None])),
+        }
+    }
+    elementwise_rules!();
+    fn samples() -> Vec<Sample> {
+        samples_at(&Op::new(Neg), 1, Takes::Numbers, WIDE)
+    }
+}
+
+/// The absolute value; of a complex number, its length, a real number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Abs;
+
+impl Primitive for Abs {
+    rules_of!("abs");
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        let types = same_type_one(infer, 1, Takes::Numbers)?;
+        Ok(types.into_iter().map(|t| t.with_dtype(t.dtype().real_part())).collect())
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let a = operand(inputs, 0)?;
+        one_output(match a.ty().dtype() {
+            DType::C64 => map(a, |v: Complex<f32>| v.norm()),
+            DType::C128 => map(a, |v: Complex<f64>| v.norm()),
+            d => dispatch_real!(d, T => map(a, |v: T| v.absolute()), else fail!(DType, "not a number")),
+        })
+    }
+    /// Real: t·sign(x), which is 0 at 0. Complex: d|x| = (Re x Re t + Im x Im t) / |x|, taken as 0 at 0.
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        chain(jvp, |x, y, t| {
+            if !x.dtype().is_complex() {
+                return Some(t * x.sign());
+            }
+            let safe = y.eq(0.0_f64).select(y.ones_like(), y);
+            Some((x.real() * t.real() + x.imag() * t.imag()) / safe)
+        })
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    elementwise_rules!();
+    fn samples() -> Vec<Sample> {
+        samples_at(&Op::new(Abs), 1, Takes::Numbers, WIDE)
+    }
+}
+
+/// -1, 0 or 1; of a complex number, the number of length one in its direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sign;
+
+impl Primitive for Sign {
+    rules_of!("sign");
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        same_type_one(infer, 1, Takes::Numbers)
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let a = operand(inputs, 0)?;
+        one_output(match a.ty().dtype() {
+            DType::C64 => map(a, |v: Complex<f32>| if v.norm() == 0.0 { v } else { v / v.norm() }),
+            DType::C128 => map(a, |v: Complex<f64>| if v.norm() == 0.0 { v } else { v / v.norm() }),
+            d => dispatch_real!(d, T => map(a, |v: T| v.signum()), else fail!(DType, "not a number")),
+        })
+    }
+    /// Real: zero. Complex, with y = x/|x|: dy = (t - y Re(conj(y) t)) / |x|.
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        chain(jvp, |x, y, t| {
+            if !x.dtype().is_complex() {
+                return None;
+            }
+            let along = y.real() * t.real() + y.imag() * t.imag();
+            let length = x.abs();
+            let safe = length.eq(0.0_f64).select(length.ones_like(), &length);
+            Some((t - y * along.cast(x.dtype())) / safe.cast(x.dtype()))
+        })
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    elementwise_rules!();
+    fn samples() -> Vec<Sample> {
+        samples_at(&Op::new(Sign), 1, Takes::Numbers, WIDE)
+    }
+}
+
+/// A whole power, by repeated squaring.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerPow {
+    /// The power; negative ones divide.
+    pub exponent: i64,
+}
+
+impl Primitive for IntegerPow {
+    rules_of!("integer_pow"; exponent);
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        if self.exponent < 0 && infer.inputs.first().is_some_and(|t| t.dtype().is_int()) {
+            fail!(DType, "a negative power of integers is not an integer");
+        }
+        same_type_one(infer, 1, Takes::Numbers)
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let (a, n) = (operand(inputs, 0)?, self.exponent);
+        one_output(match a.ty().dtype() {
+            // Half floats multiply in f32 and round once.
+            DType::F16 => map(a, |v: f16| f16::from_f32(v.to_f32().integer_power(n))),
+            DType::BF16 => map(a, |v: bf16| bf16::from_f32(v.to_f32().integer_power(n))),
+            d => dispatch_number!(d, T => map(a, |v: T| v.integer_power(n)), else fail!(DType, "not a number")),
+        })
+    }
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        let n = self.exponent;
+        chain(jvp, |x, _y, t| match n {
+            0 => None,
+            1 => Some(t.clone()),
+            2 => Some(t * (x * 2.0_f64)),
+            _ => Some(t * (x.powi(n.saturating_sub(1)) * n as f64)),
+        })
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    elementwise_rules!();
+    fn samples() -> Vec<Sample> {
+        let powers = [0, 1, 2, 3, 5, -1, -3];
+        let mut all: Vec<Sample> = powers
+            .into_iter()
+            .flat_map(|n| {
+                let takes = if n < 0 { Takes::Inexact } else { Takes::Numbers };
+                samples_at(&Op::new(IntegerPow { exponent: n }), 1, takes, WIDE)
+            })
+            .collect();
+        // Higher powers leave half precision quickly; the loop is the same.
+        all.retain(|s| s.inputs.iter().all(|a| a.dtype().size() > 2));
+        all
+    }
+}
+
+/// The polygamma function of an order of at least one: derivatives of the digamma function.
+#[derive(Clone, Copy, Debug)]
+pub struct Polygamma {
+    /// How often the digamma function is differentiated.
+    pub order: u32,
+}
+
+impl Primitive for Polygamma {
+    rules_of!("polygamma"; order);
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        if self.order == 0 {
+            fail!(Value, "order 0 is `digamma`; `polygamma` starts at order 1");
+        }
+        same_type_one(infer, 1, Takes::Floats)
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let (a, n) = (operand(inputs, 0)?, self.order);
+        one_output(match a.ty().dtype() {
+            DType::F32 => map(a, |v: f32| v.polygamma_(n)),
+            DType::F64 => map(a, |v: f64| v.polygamma_(n)),
+            DType::F16 => map(a, |v: f16| f16::from_f32(v.to_f32().polygamma_(n))),
+            DType::BF16 => map(a, |v: bf16| bf16::from_f32(v.to_f32().polygamma_(n))),
+            other => fail!(DType, "no numbers for {other}"),
+        })
+    }
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        let order = self.order;
+        chain(jvp, |x, _y, t| Some(t * x.polygamma(order.saturating_add(1))))
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    elementwise_rules!();
+    fn samples() -> Vec<Sample> {
+        let mut all: Vec<Sample> =
+            [1, 2].into_iter().flat_map(|order| samples_at(&Op::new(Polygamma { order }), 1, Takes::Floats, POSITIVE)).collect();
+        all.retain(|s| s.inputs.iter().all(|a| a.dtype().size() > 2));
+        all
+    }
+}

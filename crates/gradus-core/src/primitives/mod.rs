@@ -1,0 +1,274 @@
+//! The operations of the language: one public trait that holds every rule, the built-in set, and how to find one by
+//! its name. Names in rules: `x_dot` is a tangent, `x_bar` a cotangent.
+
+pub mod call;
+pub mod convert;
+pub mod cumulative;
+pub mod dot;
+pub mod elementwise;
+pub mod index;
+mod params;
+pub mod reduce;
+mod rules;
+pub mod size;
+pub mod sample;
+pub mod shaping;
+pub mod sort;
+pub(crate) mod special;
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock, RwLock};
+
+use smallvec::SmallVec;
+
+pub use params::{Param, ParamReader, ParamValue, Params};
+pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Transpose, Transposed};
+pub use sample::Sample;
+
+use crate::array::Array;
+use crate::error::{Result, fail};
+use crate::types::{Dim, Effects, Type};
+
+/// Types of an operation's results, most often one.
+pub type Types = SmallVec<[Type; 1]>;
+/// Results of an operation, most often one.
+pub type Outputs = SmallVec<[Array; 1]>;
+
+/// An operation of the language with every rule it takes part in.
+///
+/// Built-in operations and those of users implement the same trait. No rule has a default body that fails at run
+/// time: a rule that does not exist is an answer ([`Derivative::Missing`], [`Transposed::NotLinear`],
+/// [`Batched::Missing`]) which the transformation that asked turns into an error with the user's line.
+///
+/// Rules are written in the language of [`Array`]: `x.cos() * x_dot`. A transformation runs them while it traces, so
+/// what they compute becomes part of the program it builds.
+pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
+    /// The name in programs; unique.
+    fn name(&self) -> &'static str;
+
+    /// The parameters in canonical order.
+    fn params(&self) -> Params;
+
+    /// Reads the parameters back; the inverse of [`params`](Primitive::params).
+    fn from_params(params: &mut ParamReader<'_>) -> Result<Self>
+    where
+        Self: Sized;
+
+    /// The type rule: the types of the results, or what is wrong with the operands.
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types>;
+
+    /// The numbers. Operands are concrete and the type rule has accepted them.
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs>;
+
+    /// Forward derivative: tangents of the results from those of the operands.
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative>;
+
+    /// For an operation linear in some operands: their cotangents from those of the results.
+    fn transpose(&self, transpose: &Transpose<'_>) -> Result<Transposed>;
+
+    /// The operation on operands of which some have a leading batch axis.
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched>;
+
+    /// What it does besides computing.
+    fn effects(&self) -> Effects;
+
+    /// Operands that show the operation at work; tests of every rule are generated from them.
+    fn samples() -> Vec<Sample>
+    where
+        Self: Sized;
+}
+
+/// Makes an operation of the same kind from other parameters. Implemented for every primitive.
+pub trait Rebuild {
+    /// The operation of `self`'s type that has these parameters.
+    fn rebuild(&self, params: &mut ParamReader<'_>) -> Result<Op>;
+}
+
+impl<P: Primitive> Rebuild for P {
+    fn rebuild(&self, params: &mut ParamReader<'_>) -> Result<Op> {
+        P::from_params(params).map(Op::new)
+    }
+}
+
+/// A shared operation. Operations without parameters cost no memory.
+#[derive(Clone)]
+pub struct Op(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    Static(&'static dyn Primitive),
+    Shared(Arc<dyn Primitive>),
+}
+
+impl Op {
+    /// An operation with parameters.
+    pub fn new<P: Primitive>(primitive: P) -> Op {
+        Op(Inner::Shared(Arc::new(primitive)))
+    }
+
+    /// An operation without: `Op::fixed(&Sin)`.
+    pub const fn fixed(primitive: &'static dyn Primitive) -> Op {
+        Op(Inner::Static(primitive))
+    }
+
+    /// The operation as its own type, if it is that.
+    pub fn downcast<P: Primitive>(&self) -> Option<&P> {
+        (&**self as &dyn Any).downcast_ref()
+    }
+
+    /// Whether it is of this type.
+    pub fn is<P: Primitive>(&self) -> bool {
+        self.downcast::<P>().is_some()
+    }
+
+    /// The operation of this name with these parameters.
+    pub fn from_text(name: &str, params: &[(String, Param)]) -> Result<Op> {
+        let make = match REGISTRY.by_name.read() {
+            Ok(table) => table.get(name).copied(),
+            Err(_) => None,
+        };
+        let Some(make) = make else {
+            fail!(Parse, "there is no operation `{}`", name.chars().take(40).collect::<String>());
+        };
+        let mut reader = ParamReader::new(name, params);
+        let op = make(&mut reader)?;
+        reader.finish()?;
+        Ok(op)
+    }
+
+    /// The same operation with every symbolic dimension of its parameters replaced.
+    pub fn map_dims(&self, f: &dyn Fn(&Dim) -> Dim) -> Result<Op> {
+        let params = self.params();
+        if !params.iter().any(|(_, p)| p.is_symbolic()) {
+            return Ok(self.clone());
+        }
+        let params: Vec<_> = params.into_iter().map(|(n, p)| (n.to_string(), p.map_dims(f))).collect();
+        self.rebuild(&mut ParamReader::new(self.name(), &params))
+    }
+}
+
+impl Deref for Op {
+    type Target = dyn Primitive;
+    fn deref(&self) -> &(dyn Primitive + 'static) {
+        match &self.0 {
+            Inner::Static(p) => *p,
+            Inner::Shared(p) => &**p,
+        }
+    }
+}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+/// Equal operations have the same name and the same parameters.
+impl PartialEq for Op {
+    fn eq(&self, other: &Op) -> bool {
+        match (&self.0, &other.0) {
+            (Inner::Shared(a), Inner::Shared(b)) if Arc::ptr_eq(a, b) => true,
+            (Inner::Static(a), Inner::Static(b)) => a.name() == b.name(),
+            _ => self.name() == other.name() && self.params() == other.params(),
+        }
+    }
+}
+
+type Maker = fn(&mut ParamReader<'_>) -> Result<Op>;
+
+/// A built-in or registered operation: its name, how to read it, and its samples.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// The name in programs.
+    pub name: &'static str,
+    make: Maker,
+    /// The samples of [`Primitive::samples`].
+    pub samples: fn() -> Vec<Sample>,
+}
+
+fn entry<P: Primitive>(name: &'static str) -> Entry {
+    Entry { name, make: |reader| P::from_params(reader).map(Op::new), samples: P::samples }
+}
+
+struct Registry {
+    by_name: RwLock<HashMap<&'static str, Maker>>,
+}
+
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry {
+    by_name: RwLock::new(BUILT_IN.iter().map(|e| (e.name, e.make)).collect()),
+});
+
+/// Makes an operation from outside known to the parser of program text. Everything else works without.
+pub fn register<P: Primitive>(name: &'static str) -> Result<()> {
+    let Ok(mut table) = REGISTRY.by_name.write() else { fail!(Value, "the table of operations is poisoned") };
+    if table.contains_key(name) {
+        fail!(Value, "there is an operation `{name}` already");
+    }
+    table.insert(name, entry::<P>(name).make);
+    Ok(())
+}
+
+/// Every built-in operation.
+pub static BUILT_IN: LazyLock<Vec<Entry>> = LazyLock::new(built_in);
+
+/// The list: a new primitive is one file and one line here.
+fn built_in() -> Vec<Entry> {
+    let mut list = Vec::new();
+    list.extend(elementwise::entries());
+    list.extend([
+        entry::<convert::Convert>("convert"),
+        entry::<convert::Bitcast>("bitcast"),
+        entry::<shaping::Iota>("iota"),
+        entry::<shaping::Broadcast>("broadcast"),
+        entry::<shaping::Reshape>("reshape"),
+        entry::<shaping::Permute>("transpose"),
+        entry::<shaping::Reverse>("reverse"),
+        entry::<shaping::Slice>("slice"),
+        entry::<shaping::Pad>("pad"),
+        entry::<shaping::Concatenate>("concatenate"),
+        entry::<index::DynamicSlice>("dynamic_slice"),
+        entry::<index::DynamicUpdateSlice>("dynamic_update_slice"),
+        entry::<index::Gather>("gather"),
+        entry::<index::Scatter>("scatter"),
+        entry::<reduce::ReduceSum>("reduce_sum"),
+        entry::<reduce::ReduceProd>("reduce_prod"),
+        entry::<reduce::ReduceMax>("reduce_max"),
+        entry::<reduce::ReduceMin>("reduce_min"),
+        entry::<reduce::ReduceAnd>("reduce_and"),
+        entry::<reduce::ReduceOr>("reduce_or"),
+        entry::<reduce::ArgMax>("argmax"),
+        entry::<reduce::ArgMin>("argmin"),
+        entry::<cumulative::CumSum>("cumsum"),
+        entry::<cumulative::CumProd>("cumprod"),
+        entry::<cumulative::CumMax>("cummax"),
+        entry::<cumulative::CumMin>("cummin"),
+        entry::<dot::DotGeneral>("dot_general"),
+        entry::<sort::Sort>("sort"),
+        entry::<sort::TopK>("top_k"),
+        entry::<size::Size>("size"),
+        entry::<call::Call>("call"),
+    ]);
+    list
+}
+
+/// Declares an operation's struct together with its name and the two parameter functions.
+///
+/// Inside `impl Primitive for X { rules_of!("name"; field, field); ... }` gives `name`, `params` and `from_params`.
+#[macro_export]
+macro_rules! rules_of {
+    ($name:literal $(; $($field:ident),* $(,)?)?) => {
+        fn name(&self) -> &'static str {
+            $name
+        }
+        fn params(&self) -> $crate::primitives::Params {
+            vec![$($((stringify!($field), $crate::primitives::ParamValue::to_param(&self.$field)),)*)?]
+        }
+        #[allow(unused_variables)]
+        fn from_params(params: &mut $crate::primitives::ParamReader<'_>) -> $crate::Result<Self> {
+            Ok(Self { $($($field: params.take(stringify!($field))?,)*)? })
+        }
+    };
+}

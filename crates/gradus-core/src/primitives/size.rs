@@ -1,0 +1,50 @@
+//! A dimension as a number: how a program computes with the size of a symbolic axis.
+
+use super::elementwise::kernel::filled;
+use super::{Batch, Batched, Derivative, Infer, Jvp, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+use crate::array::Array;
+use crate::error::{Result, error, fail};
+use crate::primitives::Op;
+use crate::rules_of;
+use crate::types::{DType, Dim, Effects, Scalar, Type};
+
+/// The number of a dimension, as a scalar.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// The dimension.
+    pub dim: Dim,
+    /// The dtype of the number.
+    pub dtype: DType,
+}
+
+impl Primitive for Size {
+    rules_of!("size"; dim, dtype);
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        infer.arity(0)?;
+        if self.dtype == DType::Bool {
+            fail!(DType, "a size is a number, not a bool");
+        }
+        Ok(smallvec::smallvec![Type::scalar(self.dtype)])
+    }
+    fn evaluate(&self, _: &[Array]) -> Result<Outputs> {
+        let size = self.dim.constant().ok_or_else(|| error!(NotConcrete, "the dimension {} has no number yet", self.dim))?;
+        Ok(smallvec::smallvec![filled(&Type::scalar(self.dtype), Scalar::I64(size).cast(self.dtype))])
+    }
+    fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {
+        Ok(Derivative::Zero)
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    fn batch(&self, _: &Batch<'_>) -> Result<Batched> {
+        Ok(Batched::Missing("a size has no operands to batch"))
+    }
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+    fn samples() -> Vec<Sample> {
+        [DType::I64, DType::F64, DType::U8]
+            .map(|dtype| Sample::new(Op::new(Size { dim: Dim::from(7usize), dtype }), vec![]))
+            .to_vec()
+    }
+}

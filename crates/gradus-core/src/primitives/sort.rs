@@ -1,0 +1,409 @@
+//! Sorting several arrays together, and the largest elements of each row.
+//!
+//! Every order is one of unsigned integers: a key is mapped so that its order is the wanted one, NaN behind all
+//! numbers and the two zeros equal. Both derivatives move tangents by the permutation found. `x_dot` is a tangent.
+
+use std::cmp::Ordering;
+
+use super::elementwise::kernel::operand;
+use super::index::{Bounds, Gather};
+use super::reduce::{around, array, check_axis, complex_wave, elements, fits_places, wave};
+use super::shaping::{Broadcast, Iota, fit};
+use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+use crate::array::{Array, Concrete};
+use crate::error::{Result, fail};
+use crate::rules_of;
+use crate::trace::{bind, bind_all};
+use crate::types::{Complex, DType, Dim, Effects, Element, Shape, Type, bf16, dispatch, dispatch_real, f16};
+
+/// Sorts arrays of one shape together along an axis, stably, by the first `keys` of them: by the first, where that is
+/// equal by the second, and so on. NaN comes after all numbers (before, if descending); `-0.0` equals `0.0`; complex
+/// numbers are ordered by real part, then by imaginary part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sort {
+    /// The axis along which elements are moved.
+    pub axis: usize,
+    /// How many operands decide the order; the others follow.
+    pub keys: usize,
+    /// Whether the largest comes first.
+    pub descending: bool,
+}
+
+impl Primitive for Sort {
+    rules_of!("sort"; axis, keys, descending);
+
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        let inputs = infer.inputs;
+        let Some((first, others)) = inputs.split_first() else { fail!(Verify, "takes at least one operand") };
+        if self.keys == 0 || self.keys > inputs.len() {
+            fail!(Value, "sorts by 1 to {} of its operands, not by {}", inputs.len(), self.keys);
+        }
+        check_axis(self.axis, first)?;
+        for other in others {
+            if !infer.same_shape(first.shape(), other.shape()) {
+                fail!(Shape, "operands of different shapes cannot be sorted together: {first} and {other}");
+            }
+        }
+        Ok(inputs.iter().cloned().collect())
+    }
+
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let first = operand(inputs, 0)?;
+        if first.dims().contains(&0) {
+            return Ok(inputs.iter().cloned().collect());
+        }
+        let mut columns = Vec::new();
+        for i in 0..self.keys {
+            columns.extend(order_keys(operand(inputs, i)?, self.descending)?);
+        }
+        let from = permutation(&columns, around(first.dims(), self.axis));
+        (0..inputs.len())
+            .map(|i| {
+                let x = operand(inputs, i)?;
+                Ok(dispatch!(x.ty().dtype(), T => {
+                    let values = elements::<T>(x)?;
+                    Concrete::dense::<T>(x.ty().clone(), from.iter().map(|&p| values[p]).collect())
+                })
+                .into())
+            })
+            .collect()
+    }
+
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        let (Some(first), true) = (jvp.primals.first(), jvp.tangents.iter().any(Option::is_some)) else {
+            return Ok(Derivative::Zero);
+        };
+        let shape = first.shape();
+        let n = shape.get(self.axis).cloned().unwrap_or_else(|| Dim::from(1usize));
+        let places = bind(Op::new(Iota { dtype: index_dtype(&n), shape: shape.clone(), axis: self.axis }), &[]);
+        let keys = jvp.primals.iter().take(self.keys).cloned();
+        let mut sorted = bind_all(Op::new(self.clone()), &keys.chain([places]).collect::<Vec<_>>());
+        let Some(from) = sorted.pop() else { fail!(Rule, "a sort without results") };
+        let moved = |x_dot: &Array| fit(take_along(&fit(x_dot.clone(), shape), &from, self.axis), x_dot.shape());
+        Ok(Derivative::Tangents(jvp.tangents.iter().map(|t| t.as_ref().map(moved)).collect()))
+    }
+
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+        batch.elementwise(Op::new(Sort { axis: self.axis + 1, ..self.clone() }))
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+
+    fn samples() -> Vec<Sample> {
+        let make = |axis, keys, descending, inputs| Sample::new(Op::new(Sort { axis, keys, descending }), inputs);
+        let ties = || array(&[6], vec![2i32, 1, 2, 1, 0, 2]);
+        let special = vec![0.0, f64::NAN, -0.0, f64::INFINITY, f64::NEG_INFINITY, -1.0, 0.0];
+        vec![
+            make(0, 1, false, vec![wave(&[6], 1)]),
+            make(0, 1, true, vec![wave(&[6], 2)]),
+            make(1, 1, false, vec![wave(&[2, 4], 3)]),
+            make(0, 1, false, vec![wave(&[4, 2], 4)]),
+            make(1, 1, true, vec![wave(&[2, 3, 2], 5), wave(&[2, 3, 2], 6)]),
+            make(0, 1, false, vec![ties(), wave(&[6], 7), array(&[6], vec![0u8, 1, 2, 3, 4, 5])]),
+            make(0, 1, true, vec![ties(), wave(&[6], 8)]),
+            make(0, 2, false, vec![ties(), wave(&[6], 9), wave(&[6], 10)]),
+            make(0, 1, false, vec![array(&[7], special.clone())]).rough(),
+            make(0, 1, true, vec![array(&[7], special), array(&[7], vec![0i64, 1, 2, 3, 4, 5, 6])]).rough(),
+            make(0, 1, false, vec![array(&[4], vec![true, false, true, false])]),
+            make(0, 1, false, vec![complex_wave(&[4], 11), wave(&[4], 12)]),
+            make(0, 1, false, vec![array(&[4], vec![-128i8, 127, 0, -1])]),
+            make(0, 1, true, vec![array(&[3], vec![u64::MAX, 0, 1 << 63])]),
+            make(0, 1, false, vec![wave(&[5], 13).cast(DType::F16), wave(&[5], 14).cast(DType::F32)]).rough(),
+            make(1, 1, false, vec![array::<f64>(&[3, 0], vec![])]),
+        ]
+    }
+}
+
+/// The `k` largest elements of each row along the last axis, largest first, and where they stand. The first of equals
+/// comes first; NaN counts as larger than all numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopK {
+    /// How many.
+    pub k: usize,
+}
+
+impl Primitive for TopK {
+    rules_of!("top_k"; k);
+
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        infer.arity(1)?;
+        infer.dtype(0, "integers, floats or bools", |d| !d.is_complex())?;
+        let ty = infer.inputs[0].clone(); // invariant: the arity was checked
+        let Some((last, rows)) = ty.shape().split_last() else {
+            fail!(Axis, "takes the largest along the last axis, and {ty} has none");
+        };
+        if !infer.at_least(last, &Dim::from(self.k)) {
+            fail!(Shape, "takes the {} largest of rows that have only {last} elements: {ty}", self.k);
+        }
+        fits_places(last, DType::I32, &ty)?;
+        let shape: Shape = rows.iter().cloned().chain([Dim::from(self.k)]).collect();
+        Ok(smallvec::smallvec![ty.with_shape(shape.clone()), Type::new(DType::I32, shape)])
+    }
+
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let x = operand(inputs, 0)?;
+        let shape = x.ty().shape().replaced(x.dims().len().saturating_sub(1), Dim::from(self.k));
+        let (values_ty, places_ty) = (x.ty().with_shape(shape.clone()), Type::new(DType::I32, shape));
+        let n = x.dims().last().copied().unwrap_or(0);
+        let mut from = Vec::new();
+        if self.k > 0 && !x.dims().contains(&0) {
+            let keys = order_keys(x, true)?;
+            let keys = keys.first().map_or(&[][..], Vec::as_slice);
+            let mut row: Vec<(u64, usize)> = Vec::with_capacity(n);
+            for start in (0..keys.len()).step_by(n) {
+                row.clear();
+                row.extend(keys[start..start + n].iter().copied().zip(start..));
+                if self.k < n {
+                    row.select_nth_unstable(self.k);
+                    row.truncate(self.k);
+                }
+                row.sort_unstable();
+                from.extend(row.iter().map(|&(_, p)| p));
+            }
+        }
+        let places = from.iter().map(|p| (p % n.max(1)) as i32).collect();
+        let values = dispatch!(x.ty().dtype(), T => {
+            let values = elements::<T>(x)?;
+            Concrete::dense::<T>(values_ty, from.iter().map(|&p| values[p]).collect())
+        });
+        Ok(smallvec::smallvec![values.into(), Concrete::dense::<i32>(places_ty, places).into()])
+    }
+
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        let ([Some(x_dot)], [_, places]) = (jvp.tangents, jvp.outputs) else { return Ok(Derivative::Zero) };
+        let moved = take_along(x_dot, places, x_dot.rank().saturating_sub(1));
+        Ok(Derivative::Tangents(smallvec::smallvec![Some(moved), None]))
+    }
+
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+        batch.elementwise(Op::new(self.clone()))
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+
+    fn samples() -> Vec<Sample> {
+        let make = |k, x| Sample::new(Op::new(TopK { k }), vec![x]);
+        vec![
+            make(3, wave(&[6], 1)),
+            make(6, wave(&[6], 2)),
+            make(0, wave(&[6], 3)),
+            make(2, wave(&[3, 4], 4)),
+            make(1, wave(&[2, 3, 2], 5)),
+            make(2, array::<f64>(&[0, 3], vec![])),
+            make(0, array::<f64>(&[2, 0], vec![])),
+            make(4, array(&[6], vec![1.0, f64::NAN, 2.0, f64::INFINITY, 2.0, 0.0])).rough(),
+            make(3, array(&[4], vec![7i32, 9, -7, 9])),
+            make(2, array(&[3], vec![200u8, 3, 200])),
+            make(2, array(&[3], vec![false, true, true])),
+            make(2, wave(&[5], 6).cast(DType::F32)).rough(),
+            make(2, wave(&[5], 7).cast(DType::BF16)).rough(),
+        ]
+    }
+}
+
+/// A number as an unsigned integer of the same order.
+trait SortKey: Element {
+    fn key(self) -> u64;
+}
+
+macro_rules! sort_keys {
+    ($($t:ty: |$v:ident| $key:expr;)*) => {$(
+        impl SortKey for $t {
+            fn key(self) -> u64 {
+                let $v = self;
+                $key
+            }
+        }
+    )*};
+}
+const SIGN: u64 = 1 << 63;
+sort_keys! {
+    bool: |v| v as u64;
+    i8: |v| v as u64 ^ SIGN;
+    i16: |v| v as u64 ^ SIGN;
+    i32: |v| v as u64 ^ SIGN;
+    i64: |v| v as u64 ^ SIGN;
+    u8: |v| v as u64;
+    u16: |v| v as u64;
+    u32: |v| v as u64;
+    u64: |v| v;
+    f16: |v| v.to_f64().key();
+    bf16: |v| v.to_f64().key();
+    f32: |v| (v as f64).key();
+    f64: |v| {
+        if v.is_nan() {
+            return u64::MAX;
+        }
+        // Adding zero makes -0.0 into 0.0. Negative numbers grow downwards in their bits.
+        let bits = (v + 0.0).to_bits();
+        if bits & SIGN == 0 { bits | SIGN } else { !bits }
+    };
+}
+
+/// The keys of all elements in row-major order: one column, or two for complex numbers.
+fn order_keys(x: &Concrete, descending: bool) -> Result<Vec<Vec<u64>>> {
+    let turn = if descending { u64::MAX } else { 0 };
+    fn column<T: Element>(x: &Concrete, turn: u64, key: impl Fn(T) -> u64) -> Result<Vec<u64>> {
+        Ok(elements::<T>(x)?.iter().map(|&v| key(v) ^ turn).collect())
+    }
+    Ok(match x.ty().dtype() {
+        DType::C64 => {
+            vec![column(x, turn, |v: Complex<f32>| v.re.key())?, column(x, turn, |v: Complex<f32>| v.im.key())?]
+        }
+        DType::C128 => {
+            vec![column(x, turn, |v: Complex<f64>| v.re.key())?, column(x, turn, |v: Complex<f64>| v.im.key())?]
+        }
+        DType::Bool => vec![column(x, turn, bool::key)?],
+        d => dispatch_real!(d, T => vec![column(x, turn, T::key)?], else fail!(DType, "no order in {}", x.ty())),
+    })
+}
+
+/// For each place of an array of `[outer, n, inner]` elements, the place its element comes from when sorted stably.
+fn permutation(columns: &[Vec<u64>], [outer, n, inner]: [usize; 3]) -> Vec<usize> {
+    let mut from = vec![0; outer * n * inner];
+    let mut lane: Vec<(u64, usize)> = Vec::with_capacity(n);
+    let (first, others) = match columns.split_first() {
+        Some((first, others)) => (first.as_slice(), others),
+        None => return (0..from.len()).collect(),
+    };
+    let ties = |&(a, i): &(u64, usize), &(b, j): &(u64, usize)| {
+        let later = others.iter().map(|c| c[i].cmp(&c[j])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
+        a.cmp(&b).then(later).then(i.cmp(&j))
+    };
+    for block in (0..outer).map(|o| o * n * inner) {
+        for start in block..block + inner {
+            let places = || (start..).step_by(inner).take(n);
+            lane.clear();
+            lane.extend(places().map(|p| (first[p], p)));
+            // The place decides between equals, so an unstable sort gives the stable order.
+            if others.is_empty() {
+                lane.sort_unstable()
+            } else {
+                lane.sort_unstable_by(ties)
+            }
+            places().zip(&lane).for_each(|(to, &(_, p))| from[to] = p);
+        }
+    }
+    from
+}
+
+/// The dtype for places along an axis: `i32`, unless the axis may be too long for it.
+pub(super) fn index_dtype(n: &Dim) -> DType {
+    if n.as_usize().is_some_and(|n| i32::try_from(n).is_ok()) { DType::I32 } else { DType::I64 }
+}
+
+/// Elements of `x` at `places` along an axis; the two agree in all other axes.
+pub(super) fn take_along(x: &Array, places: &Array, axis: usize) -> Array {
+    let rank = x.rank();
+    let others: Vec<usize> = (0..rank).filter(|a| *a != axis).collect();
+    let vectors = places.shape().inserted(rank, Dim::from(1usize));
+    let vectors = bind(Op::new(Broadcast { shape: vectors, axes: (0..rank).collect() }), &[places.clone()]);
+    let gather = Gather {
+        offset_dims: Vec::new(),
+        collapsed_dims: vec![axis],
+        operand_batch_dims: others.clone(),
+        index_batch_dims: others,
+        index_map: vec![axis],
+        sizes: vec![1usize; rank].into_iter().collect(),
+        bounds: Bounds::Clip,
+    };
+    bind(Op::new(gather), &[x.clone(), vectors])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn sort(axis: usize, keys: usize, descending: bool, inputs: &[Array]) -> Outputs {
+        bind_all(Op::new(Sort { axis, keys, descending }), inputs)
+    }
+
+    #[test]
+    fn sorts_along_any_axis_in_both_directions() {
+        let x = array(&[2, 3], vec![3.0, 1.0, 2.0, -1.0, 5.0, 0.0]);
+        let sorted = |axis, descending| sort(axis, 1, descending, &[x.clone()])[0].to_vec::<f64>().unwrap();
+        assert_eq!(sorted(1, false), [1.0, 2.0, 3.0, -1.0, 0.0, 5.0]);
+        assert_eq!(sorted(1, true), [3.0, 2.0, 1.0, 5.0, 0.0, -1.0]);
+        assert_eq!(sorted(0, false), [-1.0, 1.0, 0.0, 3.0, 5.0, 2.0]);
+    }
+
+    #[test]
+    fn equals_keep_their_order_and_later_keys_decide() {
+        let key = array(&[6], vec![2i32, 1, 2, 1, 0, 2]);
+        let place = array(&[6], vec![0i32, 1, 2, 3, 4, 5]);
+        for (descending, want) in [(false, [4, 1, 3, 0, 2, 5]), (true, [0, 2, 5, 1, 3, 4])] {
+            let sorted = sort(0, 1, descending, &[key.clone(), place.clone()]);
+            assert_eq!(sorted[1].to_vec::<i32>().unwrap(), want);
+        }
+        let second = array(&[6], vec![1.0, 9.0, 0.0, 8.0, 7.0, -1.0]);
+        let sorted = sort(0, 2, false, &[key, second, place]);
+        assert_eq!(sorted[2].to_vec::<i32>().unwrap(), [4, 3, 1, 5, 2, 0]);
+    }
+
+    #[test]
+    fn nan_comes_last_and_zeros_are_equal() {
+        let x = array(&[6], vec![0.0, -f64::NAN, -0.0, f64::INFINITY, f64::NEG_INFINITY, -1.0]);
+        let place = array(&[6], vec![0i32, 1, 2, 3, 4, 5]);
+        let places = |descending| sort(0, 1, descending, &[x.clone(), place.clone()])[1].to_vec::<i32>().unwrap();
+        assert_eq!(places(false), [4, 5, 0, 2, 3, 1]);
+        assert_eq!(places(true), [1, 3, 0, 2, 5, 4]);
+    }
+
+    #[test]
+    fn keys_keep_the_order_of_every_dtype() {
+        assert!(i8::MIN.key() < (-1i8).key() && (-1i8).key() < 0i8.key() && 0i8.key() < i8::MAX.key());
+        assert!(i64::MIN.key() < i64::MAX.key() && 0u64.key() < u64::MAX.key());
+        let floats = [f64::NEG_INFINITY, -2.0, -1e-320, 0.0, 1e-320, 3.0, f64::INFINITY, f64::NAN];
+        assert!(floats.is_sorted_by(|a, b| a.key() < b.key()));
+        assert!(f32::MIN.key() < (-1f32).key() && f16::NEG_ONE.key() < f16::ZERO.key());
+        let z = array(&[3], vec![Complex::new(1.0, 2.0), Complex::new(1.0, -2.0), Complex::new(0.0, 9.0)]);
+        let sorted = sort(0, 1, false, &[z, array(&[3], vec![0i32, 1, 2])]);
+        assert_eq!(sorted[1].to_vec::<i32>().unwrap(), [2, 1, 0]);
+    }
+
+    #[test]
+    fn the_largest_come_with_their_places() {
+        let top = |k, x: Array| {
+            let both = bind_all(Op::new(TopK { k }), &[x]);
+            (both[0].to_vec::<f64>().unwrap(), both[1].to_vec::<i32>().unwrap())
+        };
+        let rows = array(&[2, 4], vec![1.0, 4.0, 4.0, 0.0, -1.0, -2.0, -3.0, -0.5]);
+        assert_eq!(top(2, rows.clone()), (vec![4.0, 4.0, -0.5, -1.0], vec![1, 2, 3, 0]));
+        assert_eq!(top(0, rows), (vec![], vec![]));
+        let (values, places) = top(2, array(&[3], vec![f64::INFINITY, f64::NAN, 1.0]));
+        assert!(values[0].is_nan() && values[1] == f64::INFINITY && places == [1, 0]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let kind = |op: Op, specs: &[&str]| {
+            let specs: Vec<Array> = specs.iter().map(|s| Array::spec(s)).collect();
+            bind_all(op, &specs)[0].clone().ok().unwrap_err().kind()
+        };
+        let sort = |axis, keys| Op::new(Sort { axis, keys, descending: false });
+        assert_eq!(kind(sort(1, 1), &["f64[3]"]), ErrorKind::Axis);
+        assert_eq!(kind(sort(0, 1), &["f64[]"]), ErrorKind::Axis);
+        assert_eq!(kind(sort(0, 2), &["f64[3]"]), ErrorKind::Value);
+        assert_eq!(kind(sort(0, 0), &["f64[3]"]), ErrorKind::Value);
+        assert_eq!(kind(sort(0, 1), &["f64[3]", "i32[4]"]), ErrorKind::Shape);
+        assert_eq!(kind(sort(0, 1), &[]), ErrorKind::Verify);
+        assert_eq!(kind(Op::new(TopK { k: 4 }), &["f64[3]"]), ErrorKind::Shape);
+        assert_eq!(kind(Op::new(TopK { k: 0 }), &["f64[]"]), ErrorKind::Axis);
+        assert_eq!(kind(Op::new(TopK { k: 1 }), &["c64[3]"]), ErrorKind::DType);
+        let symbolic = bind_all(Op::new(TopK { k: 2 }), &[Array::spec("f32[B,N]")]);
+        assert_eq!(symbolic[1].ty().unwrap().to_string(), "i32[B,2]");
+    }
+}

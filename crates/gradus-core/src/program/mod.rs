@@ -1,0 +1,501 @@
+//! The program: typed equations in static single assignment form, in flat arenas with `u32` ids.
+//!
+//! A value is an input or a result of an equation and is named by its position: `x0`, `x1`, ... in the order of
+//! definition. A constant is not a value: it stands where it is used.
+
+mod builder;
+mod parse;
+mod print;
+mod verify;
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+pub use builder::Builder;
+pub(crate) use builder::infer;
+pub(crate) use parse::parse_scalar;
+pub use verify::{Verified, verify};
+
+use crate::array::{Array, Concrete};
+use crate::error::{Place, Result, error};
+use crate::primitives::{Op, Param};
+use crate::types::{Constraint, Dim, Effects, Scalar, Type};
+
+/// A value of a program, by its position.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(u32);
+
+impl ValueId {
+    /// The value at a position.
+    pub fn new(index: usize) -> ValueId {
+        ValueId(index as u32)
+    }
+
+    /// The position.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for ValueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "x{}", self.0)
+    }
+}
+
+impl fmt::Debug for ValueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "x{}", self.0)
+    }
+}
+
+/// Something an equation can take: a value or a constant. The top bit tells which.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Atom(u32);
+
+const CONSTANT: u32 = 1 << 31;
+
+impl Atom {
+    pub(crate) fn constant(index: usize) -> Atom {
+        Atom(index as u32 | CONSTANT)
+    }
+
+    /// The value, if it is one.
+    pub fn value(self) -> Option<ValueId> {
+        (self.0 & CONSTANT == 0).then_some(ValueId(self.0))
+    }
+
+    pub(crate) fn constant_index(self) -> Option<usize> {
+        (self.0 & CONSTANT != 0).then_some((self.0 & !CONSTANT) as usize)
+    }
+}
+
+impl From<ValueId> for Atom {
+    fn from(value: ValueId) -> Atom {
+        Atom(value.0)
+    }
+}
+
+/// A constant of a program.
+#[derive(Clone)]
+pub struct Constant {
+    ty: Type,
+    content: Content,
+}
+
+#[derive(Clone)]
+enum Content {
+    /// One number in every place; the shape may be symbolic.
+    Splat(Scalar),
+    Dense(Arc<Concrete>),
+    /// While tracing only: the hidden input of this number.
+    Capture(usize),
+}
+
+impl Constant {
+    pub(crate) fn capture(ty: Type, index: usize) -> Constant {
+        Constant { ty, content: Content::Capture(index) }
+    }
+
+    pub(crate) fn capture_index(&self) -> Option<usize> {
+        if let Content::Capture(i) = self.content { Some(i) } else { None }
+    }
+
+    /// One number in every place of a type. The number has the type's dtype.
+    pub fn splat(ty: Type, value: Scalar) -> Constant {
+        Constant { ty: ty.clone(), content: Content::Splat(value.cast(ty.dtype())) }
+    }
+
+    /// An array's numbers.
+    pub fn array(concrete: &Concrete) -> Constant {
+        let content = match concrete.splat_value() {
+            Some(value) => Content::Splat(value),
+            None => Content::Dense(Arc::new(concrete.to_dense())),
+        };
+        Constant { ty: concrete.ty().clone(), content }
+    }
+
+    /// The type.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// The one number that fills it, if it is made so.
+    pub fn splat_value(&self) -> Option<Scalar> {
+        if let Content::Splat(s) = self.content { Some(s) } else { None }
+    }
+
+    /// As an array with numbers; an error if the shape is symbolic.
+    pub fn to_array(&self) -> Result<Array> {
+        match &self.content {
+            Content::Dense(c) => Ok(Array::from((**c).clone())),
+            Content::Splat(s) if !self.ty.shape().is_symbolic() => Ok(Concrete::splat(self.ty.clone(), *s).into()),
+            Content::Splat(_) | Content::Capture(_) => {
+                Err(error!(NotConcrete, "a constant of type {} has no numbers yet", self.ty))
+            }
+        }
+    }
+
+    fn map_dims(&self, f: &dyn Fn(&Dim) -> Dim) -> Constant {
+        Constant { ty: self.ty.map_dims(f), content: self.content.clone() }
+    }
+
+    /// Bytes it holds.
+    pub fn bytes(&self) -> usize {
+        match &self.content {
+            Content::Splat(_) | Content::Capture(_) => 16,
+            Content::Dense(c) => c.ty().bytes().unwrap_or(0),
+        }
+    }
+}
+
+impl PartialEq for Constant {
+    fn eq(&self, other: &Constant) -> bool {
+        self.ty == other.ty
+            && match (&self.content, &other.content) {
+                (Content::Splat(a), Content::Splat(b)) => a == b,
+                (Content::Dense(a), Content::Dense(b)) => Arc::ptr_eq(a, b) || a.same_bits(b),
+                (Content::Capture(a), Content::Capture(b)) => a == b,
+                _ => false,
+            }
+    }
+}
+
+impl Eq for Constant {}
+
+impl Hash for Constant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.ty.hash(state);
+        match &self.content {
+            Content::Splat(s) => s.hash(state),
+            Content::Capture(i) => i.hash(state),
+            Content::Dense(c) => crate::types::dispatch!(c.ty().dtype(), T => {
+                for v in c.values::<T>().iter() {
+                    crate::types::Element::bits(*v).hash(state);
+                }
+            }),
+        }
+    }
+}
+
+/// One operation of a program with the ranges of its operands and results.
+#[derive(Clone)]
+pub struct Equation {
+    op: Op,
+    operands_start: u32,
+    operands_len: u32,
+    first_result: u32,
+    results_len: u32,
+    place: Place,
+}
+
+impl Equation {
+    /// The operation.
+    pub fn op(&self) -> &Op {
+        &self.op
+    }
+
+    /// The results, which are consecutive values.
+    pub fn results(&self) -> impl ExactSizeIterator<Item = ValueId> + use<> {
+        (self.first_result..self.first_result + self.results_len).map(ValueId)
+    }
+
+    /// The first result.
+    pub fn result(&self) -> ValueId {
+        ValueId(self.first_result)
+    }
+
+    /// The user's line it comes from.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+}
+
+/// A typed program: inputs, equations, outputs.
+#[derive(Clone, Default)]
+pub struct Program {
+    name: String,
+    /// The type of each value: inputs first, then results in order.
+    types: Vec<Type>,
+    inputs: usize,
+    equations: Vec<Equation>,
+    operands: Vec<Atom>,
+    constants: Vec<Constant>,
+    outputs: Vec<Atom>,
+    constraints: Vec<Constraint>,
+}
+
+impl Program {
+    /// Its name: that of the function it was traced from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same program under another name.
+    pub fn with_name(mut self, name: impl Into<String>) -> Program {
+        self.name = name.into();
+        self
+    }
+
+    /// The types of the inputs.
+    pub fn inputs(&self) -> &[Type] {
+        &self.types[..self.inputs]
+    }
+
+    /// The equations, in order.
+    pub fn equations(&self) -> &[Equation] {
+        &self.equations
+    }
+
+    /// What an equation takes.
+    pub fn operands(&self, equation: &Equation) -> &[Atom] {
+        let start = equation.operands_start as usize;
+        &self.operands[start..start + equation.operands_len as usize]
+    }
+
+    /// What the program returns.
+    pub fn outputs(&self) -> &[Atom] {
+        &self.outputs
+    }
+
+    /// The types of what it returns.
+    pub fn output_types(&self) -> Vec<Type> {
+        self.outputs.iter().map(|&a| self.ty(a).clone()).collect()
+    }
+
+    /// The number of values.
+    pub fn value_count(&self) -> usize {
+        self.types.len()
+    }
+
+    /// The type of a value or constant.
+    pub fn ty(&self, atom: impl Into<Atom>) -> &Type {
+        let atom = atom.into();
+        match atom.constant_index() {
+            Some(c) => &self.constants[c].ty,
+            None => &self.types[atom.0 as usize],
+        }
+    }
+
+    /// The constant behind an atom, if it is one.
+    pub fn constant(&self, atom: Atom) -> Option<&Constant> {
+        atom.constant_index().map(|c| &self.constants[c])
+    }
+
+    /// All constants.
+    pub fn constants(&self) -> &[Constant] {
+        &self.constants
+    }
+
+    /// Conditions on symbolic dimensions that a call must meet.
+    pub fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    /// How many equations apply the operation of this name, nested programs included.
+    pub fn count(&self, name: &str) -> usize {
+        self.equations
+            .iter()
+            .map(|e| {
+                let nested = e.op.params().iter().map(|(_, p)| count_nested(p, name)).sum::<usize>();
+                usize::from(e.op.name() == name) + nested
+            })
+            .sum()
+    }
+
+    /// What running it does besides computing.
+    pub fn effects(&self) -> Effects {
+        self.equations.iter().fold(Effects::PURE, |all, e| all.union(e.op.effects()))
+    }
+
+    /// Whether any type or parameter has a symbolic dimension.
+    pub fn is_symbolic(&self) -> bool {
+        // Every symbol of a verified program stands in an input's type.
+        self.inputs().iter().any(|t| t.shape().is_symbolic())
+            || self.types.iter().any(|t| t.shape().is_symbolic())
+            || self.constants.iter().any(|c| c.ty.shape().is_symbolic())
+    }
+
+    /// Replaces symbolic dimensions everywhere.
+    pub fn map_dims(&self, f: &dyn Fn(&Dim) -> Dim) -> Program {
+        let mut p = self.clone();
+        p.types.iter_mut().for_each(|t| *t = t.map_dims(f));
+        p.constants.iter_mut().for_each(|c| *c = c.map_dims(f));
+        for e in &mut p.equations {
+            // Parameters that cannot be read back stay as they are; the verifier speaks of them.
+            if let Ok(op) = e.op.map_dims(f) {
+                e.op = op;
+            }
+        }
+        p.constraints = p
+            .constraints
+            .iter()
+            .map(|c| match c {
+                Constraint::Equal(a, b) => Constraint::Equal(f(a), f(b)),
+                Constraint::AtLeast(a, b) => Constraint::AtLeast(f(a), f(b)),
+                Constraint::Multiple(a, n) => Constraint::Multiple(f(a), *n),
+            })
+            .collect();
+        p
+    }
+
+    /// The program for given input types: symbols are solved for, constraints checked, everything known.
+    pub fn bind_symbols(&self, types: &[Type]) -> Result<Program> {
+        let bindings = self.solve_symbols(types)?;
+        let p = self.map_dims(&|d| d.substitute(&|s| bindings.get(s).map(|v| Dim::from(*v))));
+        Ok(p)
+    }
+
+    /// The numbers that input types give to the symbols of this program; an error names what does not fit.
+    pub fn solve_symbols(&self, types: &[Type]) -> Result<FxHashMap<Arc<str>, i64>> {
+        let mut bindings = FxHashMap::default();
+        let misfit = |i: usize, have: &Type, want: &Type| {
+            error!(Signature, "argument {i} of `{}` is {have} where {want} is wanted", self.name)
+        };
+        // Symbols that stand alone, or in a linear expression of one symbol, say their number.
+        for (i, (want, have)) in self.inputs().iter().zip(types).enumerate() {
+            if want.dtype() != have.dtype() || want.rank() != have.rank() {
+                return Err(misfit(i, have, want));
+            }
+            for (w, h) in want.shape().iter().zip(have.shape().iter()) {
+                let Some(h) = h.constant() else { continue };
+                if let Some((symbol, value)) = w.solve_for(h) {
+                    bindings.entry(symbol).or_insert(value);
+                }
+            }
+        }
+        let lookup = |s: &str| bindings.get(s).copied();
+        for (i, (want, have)) in self.inputs().iter().zip(types).enumerate() {
+            for (axis, (w, h)) in want.shape().iter().zip(have.shape().iter()).enumerate() {
+                let evaluated = w.evaluate(&lookup).map_err(|e| misfit(i, have, want).note(e.to_string()))?;
+                if h.constant() != Some(evaluated) {
+                    let bound: Vec<_> = w.symbols().iter().filter_map(|s| Some(format!("{s}={}", lookup(s)?))).collect();
+                    let e = misfit(i, have, want).note(format!("dimension {axis} is {h}, and {w} is {evaluated}"));
+                    return Err(if bound.is_empty() { e } else { e.note(format!("with {}", bound.join(", "))) });
+                }
+            }
+        }
+        for constraint in &self.constraints {
+            if !constraint.check(&lookup).map_err(|e| error!(Constraint, "{constraint}: {e}"))? {
+                let bound: Vec<_> =
+                    constraint.symbols().iter().filter_map(|s| Some(format!("{s}={}", lookup(s)?))).collect();
+                return Err(error!(Constraint, "`{}` wants {constraint}, but here {}", self.name, bound.join(", ")));
+            }
+        }
+        Ok(bindings)
+    }
+
+    /// The program that returns some of the outputs, in the order given.
+    pub(crate) fn select_outputs(mut self, keep: &[usize]) -> Program {
+        self.outputs = keep.iter().filter_map(|i| self.outputs.get(*i).copied()).collect();
+        self
+    }
+
+    /// Turns the captures of a finished trace into inputs after the first `inputs` ones: every later value moves up.
+    pub(crate) fn with_captures(mut self, inputs: usize, captures: &[Type]) -> Program {
+        if captures.is_empty() {
+            return self;
+        }
+        let shift = captures.len() as u32;
+        let moved: Vec<Option<Atom>> = self
+            .constants
+            .iter()
+            .map(|c| c.capture_index().map(|i| ValueId::new(inputs + i).into()))
+            .collect();
+        let atoms = self.operands.iter_mut().chain(&mut self.outputs);
+        for atom in atoms {
+            *atom = match atom.constant_index() {
+                Some(c) => moved[c].unwrap_or(*atom),
+                None if atom.0 as usize >= inputs => Atom(atom.0 + shift),
+                None => *atom,
+            };
+        }
+        self.equations.iter_mut().for_each(|e| e.first_result += shift);
+        self.types.splice(inputs..inputs, captures.iter().cloned());
+        self.inputs += captures.len();
+        self
+    }
+
+    /// A hash of what the program computes, the same in every process; names and source lines do not count.
+    pub fn fingerprint(&self) -> u128 {
+        // The canonical text is the program; hashing it cannot miss a parameter.
+        let text = print::to_text(self, print::Names::Hidden);
+        fnv128(text.as_bytes())
+    }
+
+    /// Bytes it takes in memory, roughly.
+    pub fn bytes(&self) -> usize {
+        size_of::<Program>()
+            + self.types.len() * size_of::<Type>()
+            + self.equations.len() * size_of::<Equation>()
+            + self.operands.len() * size_of::<Atom>()
+            + self.constants.iter().map(|c| size_of::<Constant>() + c.bytes()).sum::<usize>()
+    }
+}
+
+fn count_nested(param: &Param, name: &str) -> usize {
+    match param {
+        Param::Program(p) => p.count(name),
+        Param::List(items) => items.iter().map(|p| count_nested(p, name)).sum(),
+        _ => 0,
+    }
+}
+
+/// FNV-1a with 128 bits: small, fast enough, and stable for ever.
+fn fnv128(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62272e07bb014262b821756295c58d, |h: u128, b| {
+        (h ^ *b as u128).wrapping_mul(0x0000000001000000000000000000013b)
+    })
+}
+
+/// Equal programs have the same canonical text; source lines do not count.
+impl PartialEq for Program {
+    fn eq(&self, other: &Program) -> bool {
+        self.name == other.name && self.computes_same(other)
+    }
+}
+
+impl Program {
+    /// Whether two programs are the same but for their names.
+    pub fn computes_same(&self, other: &Program) -> bool {
+        let same_atom = |a: &Atom, b: &Atom| match (self.constant(*a), other.constant(*b)) {
+            (Some(x), Some(y)) => x == y,
+            (None, None) => a == b,
+            _ => false,
+        };
+        let same_atoms = |a: &[Atom], b: &[Atom]| a.len() == b.len() && a.iter().zip(b).all(|(x, y)| same_atom(x, y));
+        self.inputs == other.inputs
+            && self.types == other.types
+            && self.constraints == other.constraints
+            && self.equations.len() == other.equations.len()
+            && self.equations.iter().zip(&other.equations).all(|(a, b)| {
+                a.results_len == b.results_len
+                    && same_atoms(self.operands(a), other.operands(b))
+                    && a.op == b.op
+            })
+            && same_atoms(&self.outputs, &other.outputs)
+    }
+}
+
+impl Eq for Program {}
+
+impl Hash for Program {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fingerprint().hash(state);
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&print::to_text(self, print::Names::Shown))
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,249 @@
+//! The one tracer. A function runs once on arrays that stand for values; each operation is recorded as an equation
+//! of the innermost trace of this thread.
+//!
+//! Levels are kept apart by construction: a value of an outer trace, or a concrete array, that an inner function
+//! uses becomes a hidden input of the inner program. In concrete mode every equation is also evaluated as it is
+//! recorded, so values can be read; each read leaves a guard.
+
+mod state;
+
+use std::cell::Cell;
+use std::fmt;
+
+use smallvec::SmallVec;
+
+use crate::array::{Array, Form};
+use crate::error::{Error, Place, Result, error};
+use crate::primitives::{Op, Outputs};
+use crate::program::{Program, ValueId, infer};
+use crate::types::Type;
+
+pub(crate) use state::constant as inline_constant;
+pub use state::{EMBED_LIMIT, is_tracing};
+use state::{Active, TraceId};
+
+/// A value of a program that is being traced: identity and type, never a number.
+#[derive(Clone)]
+pub struct Tracer {
+    ty: Type,
+    place: Place,
+    trace: TraceId,
+    value: ValueId,
+}
+
+impl Tracer {
+    /// The type.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// The line that made it.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Whether two tracers stand for the same value.
+    pub fn is_same(&self, other: &Tracer) -> bool {
+        self.trace == other.trace && self.value == other.value
+    }
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tracer({}: {})", self.value, self.ty)
+    }
+}
+
+/// What a trace knows of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Mode {
+    /// Types only: one program for all values.
+    #[default]
+    Abstract,
+    /// Values beside types: host branches work, each read is guarded.
+    Concrete,
+}
+
+/// A value that was read while tracing in concrete mode. The program holds only while it is the same.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// What was read.
+    pub observed: Array,
+    /// Where.
+    pub place: Place,
+}
+
+/// What tracing a function gives.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    /// The program. Its inputs are the function's, then one for each capture.
+    pub program: Program,
+    /// What the hidden inputs stand for: concrete arrays, or values of an outer trace.
+    pub captures: Vec<Array>,
+    /// What was read, in order.
+    pub guards: Vec<Guard>,
+    /// A program with the same inputs that computes what was read.
+    pub guard_program: Program,
+}
+
+/// Traces a function of arrays. `inputs` are concrete arrays or specs; numbers are used in concrete mode only.
+#[track_caller]
+pub fn trace<F>(name: &str, inputs: &[Array], mode: Mode, f: F) -> Result<Traced>
+where
+    F: FnOnce(&[Array]) -> Vec<Array>,
+{
+    let place = Place::caller();
+    let active = Active::start(name, mode, place);
+    let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>()?;
+    let outputs = f(&tracers);
+    active.finish(&outputs, place)
+}
+
+thread_local! {
+    /// Rules of primitives run on behalf of an equation: what they record belongs to that equation's line.
+    static ON_BEHALF: Cell<Place> = const { Cell::new(Place::unknown()) };
+}
+
+/// Runs a function whose operations are all attributed to one place.
+pub fn at_place<T>(place: Place, f: impl FnOnce() -> T) -> T {
+    struct Restore(Place);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ON_BEHALF.set(self.0);
+        }
+    }
+    let _restore = Restore(ON_BEHALF.replace(place));
+    f()
+}
+
+#[track_caller]
+pub(crate) fn current_place() -> Place {
+    let on_behalf = ON_BEHALF.get();
+    if on_behalf.is_known() { on_behalf } else { Place::caller() }
+}
+
+/// Applies an operation with one result.
+#[track_caller]
+pub fn bind(op: Op, inputs: &[Array]) -> Array {
+    let mut outputs = bind_all(op, inputs);
+    if outputs.len() == 1 { outputs.remove(0) } else { error!(Rule, "an operation gave {} results", outputs.len()).into() }
+}
+
+/// Applies an operation: runs it on numbers, records it in a trace, or only infers types, as its operands demand.
+///
+/// If it fails there is one result, which carries the error.
+#[track_caller]
+pub fn bind_all(op: Op, inputs: &[Array]) -> Outputs {
+    let place = current_place();
+    let outputs = bind_at(op, inputs, place);
+    outputs.unwrap_or_else(|e| smallvec::smallvec![Array::from(e.at(place))])
+}
+
+fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
+    let mut traced = false;
+    let mut spec = false;
+    for a in inputs {
+        match a.form() {
+            Form::Concrete(_) => {}
+            Form::Traced(_) => traced = true,
+            Form::Spec(_) => spec = true,
+            Form::Failed(e) => return Err(e.clone()),
+        }
+    }
+    if traced {
+        return state::record(op, inputs, place);
+    }
+    let mut types: SmallVec<[Type; 4]> = SmallVec::new();
+    for a in inputs {
+        types.push(a.ty()?.clone());
+    }
+    let mut constraints = Vec::new();
+    let results = infer(&op, &types, &mut constraints)?;
+    let symbolic = results.iter().any(|t| t.shape().is_symbolic());
+    if (symbolic || !op.effects().is_pure()) && !spec && is_tracing() {
+        return state::record(op, inputs, place);
+    }
+    if spec || symbolic {
+        return Ok(results.into_iter().map(Array::of_type).collect());
+    }
+    let outputs = op.evaluate(inputs).map_err(|e| e.in_operation(op.name()))?;
+    debug_assert!(
+        outputs.len() == results.len() && outputs.iter().zip(&results).all(|(o, t)| o.ty().is_ok_and(|ty| ty == t)),
+        "{op:?} gave {outputs:?} where the type rule says {results:?}"
+    );
+    Ok(outputs)
+}
+
+/// Runs a program's equations on arrays of any form: numbers are computed, tracers are recorded in their trace.
+#[track_caller]
+pub fn inline(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
+    let place = current_place();
+    if inputs.len() != program.inputs().len() {
+        return Err(error!(Signature, "`{}` takes {} inputs, not {}", program.name(), program.inputs().len(), inputs.len())
+            .at(place));
+    }
+    let mut values: Vec<Array> = Vec::with_capacity(program.value_count());
+    values.extend_from_slice(inputs);
+    let read = |values: &[Array], atom| match program.constant(atom) {
+        Some(c) => state::constant(c),
+        None => atom.value().and_then(|v| values.get(v.index()).cloned()).ok_or_else(|| error!(Verify, "an undefined value")),
+    };
+    let mut operands: SmallVec<[Array; 4]> = SmallVec::new();
+    for e in program.equations() {
+        operands.clear();
+        for &a in program.operands(e) {
+            operands.push(read(&values, a)?);
+        }
+        let at = if e.place().is_known() { e.place() } else { place };
+        let outputs = bind_at(e.op().clone(), &operands, at).map_err(|err| err.at(at))?;
+        values.extend(outputs);
+    }
+    program.outputs().iter().map(|&a| read(&values, a)).collect()
+}
+
+/// The numbers behind an array: its own, or, in concrete mode, those of the value it stands for (which leaves a guard).
+pub(crate) fn read(array: &Array, what: &str, place: Place) -> Result<Array> {
+    match array.form() {
+        Form::Concrete(_) => Ok(array.clone()),
+        Form::Failed(e) => Err(e.clone()),
+        Form::Spec(ty) => Err(error!(NotConcrete, "{what} was asked of {ty}, which is only a type")
+            .at(place)
+            .help("a spec is for tracing and compiling ahead; call with an array that has numbers")),
+        Form::Traced(t) => state::read(t, what, place),
+    }
+}
+
+/// The numbers behind an array, leaving a guard if it is traced in concrete mode.
+#[track_caller]
+pub fn read_guarded(array: &Array) -> Result<Array> {
+    read(array, "a value", Place::caller())
+}
+
+/// The number a tracer has in concrete mode, without a guard: for transformations that evaluate as they go.
+pub fn peek(array: &Array) -> Option<Array> {
+    match array.form() {
+        Form::Concrete(_) => Some(array.clone()),
+        Form::Traced(t) => state::peek(t),
+        _ => None,
+    }
+}
+
+/// Whether an array stands for a value of a trace that is still active on this thread.
+pub fn check_alive(array: &Array, place: Place) -> Result<()> {
+    match array.form() {
+        Form::Traced(t) => state::check_alive(t, place),
+        Form::Failed(e) => Err(e.clone()),
+        _ => Ok(()),
+    }
+}
+
+fn not_concrete(t: &Tracer, what: &str, started: Place, place: Place) -> Error {
+    error!(NotConcrete, "{what} was asked of {t:?}, but a traced value has no number until the program runs")
+        .at(place)
+        .note(format!("the value was made at {}", t.place))
+        .note(format!("the trace was started at {started}"))
+        .help(
+            "for a branch on values use `cond` or `select`, for a loop `while_loop`; for an argument that is known \
+             early wrap it in `Static`; to trace with values and guards use `.mode(Mode::Concrete)`",
+        )
+}

@@ -1,0 +1,278 @@
+//! The traces that are active on a thread, and how operations are recorded in the innermost one.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{Guard, Mode, Traced, Tracer, not_concrete};
+use crate::array::{Array, Form};
+use crate::error::{Error, Place, Result, error, fail};
+use crate::optimize::eliminate_dead_code;
+use crate::primitives::{Op, Outputs};
+use crate::program::{Atom, Builder, Constant, Program, ValueId};
+use crate::types::Type;
+
+/// Captured arrays of at most this many elements become constants of the program; larger ones hidden inputs.
+pub const EMBED_LIMIT: usize = 16;
+
+/// A trace's identity: the thread it runs on, and its number there. Never used twice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub(super) struct TraceId {
+    thread: u32,
+    serial: u64,
+}
+
+struct State {
+    id: TraceId,
+    builder: Builder,
+    mode: Mode,
+    started: Place,
+    inputs: usize,
+    /// Concrete mode: the number of each value, where it has one.
+    numbers: Vec<Option<Array>>,
+    captures: Vec<Array>,
+    /// Captures by identity, so that one array captured twice is one input.
+    captured: FxHashMap<CaptureKey, usize>,
+    guards: Vec<(Atom, Guard)>,
+    guarded: FxHashMap<Atom, ()>,
+    /// The first read that had no answer. It ends the trace with an error even if the user's code swallowed it.
+    failed_read: Option<Error>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum CaptureKey {
+    Buffer(usize),
+    Value(TraceId, ValueId),
+}
+
+thread_local! {
+    static STACK: RefCell<Vec<State>> = const { RefCell::new(Vec::new()) };
+    static THREAD: u32 = {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    };
+    static SERIAL: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether a function is being traced on this thread.
+pub fn is_tracing() -> bool {
+    STACK.with_borrow(|s| !s.is_empty())
+}
+
+/// A trace in progress; dropping it (a panic in the user's function) ends it.
+pub(super) struct Active {
+    id: TraceId,
+}
+
+impl Drop for Active {
+    fn drop(&mut self) {
+        STACK.with_borrow_mut(|s| {
+            if let Some(at) = s.iter().position(|t| t.id == self.id) {
+                s.truncate(at);
+            }
+        });
+    }
+}
+
+impl Active {
+    pub(super) fn start(name: &str, mode: Mode, started: Place) -> Active {
+        let id = TraceId { thread: THREAD.with(|t| *t), serial: SERIAL.get() };
+        SERIAL.set(id.serial + 1);
+        let state = State {
+            id,
+            builder: Builder::new(name),
+            mode,
+            started,
+            inputs: 0,
+            numbers: Vec::new(),
+            captures: Vec::new(),
+            captured: FxHashMap::default(),
+            guards: Vec::new(),
+            guarded: FxHashMap::default(),
+            failed_read: None,
+        };
+        STACK.with_borrow_mut(|s| s.push(state));
+        Active { id }
+    }
+
+    pub(super) fn input(&self, array: &Array, place: Place) -> Result<Array> {
+        let ty = array.ty()?.clone();
+        let number = super::peek(array);
+        STACK.with_borrow_mut(|s| {
+            let state = s.last_mut().filter(|t| t.id == self.id).ok_or_else(out_of_order)?;
+            let value = state.builder.input(ty.clone())?;
+            state.inputs += 1;
+            state.remember(number);
+            Ok(Tracer { ty, place, trace: self.id, value }.into())
+        })
+    }
+
+    pub(super) fn finish(self, outputs: &[Array], place: Place) -> Result<Traced> {
+        let atoms = outputs.iter().map(|a| atom_of(a, place)).collect::<Result<Vec<_>>>();
+        let state = STACK.with_borrow_mut(|s| {
+            if s.last().is_some_and(|t| t.id == self.id) { s.pop() } else { None }
+        });
+        let state = state.ok_or_else(out_of_order)?;
+        // A swallowed read explains a failed output better than the output's own error.
+        if let Some(e) = state.failed_read {
+            return Err(e);
+        }
+        let atoms = atoms?;
+        let guard_atoms: Vec<Atom> = state.guards.iter().map(|(a, _)| *a).collect();
+        let guards = state.guards.into_iter().map(|(_, g)| g).collect::<Vec<_>>();
+        let captures = state.captures;
+        let whole = state.builder.finish(atoms.iter().chain(&guard_atoms).copied().collect());
+        let types: Vec<Type> = captures.iter().map(|a| a.ty().cloned()).collect::<Result<_>>()?;
+        let whole = whole.with_captures(state.inputs, &types);
+        let (program, guard_program) = if guards.is_empty() {
+            (whole, Program::default())
+        } else {
+            let program = whole.clone().select_outputs(&Vec::from_iter(0..atoms.len()));
+            let guarded = whole.select_outputs(&Vec::from_iter(atoms.len()..atoms.len() + guards.len()));
+            (program, eliminate_dead_code(&guarded, false))
+        };
+        #[cfg(debug_assertions)]
+        crate::program::verify(&program)?;
+        Ok(Traced { program, captures, guards, guard_program })
+    }
+}
+
+fn out_of_order() -> Error {
+    error!(Rule, "traces ended out of order")
+}
+
+impl State {
+    fn remember(&mut self, number: Option<Array>) {
+        if self.mode == Mode::Concrete {
+            self.numbers.push(number);
+        }
+    }
+
+    fn number(&self, atom: Atom) -> Option<Array> {
+        match self.builder.program().constant(atom) {
+            Some(c) => match c.capture_index() {
+                Some(i) => self.captures.get(i).and_then(super::peek),
+                None => c.to_array().ok(),
+            },
+            None => self.numbers.get(atom.value()?.index()).cloned().flatten(),
+        }
+    }
+
+    fn capture(&mut self, array: &Array, key: CaptureKey, ty: &Type) -> Atom {
+        let next = self.captures.len();
+        let index = *self.captured.entry(key).or_insert(next);
+        if index == next {
+            self.captures.push(array.clone());
+        }
+        self.builder.constant(Constant::capture(ty.clone(), index))
+    }
+}
+
+/// What an array is in the innermost trace: a value, a constant, or a capture.
+fn atom_of(array: &Array, place: Place) -> Result<Atom> {
+    match array.form() {
+        Form::Failed(e) => Err(e.clone()),
+        Form::Spec(ty) => Err(error!(NotConcrete, "{ty} is only a type and cannot be a value of a program")
+            .at(place)
+            .help("pass specs as arguments of `trace` or `compile`; inside a function use arrays")),
+        Form::Concrete(c) => STACK.with_borrow_mut(|s| {
+            let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
+            if c.splat_value().is_some() || c.count() <= EMBED_LIMIT {
+                return Ok(state.builder.constant(Constant::array(c)));
+            }
+            Ok(state.capture(array, CaptureKey::Buffer(Arc::as_ptr(c) as usize), c.ty()))
+        }),
+        Form::Traced(t) => {
+            check_alive(t, place)?;
+            STACK.with_borrow_mut(|s| {
+                let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
+                if state.id == t.trace {
+                    return Ok(t.value.into());
+                }
+                Ok(state.capture(array, CaptureKey::Value(t.trace, t.value), &t.ty))
+            })
+        }
+    }
+}
+
+pub(super) fn check_alive(t: &Tracer, place: Place) -> Result<()> {
+    if STACK.with_borrow(|s| s.iter().any(|state| state.id == t.trace)) {
+        return Ok(());
+    }
+    let elsewhere = t.trace.thread != THREAD.with(|n| *n);
+    let how = if elsewhere { "was sent to another thread" } else { "outlived the function that was traced" };
+    Err(error!(EscapedTracer, "{t:?} {how}: it stands for a value of a program, not for numbers")
+        .at(place)
+        .note(format!("the tracer was made at {}", t.place))
+        .help("return the value from the traced function, and pass values in as arguments"))
+}
+
+pub(super) fn record(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
+    let atoms = inputs.iter().map(|a| atom_of(a, place)).collect::<Result<SmallVec<[Atom; 4]>>>()?;
+    // In concrete mode the numbers are looked up first and computed with no borrow held: evaluation is free to use
+    // arrays itself.
+    let numbers = STACK.with_borrow(|s| {
+        let state = s.last()?;
+        if state.mode == Mode::Abstract {
+            return None;
+        }
+        atoms.iter().map(|a| state.number(*a)).collect::<Option<SmallVec<[Array; 4]>>>()
+    });
+    let (outputs, trace): (Outputs, TraceId) = STACK.with_borrow_mut(|s| -> Result<_> {
+        let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
+        let results = state.builder.equation(op.clone(), &atoms, place)?.results();
+        let tracer = |value: ValueId| {
+            Array::from(Tracer { ty: state.builder.ty(value.into()).clone(), place, trace: state.id, value })
+        };
+        let outputs = results.map(tracer).collect();
+        Ok((outputs, state.id))
+    })?;
+    let evaluated = match numbers {
+        Some(numbers) => Some(op.evaluate(&numbers).map_err(|e| e.in_operation(op.name()).at(place))?),
+        None => None,
+    };
+    STACK.with_borrow_mut(|s| {
+        if let Some(state) = s.last_mut().filter(|t| t.id == trace && t.mode == Mode::Concrete) {
+            match evaluated {
+                Some(all) => all.into_iter().for_each(|a| state.remember(Some(a))),
+                None => outputs.iter().for_each(|_| state.remember(None)),
+            }
+        }
+    });
+    Ok(outputs)
+}
+
+/// A program's constant as an array: its numbers, or, if its size is symbolic, a broadcast in the current trace.
+pub(crate) fn constant(c: &Constant) -> Result<Array> {
+    match c.splat_value() {
+        Some(value) if c.ty().shape().is_symbolic() => Array::scalar(value).broadcast_to(c.ty().shape()).ok(),
+        _ => c.to_array(),
+    }
+}
+
+pub(super) fn peek(t: &Tracer) -> Option<Array> {
+    STACK.with_borrow(|s| s.iter().find(|state| state.id == t.trace).and_then(|state| state.number(t.value.into())))
+}
+
+pub(super) fn read(t: &Tracer, what: &str, place: Place) -> Result<Array> {
+    check_alive(t, place)?;
+    STACK.with_borrow_mut(|s| {
+        let Some(state) = s.iter_mut().find(|state| state.id == t.trace) else { return Err(out_of_order()) };
+        let atom = Atom::from(t.value);
+        if let Some(number) = state.number(atom) {
+            if state.guarded.insert(atom, ()).is_none() {
+                state.guards.push((atom, Guard { observed: number.clone(), place }));
+            }
+            return Ok(number);
+        }
+        let e = not_concrete(t, what, state.started, place);
+        state.failed_read.get_or_insert_with(|| e.clone());
+        if let Some(innermost) = s.last_mut() {
+            innermost.failed_read.get_or_insert_with(|| e.clone());
+        }
+        Err(e)
+    })
+}

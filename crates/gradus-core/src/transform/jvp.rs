@@ -1,0 +1,106 @@
+//! Forward mode: a program that carries tangents along. Inactive inputs cost nothing: a tangent that is zero by
+//! construction is `None` and never becomes an equation.
+
+use super::{missing, place_of, read};
+use crate::array::Array;
+use crate::error::{Place, Result, error, fail};
+use crate::primitives::{Derivative, Jvp};
+use crate::program::{Program, ValueId};
+use crate::trace::{Mode, at_place, bind_all, current_place, trace};
+
+/// The derivative program of `program` by its `active` inputs.
+///
+/// It takes the inputs, then a tangent for each active one; it returns the outputs, then a tangent for each output
+/// that varies. The flags say which do.
+#[track_caller]
+pub fn jvp(program: &Program, active: &[bool]) -> Result<(Program, Vec<bool>)> {
+    let mut inputs: Vec<Array> = program.inputs().iter().cloned().map(Array::of_type).collect();
+    if active.len() != inputs.len() {
+        fail!(Signature, "`{}` has {} inputs, not {}", program.name(), inputs.len(), active.len());
+    }
+    let tangents: Vec<Array> = inputs.iter().zip(active).filter(|(_, on)| **on).map(|(a, _)| a.clone()).collect();
+    inputs.extend(tangents);
+    let mut varies = Vec::new();
+    let mut failed = None;
+    let traced = trace(&format!("jvp_{}", program.name()), &inputs, Mode::Abstract, |xs| {
+        let (primals, mut dots) = (&xs[..active.len()], xs[active.len()..].iter().cloned());
+        let tangents: Vec<Option<Array>> = active.iter().map(|on| if *on { dots.next() } else { None }).collect();
+        match jvp_on(program, primals, &tangents) {
+            Ok((mut outputs, output_dots)) => {
+                varies = output_dots.iter().map(Option::is_some).collect();
+                outputs.extend(output_dots.into_iter().flatten());
+                outputs
+            }
+            Err(e) => {
+                failed = Some(e);
+                Vec::new()
+            }
+        }
+    })?;
+    match failed {
+        Some(e) => Err(e),
+        None => Ok((traced.program, varies)),
+    }
+}
+
+/// Runs a program forward on values and tangents at once; `None` is a zero tangent.
+#[track_caller]
+pub fn jvp_on(
+    program: &Program,
+    primals: &[Array],
+    tangents: &[Option<Array>],
+) -> Result<(Vec<Array>, Vec<Option<Array>>)> {
+    let caller = current_place();
+    let mut values: Vec<Array> = Vec::with_capacity(program.value_count());
+    let mut dots: Vec<Option<Array>> = Vec::with_capacity(program.value_count());
+    values.extend_from_slice(primals);
+    // Only floats and complex numbers have tangents.
+    dots.extend(tangents.iter().zip(primals).map(|(t, x)| t.clone().filter(|_| x.dtype().is_inexact())));
+    for e in program.equations() {
+        let atoms = program.operands(e);
+        let operands = atoms.iter().map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()?;
+        let operand_dots: Vec<Option<Array>> =
+            atoms.iter().map(|a| a.value().and_then(|v| dots[v.index()].clone())).collect();
+        at_place(place_of(e, caller), || -> Result<()> {
+            let outputs = bind_all(e.op().clone(), &operands);
+            for o in &outputs {
+                o.ty()?;
+            }
+            let count = outputs.len();
+            if operand_dots.iter().all(Option::is_none) {
+                dots.extend(std::iter::repeat_n(None, count));
+            } else {
+                let rule = Jvp { primals: &operands, tangents: &operand_dots, outputs: &outputs };
+                match e.op().jvp(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
+                    Derivative::Zero => dots.extend(std::iter::repeat_n(None, count)),
+                    Derivative::Missing(why) => return Err(missing(e, "derivative", why)),
+                    Derivative::Tangents(tangents) => {
+                        check(e.op().name(), &outputs, &tangents).map_err(|err| err.at(e.place()))?;
+                        dots.extend(tangents);
+                    }
+                }
+            }
+            values.extend(outputs);
+            Ok(())
+        })?;
+    }
+    let outputs = program.outputs().iter().map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()?;
+    let dot_of = |v: ValueId| dots[v.index()].clone();
+    let output_dots = program.outputs().iter().map(|a| a.value().and_then(dot_of)).collect();
+    Ok((outputs, output_dots))
+}
+
+/// A rule must give a tangent of its result's type, for each result; integers and bools have none.
+fn check(name: &str, outputs: &[Array], tangents: &[Option<Array>]) -> Result<()> {
+    if outputs.len() != tangents.len() {
+        fail!(Rule, "the derivative rule of `{name}` gave {} tangents for {} results", tangents.len(), outputs.len());
+    }
+    for (y, t) in outputs.iter().zip(tangents) {
+        let Some(t) = t else { continue };
+        let (y, t) = (y.ty()?, t.ty()?);
+        if y != t {
+            return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {t} for a result {y}").at(Place::unknown()));
+        }
+    }
+    Ok(())
+}

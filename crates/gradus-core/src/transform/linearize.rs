@@ -1,0 +1,73 @@
+//! Linearization and reverse mode, put together from the three basic transformations.
+
+use super::{jvp, partial_eval, transpose};
+use crate::error::Result;
+use crate::optimize::{eliminate_dead_code, simplify};
+use crate::program::Program;
+use crate::types::Type;
+
+/// A program at a point: its value, and the linear map from tangents to tangents.
+#[derive(Clone, Debug)]
+pub struct Linearized {
+    /// From the inputs: the outputs, then the residuals.
+    pub primal: Program,
+    /// Forward: from residuals and tangents of the active inputs to tangents of the varying outputs.
+    /// Backward ([`vjp`]): from residuals and cotangents of the varying outputs to cotangents of the active inputs.
+    pub linear: Program,
+    /// What passes from one to the other.
+    pub residuals: Vec<Type>,
+    /// Which outputs vary with the active inputs.
+    pub varies: Vec<bool>,
+}
+
+impl Linearized {
+    /// Bytes that pass from the primal to the linear part, where sizes are known.
+    pub fn residual_bytes(&self) -> usize {
+        self.residuals.iter().filter_map(Type::bytes).sum()
+    }
+}
+
+/// Forward mode with the linear part set apart.
+#[track_caller]
+pub fn linearize(program: &Program, active: &[bool]) -> Result<Linearized> {
+    let (with_tangents, varies) = jvp(program, active)?;
+    // Before the split, so that dead and constant parts of the derivative ask for no residuals.
+    let with_tangents = eliminate_dead_code(&simplify(&with_tangents)?, true);
+    let tangents = active.iter().filter(|on| **on).count();
+    let known: Vec<bool> = (0..active.len() + tangents).map(|i| i < active.len()).collect();
+    let split = partial_eval(&with_tangents, &known)?;
+    // A tangent that turned out not to depend on any input tangent (a constant zero) is made part of the linear
+    // program all the same, so that its outputs are exactly the varying tangents.
+    let outputs = program.outputs().len();
+    let late: Vec<bool> = split.known_outputs[outputs..].to_vec();
+    let mut kept = late.iter();
+    let varies = varies.into_iter().map(|v| v && kept.next().is_some_and(|known| !known)).collect();
+    let primal = keep_outputs(split.known, &split.known_outputs, outputs);
+    Ok(Linearized {
+        primal: primal.with_name(format!("{}_primal", program.name())),
+        linear: split.unknown.with_name(format!("{}_linear", program.name())),
+        residuals: split.residuals,
+        varies,
+    })
+}
+
+/// Drops the known program's outputs that are constant tangents: it keeps the primal outputs and the residuals.
+fn keep_outputs(known: Program, flags: &[bool], primal_outputs: usize) -> Program {
+    let early_tangents = flags[primal_outputs..].iter().filter(|on| **on).count();
+    if early_tangents == 0 {
+        return known;
+    }
+    let n = known.outputs().len();
+    let keep: Vec<usize> = (0..n).filter(|i| *i < primal_outputs || *i >= primal_outputs + early_tangents).collect();
+    known.select_outputs(&keep)
+}
+
+/// Reverse mode: the primal with its residuals, and the pullback.
+#[track_caller]
+pub fn vjp(program: &Program, active: &[bool]) -> Result<Linearized> {
+    let forward = linearize(program, active)?;
+    let linear_inputs: Vec<bool> =
+        (0..forward.linear.inputs().len()).map(|i| i >= forward.residuals.len()).collect();
+    let pullback = transpose(&forward.linear, &linear_inputs)?;
+    Ok(Linearized { linear: pullback.with_name(format!("{}_pullback", program.name())), ..forward })
+}

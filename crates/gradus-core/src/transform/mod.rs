@@ -1,0 +1,50 @@
+//! Transformations: functions from program to program. `x_dot` is a tangent, `x_bar` a cotangent.
+//!
+//! Reverse mode is three of them in a row: [`jvp`] gives a program that is linear in its tangents, [`partial_eval`]
+//! splits it into what can be computed without them and what cannot, [`transpose`] turns the linear part around.
+
+mod calls;
+mod jvp;
+mod linearize;
+mod partial;
+mod transpose;
+mod vmap;
+
+pub(crate) use calls::{batch_of_call, jvp_of_call, transpose_of_call};
+pub use jvp::{jvp, jvp_on};
+pub use linearize::{Linearized, linearize, vjp};
+pub use partial::{Split, partial_eval};
+pub use transpose::transpose;
+pub use vmap::{vmap, vmap_on};
+
+use crate::array::Array;
+use crate::error::{Place, Result, error};
+use crate::program::{Atom, Equation, Program};
+use crate::trace::inline_constant;
+
+/// Values of a program while a transformation walks over it.
+fn read(program: &Program, values: &[Array], atom: Atom) -> Result<Array> {
+    match program.constant(atom) {
+        Some(c) => inline_constant(c),
+        None => atom
+            .value()
+            .and_then(|v| values.get(v.index()).cloned())
+            .ok_or_else(|| error!(Verify, "a value of `{}` is used before it is defined", program.name())),
+    }
+}
+
+/// What a missing rule becomes: an error that names primitive, rule and the user's line.
+fn missing(equation: &Equation, rule: &str, why: &str) -> crate::Error {
+    let e = error!(MissingRule, "`{}` has no {rule} rule", equation.op().name()).at(equation.place());
+    if why.is_empty() { e } else { e.help(why) }
+}
+
+/// The place rules run on behalf of.
+fn place_of(equation: &Equation, otherwise: Place) -> Place {
+    if equation.place().is_known() { equation.place() } else { otherwise }
+}
+
+/// Zeros of an array's type.
+fn zeros_of(ty: &crate::Type) -> Array {
+    Array::full_scalar(ty.shape().clone(), crate::Scalar::zero(ty.dtype()))
+}

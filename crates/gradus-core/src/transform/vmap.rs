@@ -1,0 +1,76 @@
+//! Batching: a program over one example becomes a program over many. Inside, the batch axis is always in front.
+
+use super::{missing, place_of, read};
+use crate::array::Array;
+use crate::error::{Result, fail};
+use crate::primitives::{Batch, Batched};
+use crate::program::Program;
+use crate::trace::{Mode, at_place, bind_all, current_place, trace};
+use crate::types::Dim;
+
+/// The program over a batch of `size` examples. Batched inputs get the batch axis in front; every output has it.
+#[track_caller]
+pub fn vmap(program: &Program, batched: &[bool], size: &Dim) -> Result<Program> {
+    if batched.len() != program.inputs().len() {
+        fail!(Signature, "`{}` has {} inputs, not {}", program.name(), program.inputs().len(), batched.len());
+    }
+    let inputs: Vec<Array> = program
+        .inputs()
+        .iter()
+        .zip(batched)
+        .map(|(t, on)| Array::of_type(if *on { t.with_shape(t.shape().inserted(0, size.clone())) } else { t.clone() }))
+        .collect();
+    let mut failed = None;
+    let traced = trace(&format!("vmap_{}", program.name()), &inputs, Mode::Abstract, |xs| {
+        let outputs = vmap_on(program, xs, batched, size).map(|(outputs, flags)| {
+            let each = outputs.into_iter().zip(flags);
+            each.map(|(o, on)| if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) }).collect()
+        });
+        outputs.unwrap_or_else(|e| {
+            failed = Some(e);
+            Vec::new()
+        })
+    })?;
+    match failed {
+        Some(e) => Err(e),
+        None => Ok(traced.program),
+    }
+}
+
+/// Runs a program on a batch. The flags that come back say which outputs have the batch axis.
+#[track_caller]
+pub fn vmap_on(program: &Program, inputs: &[Array], batched: &[bool], size: &Dim) -> Result<(Vec<Array>, Vec<bool>)> {
+    let caller = current_place();
+    let mut values: Vec<Array> = inputs.to_vec();
+    let mut flags: Vec<bool> = batched.to_vec();
+    for e in program.equations() {
+        let atoms = program.operands(e);
+        let operands = atoms.iter().map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()?;
+        let on: Vec<bool> = atoms.iter().map(|a| a.value().is_some_and(|v| flags[v.index()])).collect();
+        at_place(place_of(e, caller), || -> Result<()> {
+            // What does not depend on the batch is computed once.
+            let (outputs, flag) = if !on.contains(&true) {
+                (bind_all(e.op().clone(), &operands), false)
+            } else {
+                let rule = Batch { size, inputs: &operands, batched: &on };
+                match e.op().batch(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
+                    Batched::Outputs(outputs) => (outputs, true),
+                    Batched::Missing(why) => return Err(missing(e, "batching", why)),
+                }
+            };
+            for (o, r) in outputs.iter().zip(e.results()) {
+                let (have, single) = (o.ty()?, program.ty(r));
+                let right = if flag { have.rank() == single.rank() + 1 } else { have.rank() == single.rank() };
+                if !right || have.dtype() != single.dtype() {
+                    fail!(Rule, "the batching rule of `{}` gave {have} for a result {single}", e.op().name());
+                }
+            }
+            flags.extend(std::iter::repeat_n(flag, outputs.len()));
+            values.extend(outputs);
+            Ok(())
+        })?;
+    }
+    let outputs = program.outputs().iter().map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()?;
+    let out_flags = program.outputs().iter().map(|a| a.value().is_some_and(|v| flags[v.index()])).collect();
+    Ok((outputs, out_flags))
+}

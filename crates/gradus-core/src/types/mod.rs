@@ -1,0 +1,17 @@
+//! What is known of a value before it has numbers: element type, shape, and the effects of computing it.
+
+mod dim;
+mod dim_text;
+mod dtype;
+mod effects;
+mod scalar;
+mod shape;
+mod ty;
+
+pub use dim::{Constraint, Decision, Dim, DimError};
+pub use dtype::DType;
+pub use effects::Effects;
+pub use scalar::{Complex, Element, Scalar, Wide, bf16, f16};
+pub(crate) use scalar::{dispatch, dispatch_float, dispatch_inexact, dispatch_int, dispatch_number, dispatch_real};
+pub use shape::{IntoShape, Shape};
+pub use ty::Type;

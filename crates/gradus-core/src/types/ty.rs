@@ -1,0 +1,142 @@
+//! The type of a value: element type and shape. Shared, because most equations pass their operand's type on.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
+
+use super::{DType, Dim, Shape};
+use crate::error::{Error, Result, error, fail};
+
+/// `f32[B,16]`: what is known of a value before it has numbers. Cloning is cheap.
+#[derive(Clone)]
+pub struct Type(Arc<Parts>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Parts {
+    dtype: DType,
+    shape: Shape,
+}
+
+impl Type {
+    /// A type from its parts. The caller has checked the shape ([`Shape::check`]).
+    pub fn new(dtype: DType, shape: impl Into<Shape>) -> Type {
+        let shape = shape.into();
+        if shape.rank() == 0 { Type::scalar(dtype) } else { Type(Arc::new(Parts { dtype, shape })) }
+    }
+
+    /// The type of a single number.
+    pub fn scalar(dtype: DType) -> Type {
+        static SCALARS: OnceLock<[Type; 15]> = OnceLock::new();
+        let scalars = SCALARS
+            .get_or_init(|| DType::ALL.map(|dtype| Type(Arc::new(Parts { dtype, shape: Shape::scalar() }))));
+        scalars[dtype as usize].clone()
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.0.dtype
+    }
+
+    /// The dimensions.
+    pub fn shape(&self) -> &Shape {
+        &self.0.shape
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        self.0.shape.rank()
+    }
+
+    /// The same shape with another element type.
+    pub fn with_dtype(&self, dtype: DType) -> Type {
+        if dtype == self.dtype() { self.clone() } else { Type::new(dtype, self.shape().clone()) }
+    }
+
+    /// The same element type with another shape.
+    pub fn with_shape(&self, shape: impl Into<Shape>) -> Type {
+        Type::new(self.dtype(), shape)
+    }
+
+    /// Bytes of an array of this type, if its size is known.
+    pub fn bytes(&self) -> Option<usize> {
+        self.shape().count()?.checked_mul(self.dtype().size())
+    }
+
+    /// Replaces every dimension.
+    pub fn map_dims(&self, f: impl FnMut(&Dim) -> Dim) -> Type {
+        if self.shape().is_symbolic() { self.with_shape(self.shape().map(f)) } else { self.clone() }
+    }
+
+    /// Parses a type at the start of `text`; the number of bytes used comes with it.
+    pub(crate) fn parse_prefix(text: &str) -> Result<(Type, usize)> {
+        let name = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
+        let dtype: DType = text[..name].parse()?;
+        let mut at = name;
+        if text.as_bytes().get(at) != Some(&b'[') {
+            fail!(Parse, "a type needs its shape in brackets after the dtype, as in `f32[2,3]` or `f32[]`");
+        }
+        at += 1;
+        let mut dims = Vec::new();
+        loop {
+            at += text[at..].len() - text[at..].trim_start().len();
+            match text.as_bytes().get(at) {
+                Some(b']') => return Ok((Type::checked(dtype, dims.into())?, at + 1)),
+                Some(b',') if !dims.is_empty() => at += 1,
+                Some(_) if dims.is_empty() || text[..at].trim_end().ends_with(',') => {
+                    let (dim, used) =
+                        Dim::parse_prefix(&text[at..]).map_err(|e| error!(Parse, "in a shape: {e}"))?;
+                    dims.push(dim);
+                    at += used;
+                }
+                Some(_) => fail!(Parse, "expected `,` or `]` in a shape"),
+                None => fail!(Parse, "a shape is not closed: expected `]`"),
+            }
+        }
+    }
+
+    /// A type whose shape an array can have.
+    pub fn checked(dtype: DType, shape: Shape) -> Result<Type> {
+        shape.check()?;
+        Ok(Type::new(dtype, shape))
+    }
+}
+
+impl PartialEq for Type {
+    fn eq(&self, other: &Type) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Eq for Type {}
+
+impl Hash for Type {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.dtype(), self.shape())
+    }
+}
+
+impl fmt::Debug for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Type {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Type> {
+        let text = text.trim();
+        let (ty, used) = Type::parse_prefix(text)?;
+        if used < text.len() {
+            fail!(Parse, "unexpected text after the type {ty}: `{}`", text[used..].chars().take(40).collect::<String>());
+        }
+        Ok(ty)
+    }
+}

@@ -1,0 +1,173 @@
+//! Functions: plain Rust ones and what transformations make of them. Both can be transformed again.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
+use crate::stage::{Compiled, Core, Explanation, Stats, TracedFunction};
+use crate::tree::Tree;
+use gradus_core::{Mode, Result};
+
+/// Whatever a transformation takes: functions, closures, and the results of other transformations.
+///
+/// Functions take one to eight arguments by reference, each a [`Tree`](trait@Tree), and give a tree. They are
+/// `Send + Sync`, so that what is made of them can be called from many threads.
+pub trait Func<S: Signature>: Send + Sync + 'static {
+    /// Calls it.
+    fn apply(&self, args: S::Refs<'_>) -> S::Out;
+    /// The name that programs traced from it get.
+    fn name(&self) -> String;
+    /// The transformations it went through, such as `jit(grad(f))`.
+    fn stack(&self) -> String {
+        self.name()
+    }
+}
+
+/// A name for a function from the path of its type: `crate::module::f` is `f`, a closure is named after its home.
+fn short_name(path: &str) -> String {
+    let mut depth = 0usize;
+    let plain: String = path
+        .chars()
+        .filter(|c| {
+            depth = match c {
+                '<' => depth + 1,
+                '>' => depth.saturating_sub(1),
+                _ => depth,
+            };
+            depth == 0 && *c != '>'
+        })
+        .collect();
+    let segments: Vec<&str> = plain.split("::").collect();
+    let is_closure = |s: &&str| s.starts_with('{');
+    let home = segments.iter().rev().find(|s| !is_closure(s) && !s.is_empty()).copied().unwrap_or("f");
+    let clean: String = home.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let clean = if clean.starts_with(|c: char| c.is_ascii_digit()) || clean.is_empty() { format!("f{clean}") } else { clean };
+    if segments.last().is_some_and(is_closure) { format!("{clean}_closure") } else { clean }
+}
+
+/// The result of a transformation. It is called like a function and has methods that look inside.
+pub struct Fun<S: Signature> {
+    call: Box<S::Dyn>,
+    pub(crate) core: Arc<Core<S>>,
+}
+
+impl<S: Signature> Fun<S> {
+    pub(crate) fn new(core: Core<S>) -> Fun<S> {
+        let core = Arc::new(core);
+        let shared = core.clone();
+        Fun { call: S::boxed(move |args| shared.call(args)), core }
+    }
+
+    /// How tracing treats values: by type only, or with values at hand and guards.
+    pub fn mode(self, mode: Mode) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.mode = mode))
+    }
+
+    /// The most bytes of programs and machine code that this function keeps; the least recently used go first.
+    pub fn cache_limit(self, bytes: usize) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.cache_limit = bytes))
+    }
+
+    /// How often it was traced, compiled and found ready.
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// Forgets every program. Counters stay.
+    pub fn clear(&self) {
+        self.core.clear();
+    }
+
+    /// The transformations it stands for, outermost first.
+    pub fn stack(&self) -> String {
+        self.core.stack()
+    }
+}
+
+impl<S: Signature> Deref for Fun<S> {
+    type Target = S::Dyn;
+    fn deref(&self) -> &S::Dyn {
+        &self.call
+    }
+}
+
+impl<S: Signature> Func<S> for Fun<S> {
+    fn apply(&self, args: S::Refs<'_>) -> S::Out {
+        self.core.call(args)
+    }
+    fn name(&self) -> String {
+        self.core.name()
+    }
+    fn stack(&self) -> String {
+        self.core.stack()
+    }
+}
+
+macro_rules! arities {
+    ($($sig:ident($($arg:ident $v:ident),*);)*) => {$(
+        // `Fn` is fundamental: that `Fun` is not one is known here, so these do not overlap with the impl above.
+        impl<Function, $($arg: Tree,)* Out: Tree> Func<$sig<$($arg,)* Out>> for Function
+        where
+            Function: Fn($(&$arg),*) -> Out + Send + Sync + 'static,
+        {
+            fn apply(&self, ($($v,)*): ($(&$arg,)*)) -> Out {
+                self($($v),*)
+            }
+            fn name(&self) -> String {
+                short_name(std::any::type_name::<Function>())
+            }
+        }
+
+        impl<$($arg: Tree,)* Out: Tree> Fun<$sig<$($arg,)* Out>> {
+            /// The program of the function for arguments of these types; numbers are not needed, specs will do.
+            #[track_caller]
+            pub fn trace(&self, $($v: &$arg),*) -> Result<TracedFunction> {
+                self.core.trace(($($v,)*))
+            }
+
+            /// Makes the function ready ahead of a call. What is frozen stays so: a call with another frozen value
+            /// is an error that names it.
+            #[track_caller]
+            pub fn compile(&self, $($v: &$arg),*) -> Result<Compiled<$sig<$($arg,)* Out>>> {
+                self.core.compile(($($v,)*))
+            }
+
+            /// Whether a call with these arguments would find its program ready, and if not, why.
+            pub fn explain(&self, $($v: &$arg),*) -> Explanation {
+                self.core.explain(($($v,)*))
+            }
+        }
+
+        impl<$($arg: Tree,)* Out: Tree> Compiled<$sig<$($arg,)* Out>> {
+            /// Runs the compiled program.
+            #[track_caller]
+            pub fn call(&self, $($v: &$arg),*) -> Result<Out> {
+                self.run(($($v,)*))
+            }
+        }
+    )*};
+}
+arities! {
+    Sig1(A a);
+    Sig2(A a, B b);
+    Sig3(A a, B b, C c);
+    Sig4(A a, B b, C c, D d);
+    Sig5(A a, B b, C c, D d, E e);
+    Sig6(A a, B b, C c, D d, E e, F_ f);
+    Sig7(A a, B b, C c, D d, E e, F_ f, G g);
+    Sig8(A a, B b, C c, D d, E e, F_ f, G g, H h);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+
+    #[test]
+    fn names_come_from_paths() {
+        assert_eq!(short_name("a::b::f"), "f");
+        assert_eq!(short_name("a::b::f<c::D>"), "f");
+        assert_eq!(short_name("a::tests::g::{{closure}}"), "g_closure");
+        assert_eq!(short_name("a::h<x::Y>::{{closure}}::{{closure}}"), "h_closure");
+        assert_eq!(short_name("{{closure}}"), "f_closure");
+    }
+}

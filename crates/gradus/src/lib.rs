@@ -1,0 +1,38 @@
+//! Staged automatic differentiation for Rust. Functions over arrays become programs; programs are transformed,
+//! optimized, compiled, cached and run.
+//!
+//! ```
+//! use gradus::prelude::*;
+//!
+//! fn f(x: &Array) -> Array {
+//!     (x * x).sin()
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let g = jit(f);
+//! assert_eq!(g(&Array::from(2.0_f64)).item::<f64>()?, 4.0_f64.sin());
+//! println!("{}", g.trace(&Array::spec("f64[]"))?.program());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Start with [`jit`]; [`prelude`] has everything that programs usually need.
+
+#![forbid(unsafe_code)]
+
+// Code that the derive writes says `::gradus`, inside this crate too.
+extern crate self as gradus;
+
+mod function;
+pub mod prelude;
+mod signature;
+mod stage;
+pub mod tree;
+
+pub use function::{Fun, Func};
+pub use gradus_core::*;
+pub use signature::{Signature, args};
+pub use stage::{
+    Compiled, Difference, Explanation, ExecutableStats, KeyPart, Stats, TracedFunction, clear_executables,
+    executable_stats, jit, limit_executables,
+};

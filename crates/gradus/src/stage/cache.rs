@@ -1,0 +1,172 @@
+//! The programs of one function, by key, bounded in bytes: the least recently used go first.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use gradus_core::program::Verified;
+use gradus_core::trace::{self, Guard, Traced};
+use gradus_core::{Array, Backend, Executable, Program, Result, interpret};
+use rustc_hash::FxHashMap;
+
+use super::key::{Key, Leaves};
+use super::{Times, executables, prepare};
+use crate::signature::Signature;
+
+/// A traced function, specialized to one key.
+pub(crate) struct Entry<S: Signature> {
+    pub(super) key: Key,
+    pub(super) captures: Vec<Array>,
+    guards: Vec<Guard>,
+    guard_program: Program,
+    /// What the function returned while it was traced: the structure of every result.
+    pub(super) template: S::Out,
+    pub(super) optimized: Verified,
+    executable: OnceLock<Result<Arc<dyn Executable>>>,
+    times: RwLock<Times>,
+    last_used: AtomicU64,
+    bytes: usize,
+}
+
+impl<S: Signature> Entry<S> {
+    pub(super) fn new(key: Key, traced: Traced, template: S::Out, trace_time: Duration) -> Result<Entry<S>> {
+        let started = Instant::now();
+        let optimized = prepare(&traced.program)?;
+        let times = Times { trace: trace_time, optimize: started.elapsed(), ..Times::default() };
+        let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
+        Ok(Entry {
+            key,
+            captures: traced.captures,
+            guards: traced.guards,
+            guard_program: traced.guard_program,
+            template,
+            optimized,
+            executable: OnceLock::new(),
+            times: RwLock::new(times),
+            last_used: AtomicU64::new(0),
+            bytes,
+        })
+    }
+
+    /// Whether values of an outer trace that it captured are still there.
+    pub(super) fn is_alive(&self) -> bool {
+        self.captures.iter().all(|a| !a.is_traced() || trace::check_alive(a, gradus_core::Place::unknown()).is_ok())
+    }
+
+    /// Whether what was read while tracing is the same for these arguments.
+    pub(super) fn guards_hold(&self, leaves: &Leaves) -> bool {
+        self.guards.is_empty() || self.failed_guard(leaves).is_none()
+    }
+
+    /// The first guard that does not hold.
+    pub(super) fn failed_guard(&self, leaves: &Leaves) -> Option<&Guard> {
+        let first = self.guards.first()?;
+        let inputs: Vec<Array> = leaves.arrays.iter().chain(&self.captures).cloned().collect();
+        let values = if inputs.iter().all(|a| a.concrete().is_some()) {
+            interpret(&self.guard_program, &inputs)
+        } else {
+            // Under an outer trace the read is that trace's too: it leaves a guard there, or says it has no number.
+            trace::inline(&self.guard_program, &inputs)
+                .and_then(|values| values.iter().map(trace::read_guarded).collect::<Result<Vec<_>>>())
+        };
+        let Ok(values) = values else { return Some(first) };
+        self.guards.iter().zip(&values).find(|(g, v)| !g.observed.is_identical(v)).map(|(g, _)| g)
+    }
+
+    /// The code, compiled at the first use. `made` is told whether it was found in the shared table.
+    pub(super) fn executable(&self, backend: &dyn Backend, made: impl FnOnce(bool)) -> Result<&Arc<dyn Executable>> {
+        let code = self.executable.get_or_init(|| {
+            let started = Instant::now();
+            let (code, found) = executables::find_or_compile(backend, &self.optimized)?;
+            self.times.write().unwrap_or_else(PoisonError::into_inner).compile = started.elapsed();
+            made(found);
+            Ok(code)
+        });
+        code.as_ref().map_err(Clone::clone)
+    }
+
+    pub(super) fn times(&self) -> Times {
+        *self.times.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) struct Cache<S: Signature> {
+    table: RwLock<Table<S>>,
+    clock: AtomicU64,
+    limit: usize,
+}
+
+struct Table<S: Signature> {
+    entries: FxHashMap<u64, Vec<Arc<Entry<S>>>>,
+    bytes: usize,
+}
+
+impl<S: Signature> Cache<S> {
+    pub(super) fn new(limit: usize) -> Cache<S> {
+        Cache { table: RwLock::new(Table { entries: FxHashMap::default(), bytes: 0 }), clock: AtomicU64::new(1), limit }
+    }
+
+    /// The entry with this hash that `accept` holds for. The newest is tried first.
+    pub(super) fn find(&self, hash: u64, accept: impl Fn(&Entry<S>) -> bool) -> Option<Arc<Entry<S>>> {
+        // Guards may run programs and even the user's code; they run with no lock held.
+        let candidates = self.read().entries.get(&hash)?.clone();
+        let entry = candidates.into_iter().rev().find(|e| accept(e))?;
+        entry.last_used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// Adds an entry; gives the number of entries dropped for it.
+    pub(super) fn insert(&self, hash: u64, entry: Arc<Entry<S>>) -> u64 {
+        entry.last_used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let of_hash = table.entries.entry(hash).or_default();
+        // Entries whose outer trace is over can never be used again.
+        let before: usize = of_hash.iter().map(|e| e.bytes).sum();
+        of_hash.retain(|e| e.is_alive());
+        let after: usize = of_hash.iter().map(|e| e.bytes).sum();
+        of_hash.push(entry.clone());
+        table.bytes = table.bytes + after + entry.bytes - before;
+        let mut evicted = 0;
+        while table.bytes > self.limit && evict_oldest(&mut table, &entry) {
+            evicted += 1;
+        }
+        evicted
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Table<S>> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Entry<S>>> {
+        self.read().entries.values().flatten().cloned().collect()
+    }
+
+    pub(super) fn size(&self) -> (usize, usize) {
+        let table = self.read();
+        (table.entries.values().map(Vec::len).sum(), table.bytes)
+    }
+
+    pub(super) fn clear(&self) {
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        table.entries.clear();
+        table.bytes = 0;
+    }
+}
+
+/// Drops the entry that was not used for the longest time, but never the one just added.
+fn evict_oldest<S: Signature>(table: &mut Table<S>, keep: &Arc<Entry<S>>) -> bool {
+    let others = table.entries.iter().flat_map(|(h, list)| list.iter().map(move |e| (*h, e)));
+    let oldest = others
+        .filter(|(_, e)| !Arc::ptr_eq(e, keep))
+        .min_by_key(|(_, e)| e.last_used.load(Ordering::Relaxed))
+        .map(|(h, e)| (h, e.clone()));
+    let Some((hash, oldest)) = oldest else { return false };
+    if let Some(list) = table.entries.get_mut(&hash) {
+        list.retain(|e| !Arc::ptr_eq(e, &oldest));
+        if list.is_empty() {
+            table.entries.remove(&hash);
+        }
+    }
+    table.bytes -= oldest.bytes;
+    true
+}

@@ -1,0 +1,93 @@
+//! What looking ahead gives: the traced program, and the compiled one that can be called apart from its function.
+
+use std::sync::Arc;
+
+use gradus_core::optimize::optimize;
+use gradus_core::trace::Traced;
+use gradus_core::{Array, Error, ErrorKind, Place, Program, Result};
+
+use super::Core;
+use super::cache::Entry;
+use super::key::{Key, Leaves};
+use super::{fill, prepare};
+use crate::signature::Signature;
+
+/// A function's program for given types.
+#[derive(Clone, Debug)]
+pub struct TracedFunction {
+    traced: Traced,
+}
+
+impl TracedFunction {
+    pub(super) fn new(traced: Traced) -> TracedFunction {
+        TracedFunction { traced }
+    }
+
+    /// The program as it was traced.
+    pub fn program(&self) -> &Program {
+        &self.traced.program
+    }
+
+    /// The program after every pass of the optimizer. A pass that fails leaves the program as it was traced.
+    pub fn optimized(&self) -> Program {
+        optimize(self.program()).unwrap_or_else(|_| self.program().clone())
+    }
+
+    /// The arrays that the function captured; they are the program's last inputs.
+    pub fn captures(&self) -> &[Array] {
+        &self.traced.captures
+    }
+
+    /// Checks the optimized program.
+    pub fn verify(&self) -> Result<()> {
+        prepare(self.program()).map(|_| ())
+    }
+}
+
+/// A function compiled ahead of its calls, for one key.
+pub struct Compiled<S: Signature> {
+    pub(super) core: Arc<Core<S>>,
+    pub(super) entry: Arc<Entry<S>>,
+}
+
+impl<S: Signature> Compiled<S> {
+    /// The optimized program.
+    pub fn program(&self) -> &Program {
+        &self.entry.optimized
+    }
+
+    #[track_caller]
+    pub(crate) fn run(&self, args: S::Refs<'_>) -> Result<S::Out> {
+        let place = Place::caller();
+        let leaves = Leaves::of::<S>(args);
+        self.core.check(&leaves, place)?;
+        if !self.entry.key.matches::<S>(args) {
+            return Err(self.misfit(&Key::of::<S>(args)).at(place));
+        }
+        if let Some(guard) = self.entry.failed_guard(&leaves) {
+            let e = Error::new(ErrorKind::Frozen, format!("`{}` was compiled for a value that was {}", self.core.name(), guard.observed));
+            return Err(e.at(place).note(format!("the value was read at {}", guard.place)));
+        }
+        let mut inputs = leaves.arrays;
+        inputs.extend(self.entry.captures.iter().cloned());
+        let outputs = self.core.executable(&self.entry)?.run(&inputs).map_err(|e| e.at(place))?;
+        Ok(fill(&self.entry.template, outputs))
+    }
+
+    /// What differs from the key it was compiled for: a frozen value, a type, or the structure.
+    fn misfit(&self, key: &Key) -> Error {
+        let name = self.core.name();
+        let differ = super::explain::differences(&self.entry.key, key);
+        let Some(d) = differ.first() else {
+            return Error::new(ErrorKind::Signature, format!("`{name}` does not take these arguments"));
+        };
+        let (old, new) = (d.old().unwrap_or("nothing"), d.new().unwrap_or("nothing"));
+        if d.is_frozen() {
+            Error::new(ErrorKind::Frozen, format!("{} of `{name}` was frozen at {old} when it was compiled, and is {new} now", d.path()))
+                .help("compile again for the new value, or let it vary: pass an array, or a `Num` with `track_numbers`")
+        } else {
+            Error::new(ErrorKind::Signature, format!("{} of `{name}` was {old} when it was compiled, and is {new} now", d.path()))
+                .help("call the staged function, which compiles for what it is given, or compile for these arguments")
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The key of a program: what it was specialized to. Compared part by part, so that a miss can say which part differed.
+
+use std::fmt::{self, Write};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use gradus_core::{Array, Type};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use crate::signature::Signature;
+use crate::tree::{Frozen, Segment, Visitor};
+
+/// One part of a key, with the way to it: `argument 0.scale`.
+#[derive(Clone)]
+pub struct KeyPart {
+    path: String,
+    content: Content,
+}
+
+#[derive(Clone)]
+enum Content {
+    /// An array's dtype and shape.
+    Leaf(Type),
+    /// A frozen value and its text.
+    Frozen(Arc<dyn Frozen>, String),
+    /// A length, a variant, the presence of an option.
+    Structure(String, usize),
+}
+
+impl KeyPart {
+    /// Where in the arguments: `argument 1`, `argument 0.layers[2].weight`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether it is a value frozen at trace time.
+    pub fn is_frozen(&self) -> bool {
+        matches!(self.content, Content::Frozen(..))
+    }
+
+    pub(super) fn same(&self, other: &KeyPart) -> bool {
+        match (&self.content, &other.content) {
+            (Content::Leaf(a), Content::Leaf(b)) => a == b,
+            (Content::Frozen(a, _), Content::Frozen(b, _)) => a.same(&**b),
+            (Content::Structure(a, n), Content::Structure(b, m)) => a == b && n == m,
+            _ => false,
+        }
+    }
+}
+
+/// The content alone: a type, a frozen value's text, or a piece of structure.
+impl fmt::Display for KeyPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::Leaf(ty) => write!(f, "{ty}"),
+            Content::Frozen(_, text) => f.write_str(text),
+            Content::Structure(name, value) if name.starts_with("variant ") => write!(f, "{} (number {value})", &name["variant ".len()..]),
+            Content::Structure(name, value) => write!(f, "{name} {value}"),
+        }
+    }
+}
+
+impl fmt::Debug for KeyPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.path)
+    }
+}
+
+/// What a program was specialized to.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub(super) parts: Vec<KeyPart>,
+}
+
+impl Key {
+    pub(super) fn of<S: Signature>(args: S::Refs<'_>) -> Key {
+        let mut collector = Collector::default();
+        S::visit(args, &mut collector);
+        Key { parts: collector.parts }
+    }
+
+    /// Whether arguments have this key. Allocates only for frozen values.
+    pub(super) fn matches<S: Signature>(&self, args: S::Refs<'_>) -> bool {
+        let mut m = Matcher { rest: self.parts.iter(), same: true };
+        S::visit(args, &mut m);
+        m.same && m.rest.next().is_none()
+    }
+
+    /// Bytes it takes, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.parts.iter().map(|p| size_of::<KeyPart>() + p.path.len()).sum()
+    }
+}
+
+/// The way to the part that is being visited.
+#[derive(Default)]
+struct Path {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Path {
+    fn enter(&mut self, segment: Segment<'_>) {
+        self.ends.push(self.text.len());
+        // The first step is the argument's position. Writing to a String cannot fail.
+        let _ = match segment {
+            Segment::Index(i) if self.ends.len() == 1 => write!(self.text, "argument {i}"),
+            other => write!(self.text, "{other}"),
+        };
+    }
+
+    fn leave(&mut self) {
+        if let Some(end) = self.ends.pop() {
+            self.text.truncate(end);
+        }
+    }
+}
+
+#[derive(Default)]
+struct Collector {
+    path: Path,
+    parts: Vec<KeyPart>,
+}
+
+impl Collector {
+    fn push(&mut self, content: Content) {
+        self.parts.push(KeyPart { path: self.path.text.clone(), content });
+    }
+}
+
+impl Visitor for Collector {
+    fn enter(&mut self, segment: Segment<'_>) {
+        self.path.enter(segment);
+    }
+    fn leave(&mut self) {
+        self.path.leave();
+    }
+    fn structure(&mut self, name: &str, value: usize) {
+        self.push(Content::Structure(name.to_string(), value));
+    }
+    fn array(&mut self, array: &Array) {
+        if let Ok(ty) = array.ty() {
+            self.push(Content::Leaf(ty.clone()));
+        }
+    }
+    fn frozen(&mut self, value: &dyn Frozen) {
+        let mut text = String::new();
+        let _ = value.write(&mut text);
+        self.push(Content::Frozen(value.keep(), text));
+    }
+}
+
+struct Matcher<'a> {
+    rest: std::slice::Iter<'a, KeyPart>,
+    same: bool,
+}
+
+impl Matcher<'_> {
+    fn next(&mut self, same: impl FnOnce(&Content) -> bool) {
+        self.same = self.same && self.rest.next().is_some_and(|p| same(&p.content));
+    }
+}
+
+impl Visitor for Matcher<'_> {
+    fn enter(&mut self, _: Segment<'_>) {}
+    fn leave(&mut self) {}
+    fn structure(&mut self, name: &str, value: usize) {
+        self.next(|c| matches!(c, Content::Structure(n, v) if n == name && *v == value));
+    }
+    fn array(&mut self, array: &Array) {
+        self.next(|c| matches!(c, Content::Leaf(t) if array.ty().is_ok_and(|ty| ty == t)));
+    }
+    fn frozen(&mut self, value: &dyn Frozen) {
+        self.next(|c| matches!(c, Content::Frozen(v, _) if v.same(value)));
+    }
+}
+
+/// The arrays of a call and the hash of its key, in one walk.
+pub(super) struct Leaves {
+    pub(super) arrays: SmallVec<[Array; 8]>,
+    pub(super) hash: u64,
+}
+
+impl Leaves {
+    pub(super) fn of<S: Signature>(args: S::Refs<'_>) -> Leaves {
+        let mut h = Hashing { arrays: SmallVec::new(), hasher: FxHasher::default() };
+        S::visit(args, &mut h);
+        Leaves { arrays: h.arrays, hash: h.hasher.finish() }
+    }
+}
+
+struct Hashing {
+    arrays: SmallVec<[Array; 8]>,
+    hasher: FxHasher,
+}
+
+impl fmt::Write for Hashing {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.hasher.write(s.as_bytes());
+        Ok(())
+    }
+}
+
+impl Visitor for Hashing {
+    fn enter(&mut self, _: Segment<'_>) {}
+    fn leave(&mut self) {}
+    fn structure(&mut self, name: &str, value: usize) {
+        (name, value).hash(&mut self.hasher);
+    }
+    fn array(&mut self, array: &Array) {
+        if let Ok(ty) = array.ty() {
+            ty.hash(&mut self.hasher);
+        }
+        self.arrays.push(array.clone());
+    }
+    fn frozen(&mut self, value: &dyn Frozen) {
+        let _ = value.write(self);
+    }
+}

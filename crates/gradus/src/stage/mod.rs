@@ -1,0 +1,325 @@
+//! Staging: from a call to a cached executable. `Core::call` is the straight line: key, lookup, trace, optimize,
+//! compile, run.
+
+mod cache;
+mod compiled;
+mod executables;
+mod explain;
+mod key;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use gradus_core::array::Form;
+use gradus_core::optimize::optimize;
+use gradus_core::primitives::Op;
+use gradus_core::primitives::call::Call;
+use gradus_core::program::Verified;
+use gradus_core::trace::{self, Traced};
+use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Program, Result};
+use smallvec::SmallVec;
+
+use crate::function::{Fun, Func};
+use crate::signature::Signature;
+use crate::tree::{Mapper, Tree};
+
+use cache::{Cache, Entry};
+pub use compiled::{Compiled, TracedFunction};
+pub use executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
+pub use explain::{Difference, Explanation};
+pub use key::KeyPart;
+use key::{Key, Leaves};
+
+/// Stages a function: it is traced once for each key, compiled once for each program, and then only run.
+///
+/// The key is made of the arguments' types and of everything frozen in them ([`Static`](crate::tree::Static) values,
+/// `#[tree(skip)]` fields, numbers that are not tracked, lengths and variants). Arrays that the function captures
+/// become hidden inputs of the program.
+///
+/// Effects of the host (a `println!`, a push to a vector) happen when the function is traced, not when the program
+/// runs.
+pub fn jit<S: Signature, F: Func<S>>(f: F) -> Fun<S> {
+    Fun::new(Core::staged(f))
+}
+
+/// What a call may choose.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) mode: Mode,
+    pub(crate) cache_limit: usize,
+    backend: Arc<dyn Backend>,
+}
+
+/// Programs and code that one function keeps, unless it is told otherwise.
+const CACHE_LIMIT: usize = 256 << 20;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { mode: Mode::Abstract, cache_limit: CACHE_LIMIT, backend: Arc::new(Interpreter) }
+    }
+}
+
+/// How often a function was traced, compiled and found ready, and what it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Times the Rust function ran to become a program.
+    pub traces: u64,
+    /// Programs that were compiled.
+    pub compiles: u64,
+    /// Programs whose code another function had compiled already.
+    pub shared: u64,
+    /// Calls that found their program ready.
+    pub hits: u64,
+    /// Calls that did not.
+    pub misses: u64,
+    /// Programs that were dropped to stay within the bound.
+    pub evictions: u64,
+    /// Programs kept.
+    pub entries: usize,
+    /// Bytes they take.
+    pub bytes: usize,
+}
+
+#[derive(Default)]
+struct Counters {
+    traces: AtomicU64,
+    compiles: AtomicU64,
+    shared: AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
+    evictions: AtomicU64,
+}
+
+/// A function with its options and its programs: what every [`Fun`] shares among its clones and calls.
+pub(crate) struct Core<S: Signature> {
+    function: Arc<dyn Func<S>>,
+    /// The name of the transformation, for the stack: `jit`.
+    transform: &'static str,
+    options: Options,
+    counters: Counters,
+    cache: Cache<S>,
+}
+
+impl<S: Signature> Core<S> {
+    fn staged<F: Func<S>>(f: F) -> Core<S> {
+        let options = Options::default();
+        let cache = Cache::new(options.cache_limit);
+        Core { function: Arc::new(f), transform: "jit", options, counters: Counters::default(), cache }
+    }
+
+    pub(crate) fn with_options(&self, change: impl FnOnce(&mut Options)) -> Core<S> {
+        let mut options = self.options.clone();
+        change(&mut options);
+        let cache = Cache::new(options.cache_limit);
+        Core { function: self.function.clone(), transform: self.transform, options, counters: Counters::default(), cache }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.function.name()
+    }
+
+    pub(crate) fn stack(&self) -> String {
+        format!("{}({})", self.transform, self.function.stack())
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let read = |c: &AtomicU64| c.load(Ordering::Relaxed);
+        let (entries, bytes) = self.cache.size();
+        Stats {
+            traces: read(&self.counters.traces),
+            compiles: read(&self.counters.compiles),
+            shared: read(&self.counters.shared),
+            hits: read(&self.counters.hits),
+            misses: read(&self.counters.misses),
+            evictions: read(&self.counters.evictions),
+            entries,
+            bytes,
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        self.cache.clear();
+    }
+
+    /// The straight line. An error comes back as a result whose arrays carry it.
+    #[track_caller]
+    pub(crate) fn call(&self, args: S::Refs<'_>) -> S::Out {
+        let place = Place::caller();
+        let leaves = Leaves::of::<S>(args);
+        if let Err(e) = self.check(&leaves, place) {
+            return self.failed(args, &e);
+        }
+        if let Some(entry) = self.lookup(args, &leaves) {
+            self.counters.hits.fetch_add(1, Ordering::Relaxed);
+            return self.execute(&entry, &leaves);
+        }
+        self.counters.misses.fetch_add(1, Ordering::Relaxed);
+        match self.make_entry(args, &leaves, place) {
+            Ok(entry) => self.execute(&entry, &leaves),
+            Err(Failed { error, out: Some(out) }) => poison(&out, &error),
+            Err(Failed { error, out: None }) => self.failed(args, &error),
+        }
+    }
+
+    /// Refuses arguments that carry an error or whose trace is over.
+    fn check(&self, leaves: &Leaves, place: Place) -> Result<()> {
+        leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))
+    }
+
+    /// The result when there is nothing to trace: the function run on arguments that carry the error. Its structure
+    /// is what the caller expects, and every array in it is the error.
+    fn failed(&self, args: S::Refs<'_>, error: &Error) -> S::Out {
+        let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
+        poison(&self.function.apply(S::refs(&args)), error)
+    }
+
+    fn lookup(&self, args: S::Refs<'_>, leaves: &Leaves) -> Option<Arc<Entry<S>>> {
+        self.cache.find(leaves.hash, |entry| entry.key.matches::<S>(args) && entry.is_alive() && entry.guards_hold(leaves))
+    }
+
+    fn make_entry(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<Arc<Entry<S>>, Failed<S>> {
+        let started = std::time::Instant::now();
+        let (traced, template) = self.run_trace(args, leaves, place)?;
+        let key = Key::of::<S>(args);
+        let traced_in = started.elapsed();
+        let entry = Entry::new(key, traced, template, traced_in).map_err(|error| Failed { error, out: None })?;
+        let entry = Arc::new(entry);
+        let evicted = self.cache.insert(leaves.hash, entry.clone());
+        self.counters.evictions.fetch_add(evicted, Ordering::Relaxed);
+        Ok(entry)
+    }
+
+    /// Runs the Rust function on tracers.
+    fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<(Traced, S::Out), Failed<S>> {
+        self.counters.traces.fetch_add(1, Ordering::Relaxed);
+        let mut out = None;
+        let name = self.name();
+        let result = trace::at_place(place, || {
+            trace::trace(&name, &leaves.arrays, self.options.mode, |tracers| {
+                // The user's operations have lines of their own.
+                trace::at_place(Place::unknown(), || {
+                    let mut next = tracers.iter();
+                    let traced_args =
+                        S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
+                    let result = self.function.apply(S::refs(&traced_args));
+                    let arrays = result.leaves();
+                    out = Some(result);
+                    arrays
+                })
+            })
+        });
+        match (result, out) {
+            (Ok(traced), Some(template)) => Ok((traced, template)),
+            (Ok(_), None) => {
+                let error = Error::new(ErrorKind::Rule, "the function was traced but gave no result");
+                Err(Failed { error, out: None })
+            }
+            (Err(error), out) => Err(Failed { error, out }),
+        }
+    }
+
+    /// Runs an entry: on numbers as machine code, under an outer trace as one `call`, on specs as types.
+    fn execute(&self, entry: &Entry<S>, leaves: &Leaves) -> S::Out {
+        let mut inputs: SmallVec<[Array; 8]> = leaves.arrays.clone();
+        inputs.extend(entry.captures.iter().cloned());
+        let staged = inputs.iter().any(|a| !matches!(a.form(), Form::Concrete(_)));
+        let outputs = if staged {
+            let call = Call { program: entry.optimized.program().clone() };
+            let outputs = trace::bind_all(Op::new(call), &inputs);
+            match outputs.first().and_then(Array::error) {
+                Some(e) => Err(e.clone()),
+                None => Ok(outputs.to_vec()),
+            }
+        } else {
+            self.executable(entry).and_then(|code| code.run(&inputs))
+        };
+        match outputs {
+            Ok(outputs) => fill(&entry.template, outputs),
+            Err(e) => poison(&entry.template, &e),
+        }
+    }
+
+    fn executable<'a>(&self, entry: &'a Entry<S>) -> Result<&'a Arc<dyn Executable>> {
+        entry.executable(&*self.options.backend, |found| {
+            let counter = if found { &self.counters.shared } else { &self.counters.compiles };
+            counter.fetch_add(1, Ordering::Relaxed);
+        })
+    }
+
+    #[track_caller]
+    pub(crate) fn trace(&self, args: S::Refs<'_>) -> Result<TracedFunction> {
+        let place = Place::caller();
+        let leaves = Leaves::of::<S>(args);
+        self.check(&leaves, place)?;
+        let (traced, _) = self.run_trace(args, &leaves, place).map_err(|f| f.error)?;
+        Ok(TracedFunction::new(traced))
+    }
+
+    #[track_caller]
+    pub(crate) fn compile(self: &Arc<Self>, args: S::Refs<'_>) -> Result<Compiled<S>> {
+        let place = Place::caller();
+        let leaves = Leaves::of::<S>(args);
+        self.check(&leaves, place)?;
+        let entry = match self.lookup(args, &leaves) {
+            Some(entry) => entry,
+            None => self.make_entry(args, &leaves, place).map_err(|f| f.error)?,
+        };
+        self.executable(&entry)?;
+        Ok(Compiled { core: self.clone(), entry })
+    }
+
+    pub(crate) fn explain(&self, args: S::Refs<'_>) -> Explanation {
+        let leaves = Leaves::of::<S>(args);
+        let hit = self.lookup(args, &leaves).is_some();
+        let key = Key::of::<S>(args);
+        let about = explain::About {
+            function: self.name(),
+            stack: self.stack(),
+            mode: self.options.mode,
+            backend: self.options.backend.name(),
+        };
+        let entries = self.cache.all();
+        Explanation::new(about, hit, &key, entries.iter().map(|e| (&e.key, e.failed_guard(&leaves))).collect())
+    }
+}
+
+/// A trace that failed, with what the function returned meanwhile.
+struct Failed<S: Signature> {
+    error: Error,
+    out: Option<S::Out>,
+}
+
+/// Replaces arrays one by one, in the order of the tree.
+struct Replace<F>(F);
+
+impl<F: FnMut(&Array) -> Array> Mapper for Replace<F> {
+    fn array(&mut self, array: &Array) -> Array {
+        (self.0)(array)
+    }
+}
+
+/// A result of the template's structure with these arrays.
+fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
+    let mut outputs = outputs.into_iter();
+    let missing = || Array::from(Error::new(ErrorKind::Rule, "a program gave too few results"));
+    template.map(&mut Replace(|_: &Array| outputs.next().unwrap_or_else(missing)))
+}
+
+/// A result of the template's structure in which every array carries the error.
+fn poison<T: Tree>(template: &T, error: &Error) -> T {
+    template.map(&mut Replace(|_: &Array| Array::from(error.clone())))
+}
+
+/// The phases of making an entry, with their times.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Times {
+    pub(crate) trace: Duration,
+    pub(crate) optimize: Duration,
+    pub(crate) compile: Duration,
+}
+
+/// Optimizes and verifies: what every backend is given.
+pub(crate) fn prepare(program: &Program) -> Result<Verified> {
+    Verified::new(optimize(program)?)
+}
