@@ -7,10 +7,12 @@
 
 pub mod array;
 pub mod error;
+pub mod interop;
 mod interpret;
 pub mod optimize;
 pub mod primitives;
 pub mod program;
+pub mod testing;
 pub mod trace;
 pub mod transform;
 pub mod types;

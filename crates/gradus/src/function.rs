@@ -45,6 +45,15 @@ fn short_name(path: &str) -> String {
     if segments.last().is_some_and(is_closure) { format!("{clean}_closure") } else { clean }
 }
 
+/// A function over the arguments of `S` with another result: what a transformation makes before it is a [`Fun`].
+pub struct Wrapped<S: Signature, O> {
+    pub(crate) call: WrappedCall<S, O>,
+    pub(crate) name: String,
+    pub(crate) stack: String,
+}
+
+pub(crate) type WrappedCall<S, O> = Box<dyn for<'a> Fn(<S as Signature>::Refs<'a>) -> O + Send + Sync>;
+
 /// The result of a transformation. It is called like a function and has methods that look inside.
 pub struct Fun<S: Signature> {
     call: Box<S::Dyn>,
@@ -56,6 +65,17 @@ impl<S: Signature> Fun<S> {
         let core = Arc::new(core);
         let shared = core.clone();
         Fun { call: S::boxed(move |args| shared.call(args)), core }
+    }
+
+    /// A function that a transformation made of `f` and that runs as it is called, without staging.
+    pub(crate) fn direct<G, O>(transform: &'static str, f: &dyn Func<G>, call: WrappedCall<G, O>) -> Fun<S>
+    where
+        G: Signature<WithOut<O> = S>,
+        O: Tree,
+    {
+        let name = format!("{transform}_{}", f.name());
+        let wrapped = Wrapped { call, name, stack: f.stack() };
+        Fun::new(Core::direct(transform, G::function(wrapped)))
     }
 
     /// How tracing treats values: by type only, or with values at hand and guards.

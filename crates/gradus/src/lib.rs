@@ -27,11 +27,16 @@ mod function;
 pub mod prelude;
 mod signature;
 mod stage;
+mod transform;
 pub mod tree;
 
-pub use function::{Fun, Func};
+pub use function::{Fun, Func, Wrapped};
 pub use gradus_core::*;
 pub use signature::{Signature, args};
+pub use transform::{
+    Arg, Axes, Linear, Pullback, Residual, Vmap, grad, grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacrev, jvp,
+    linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
+};
 pub use stage::{
     Compiled, Difference, Explanation, ExecutableStats, KeyPart, Stats, TracedFunction, clear_executables,
     executable_stats, jit, limit_executables,

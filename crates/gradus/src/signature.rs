@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use crate::function::{Func, Wrapped};
 use crate::tree::{Mapper, Segment, Tree, Visitor};
 
 /// Signatures of functions of one to eight arguments.
@@ -17,11 +18,21 @@ pub trait Signature: Send + Sync + 'static {
     type Refs<'a>: Copy;
     /// The result.
     type Out: Tree;
+    /// The first argument, which derivatives are taken by.
+    type First: Tree;
+    /// The same arguments with another result.
+    type WithOut<O: Tree>: Signature;
     /// What a function of this signature is called through.
     type Dyn: ?Sized + Send + Sync + 'static;
 
     /// Borrows owned arguments.
     fn refs(args: &Self::Args) -> Self::Refs<'_>;
+    /// The first argument.
+    fn first<'a>(args: Self::Refs<'a>) -> &'a Self::First;
+    /// A function of the same arguments with another result, ready to be transformed again.
+    fn function<O: Tree>(wrapped: Wrapped<Self, O>) -> Box<dyn Func<Self::WithOut<O>>>
+    where
+        Self: Sized;
     /// Visits every argument, each below its position.
     fn visit(args: Self::Refs<'_>, visitor: &mut dyn Visitor);
     /// The arguments with their leaves replaced.
@@ -33,7 +44,10 @@ pub trait Signature: Send + Sync + 'static {
 }
 
 macro_rules! signatures {
-    ($($name:ident($($arg:ident $position:tt),*);)*) => {$(
+    ($($name:ident($first:ident $(, $arg:ident $position:tt)*);)*) => {$(
+        signatures!(@ $name, $first, $first 0 $(, $arg $position)*);
+    )*};
+    (@ $name:ident, $first:ident, $($arg:ident $position:tt),*) => {
         #[doc = concat!("A function of ", stringify!($($arg),*), ".")]
         pub struct $name<$($arg,)* Out>(PhantomData<fn($($arg),*) -> Out>);
 
@@ -41,10 +55,18 @@ macro_rules! signatures {
             type Args = ($($arg,)*);
             type Refs<'a> = ($(&'a $arg,)*);
             type Out = Out;
+            type First = $first;
+            type WithOut<O: Tree> = $name<$($arg,)* O>;
             type Dyn = dyn Fn($(&$arg),*) -> Out + Send + Sync;
 
             fn refs(args: &Self::Args) -> Self::Refs<'_> {
                 ($(&args.$position,)*)
+            }
+            fn first<'a>(args: Self::Refs<'a>) -> &'a $first {
+                args.0
+            }
+            fn function<O: Tree>(wrapped: Wrapped<Self, O>) -> Box<dyn Func<Self::WithOut<O>>> {
+                Box::new(wrapped)
             }
             fn visit(args: Self::Refs<'_>, visitor: &mut dyn Visitor) {
                 $(
@@ -64,15 +86,27 @@ macro_rules! signatures {
                 Box::new(move |$($arg: &$arg),*| f(($($arg,)*)))
             }
         }
-    )*};
+
+        impl<$($arg: Tree,)* Out: Tree, O: Tree> Func<$name<$($arg,)* O>> for Wrapped<$name<$($arg,)* Out>, O> {
+            fn apply(&self, args: ($(&$arg,)*)) -> O {
+                (self.call)(args)
+            }
+            fn name(&self) -> String {
+                self.name.clone()
+            }
+            fn stack(&self) -> String {
+                self.stack.clone()
+            }
+        }
+    };
 }
 signatures! {
-    Sig1(A 0);
-    Sig2(A 0, B 1);
-    Sig3(A 0, B 1, C 2);
-    Sig4(A 0, B 1, C 2, D 3);
-    Sig5(A 0, B 1, C 2, D 3, E 4);
-    Sig6(A 0, B 1, C 2, D 3, E 4, F_ 5);
-    Sig7(A 0, B 1, C 2, D 3, E 4, F_ 5, G 6);
-    Sig8(A 0, B 1, C 2, D 3, E 4, F_ 5, G 6, H 7);
+    Sig1(A);
+    Sig2(A, B 1);
+    Sig3(A, B 1, C 2);
+    Sig4(A, B 1, C 2, D 3);
+    Sig5(A, B 1, C 2, D 3, E 4);
+    Sig6(A, B 1, C 2, D 3, E 4, F_ 5);
+    Sig7(A, B 1, C 2, D 3, E 4, F_ 5, G 6);
+    Sig8(A, B 1, C 2, D 3, E 4, F_ 5, G 6, H 7);
 }

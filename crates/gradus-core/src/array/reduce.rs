@@ -5,13 +5,11 @@
 //! that the result broadcasts against the array.
 
 use super::operand::{checked, resolve_axis};
-use super::shaping::apply;
+use super::shaping::{apply, number_of};
 use super::{Array, IntoAxes};
 use crate::error::{Result, fail};
 use crate::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
-use crate::primitives::reduce::{
-    ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum,
-};
+use crate::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
 use crate::types::{DType, Dim, Scalar};
 
 /// The three forms of a reduction whose core takes resolved axes.
@@ -133,7 +131,7 @@ impl Array {
         if self.ty()?.dtype() == DType::Bool {
             return self.try_any(axes);
         }
-        apply(ReduceMax { axes: axes.to_vec() }, &[self.clone()])
+        self.through(ReduceMax { axes: axes.to_vec() })
     }
 
     #[track_caller]
@@ -141,13 +139,13 @@ impl Array {
         if self.ty()?.dtype() == DType::Bool {
             return self.try_all(axes);
         }
-        apply(ReduceMin { axes: axes.to_vec() }, &[self.clone()])
+        self.through(ReduceMin { axes: axes.to_vec() })
     }
 
     #[track_caller]
     fn truth(&self) -> Result<Array> {
         let dtype = self.ty()?.dtype();
-        if dtype == DType::Bool { Ok(self.clone()) } else { self.ne(&Array::scalar(Scalar::zero(dtype))).ok() }
+        if dtype == DType::Bool { Ok(self.clone()) } else { self.ne(Array::scalar(Scalar::zero(dtype))).ok() }
     }
 
     #[track_caller]
@@ -166,7 +164,7 @@ impl Array {
     fn try_mean(&self, axes: &[usize]) -> Result<Array> {
         let (x, dtype) = self.widened()?;
         let sum = x.try_sum(axes)?;
-        (&sum / &Array::from_dim(&self.folded(axes), sum.dtype())).ok()?.try_cast(dtype)
+        (&sum / &number_of(&self.folded(axes), sum.dtype())).ok()?.try_cast(dtype)
     }
 
     #[track_caller]
@@ -177,7 +175,7 @@ impl Array {
         let count = self.folded(axes) - ddof;
         // With nothing left to divide by the variance has no value: NaN, or infinity, as in NumPy.
         let count = if count.constant().is_some_and(|c| c < 0) { Dim::from(0usize) } else { count };
-        (&squares / &Array::from_dim(&count, squares.dtype())).ok()?.try_cast(dtype.real_part())
+        (&squares / &number_of(&count, squares.dtype())).ok()?.try_cast(dtype.real_part())
     }
 
     #[track_caller]
@@ -236,9 +234,9 @@ impl Array {
     #[track_caller]
     fn try_logsumexp(&self, axes: &[usize]) -> Result<Array> {
         let (x, dtype) = self.widened()?;
-        // With the largest element taken out no exponential overflows. An infinite one stays in: out, it would make NaN.
+        // With the largest element taken out no exponential overflows. An infinite one stays: taken out it makes NaN.
         let top = x.kept(x.try_max(axes), axes)?;
-        let top = top.is_finite().select(&top, &Array::scalar(Scalar::zero(x.dtype()))).ok()?;
+        let top = top.is_finite().select(&top, Array::scalar(Scalar::zero(x.dtype()))).ok()?;
         let sum = (&x - &top).exp().ok()?.try_sum(axes)?;
         let top = top.try_reshape(sum.shape().clone())?;
         (sum.log() + top).ok()?.try_cast(dtype)
@@ -327,7 +325,11 @@ impl Array {
         let ty = x.ty()?;
         let axis = resolve_axis(axis, ty.rank())?;
         if ty.shape().get(axis).is_some_and(|d| d.constant() == Some(0)) {
-            fail!(Shape, "axis {axis} of {ty} has no elements, so none is the {}", if largest { "largest" } else { "smallest" });
+            fail!(
+                Shape,
+                "axis {axis} of {ty} has no elements, so none is the {}",
+                if largest { "largest" } else { "smallest" }
+            );
         }
         let dtype = DType::I64;
         if largest { apply(ArgMax { axis, dtype }, &[x]) } else { apply(ArgMin { axis, dtype }, &[x]) }
@@ -362,4 +364,203 @@ cumulative! {
     cummax try_cummax = CumMax, bools (true, DType::U8);
     /// The smallest element up to each place of an axis.
     cummin try_cummin = CumMin, bools (true, DType::U8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::shaping::tests::everywhere_symbolic as everywhere;
+    use crate::error::ErrorKind;
+    use crate::types::{Complex, f16};
+
+    macro_rules! same {
+        ($x:expr, $shape:expr, $t:ty, $values:expr) => {{
+            let x: Array = $x;
+            let (shape, values): (Vec<usize>, Vec<$t>) = (Vec::from($shape), Vec::from($values));
+            assert_eq!((x.known_dims().unwrap(), x.to_vec::<$t>().unwrap()), (shape, values));
+        }};
+    }
+
+    #[track_caller]
+    fn close(x: &Array, want: &[f64]) {
+        let have = x.to_vec::<f64>().unwrap();
+        let near = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() < 1e-14 * b.abs().max(1.0);
+        assert!(have.len() == want.len() && have.iter().zip(want).all(|(a, b)| near(*a, *b)), "{have:?} {want:?}");
+    }
+
+    fn kind(x: &Array) -> ErrorKind {
+        x.error().unwrap_or_else(|| panic!("no error but {x:?}")).kind()
+    }
+
+    fn table() -> Array {
+        Array::from([[1.0, 2.0, 3.0], [6.0, 5.0, 4.0]])
+    }
+
+    #[test]
+    fn sums_and_products() {
+        let x = table();
+        same!(everywhere(&x, Array::sum), [], f64, [21.0]);
+        same!(everywhere(&x, |x| x.sum_axes(0)), [3], f64, [7.0, 7.0, 7.0]);
+        same!(everywhere(&x, |x| x.sum_axes(-1)), [2], f64, [6.0, 15.0]);
+        same!(x.sum_axes([1, 0]), [], f64, [21.0]);
+        same!(x.sum_axes(()), [], f64, [21.0]);
+        same!(everywhere(&x, |x| x.sum_keep(1)), [2, 1], f64, [6.0, 15.0]);
+        same!(x.sum_keep(..), [1, 1], f64, [21.0]);
+        same!(everywhere(&x, Array::prod), [], f64, [720.0]);
+        same!(x.prod_axes(0), [3], f64, [6.0, 10.0, 12.0]);
+        same!(x.prod_keep(0), [1, 3], f64, [6.0, 10.0, 12.0]);
+        same!(Array::from(3.0).sum(), [], f64, [3.0]);
+        same!(Array::zeros::<f64>([0, 2]).sum_axes(0), [2], f64, [0.0, 0.0]);
+        same!(Array::zeros::<f64>([0]).prod(), [], f64, [1.0]);
+        assert_eq!(kind(&x.sum_axes(2)), ErrorKind::Axis);
+        assert_eq!(kind(&x.sum_axes([0, -2])), ErrorKind::Axis);
+        assert_eq!(kind(&Array::from(1.0).prod_keep(0)), ErrorKind::Axis);
+        let place = x.sum_keep(2).error().unwrap().place();
+        assert!(place.file().unwrap().ends_with("reduce.rs") && place.line() == Some(line!() - 1));
+    }
+
+    #[test]
+    fn dtypes_of_sums_and_means() {
+        same!(Array::from([true, true, false]).sum(), [], i64, [2]);
+        same!(Array::from(true).sum(), [], i64, [1]);
+        same!(Array::from([true, false]).prod(), [], i64, [0]);
+        same!(Array::from([200u8, 100]).sum(), [], u8, [44]);
+        same!(Array::from([1, 2]).mean(), [], f64, [1.5]);
+        same!(Array::from([true, false]).mean(), [], f64, [0.5]);
+        same!(Array::from([1.0f32, 2.0]).mean(), [], f32, [1.5]);
+        // 70000 halves: neither their sum nor their count is a finite half.
+        let halves = Array::full([70_000], f16::from_f32(2.0));
+        assert_eq!(halves.mean().item::<f16>().unwrap(), f16::from_f32(2.0));
+        assert_eq!(halves.var().item::<f16>().unwrap(), f16::from_f32(0.0));
+        same!(
+            Array::from([Complex::new(1.0, 1.0), Complex::new(3.0, -1.0)]).mean(),
+            [],
+            Complex<f64>,
+            [Complex::new(2.0, 0.0)]
+        );
+    }
+
+    #[test]
+    fn extremes() {
+        let x = table();
+        same!(everywhere(&x, Array::max), [], f64, [6.0]);
+        same!(everywhere(&x, |x| x.min_axes(1)), [2], f64, [1.0, 4.0]);
+        same!(x.max_keep(0), [1, 3], f64, [6.0, 5.0, 4.0]);
+        assert!(Array::from([1.0, f64::NAN]).max().item::<f64>().unwrap().is_nan());
+        assert!(Array::from([1.0, f64::NAN]).min().item::<f64>().unwrap().is_nan());
+        same!(Array::zeros::<f64>([0]).max(), [], f64, [f64::NEG_INFINITY]);
+        same!(Array::zeros::<i8>([0]).min(), [], i8, [i8::MAX]);
+        same!(Array::from([true, false]).max(), [], bool, [true]);
+        same!(Array::from([true, false]).min(), [], bool, [false]);
+        assert_eq!(kind(&Array::from([Complex::new(1.0, 1.0)]).max()), ErrorKind::DType);
+        same!(everywhere(&x, Array::argmax), [], i64, [3]);
+        same!(x.argmin(), [], i64, [0]);
+        same!(everywhere(&x, |x| x.argmax_axis(0)), [3], i64, [1, 1, 1]);
+        same!(x.argmin_axis(-1), [2], i64, [0, 2]);
+        same!(everywhere(&x, |x| x.argmax_keep(1)), [2, 1], i64, [2, 0]);
+        same!(x.argmin_keep(0), [1, 3], i64, [0, 0, 0]);
+        same!(Array::from([1, 3, 3]).argmax(), [], i64, [1]);
+        same!(Array::from([1.0, f64::NAN, f64::NAN]).argmin(), [], i64, [1]);
+        same!(Array::from([false, true, true]).argmax(), [], i64, [1]);
+        same!(Array::from(5.0).argmax(), [], i64, [0]);
+        assert_eq!(kind(&Array::zeros::<f64>([0]).argmax()), ErrorKind::Shape);
+        assert_eq!(kind(&Array::zeros::<f64>([2, 0]).argmax_axis(1)), ErrorKind::Shape);
+        same!(Array::zeros::<f64>([0, 2]).argmax_axis(1), [0], i64, []);
+        assert_eq!(kind(&x.argmax_axis(2)), ErrorKind::Axis);
+    }
+
+    #[test]
+    fn truth() {
+        let x = Array::from([[0.0, 1.0], [f64::NAN, 2.0]]);
+        same!(everywhere(&x, Array::all), [], bool, [false]);
+        same!(everywhere(&x, |x| x.all_axes(1)), [2], bool, [false, true]);
+        same!(x.any(), [], bool, [true]);
+        same!(x.any_keep(0), [1, 2], bool, [true, true]);
+        same!(x.all_keep(0), [1, 2], bool, [false, true]);
+        same!(Array::zeros::<i32>([0]).all(), [], bool, [true]);
+        same!(Array::zeros::<i32>([0]).any(), [], bool, [false]);
+        same!(Array::from([false, true]).any_axes(0), [], bool, [true]);
+        same!(Array::from(2).all(), [], bool, [true]);
+    }
+
+    #[test]
+    fn means_and_variances() {
+        let x = table();
+        close(&everywhere(&x, Array::mean), &[3.5]);
+        close(&everywhere(&x, |x| x.mean_axes(1)), &[2.0, 5.0]);
+        close(&everywhere(&x, |x| x.mean_keep(0)), &[3.5, 3.5, 3.5]);
+        close(&everywhere(&x, Array::var), &[35.0 / 12.0]);
+        close(&everywhere(&x, |x| x.var_axes(1, 1)), &[1.0, 1.0]);
+        close(&everywhere(&x, |x| x.var_axes(0, 0)), &[6.25, 2.25, 0.25]);
+        assert_eq!(x.var_keep(0, 1).shape(), [1, 3]);
+        close(&x.std(), &[(35.0f64 / 12.0).sqrt()]);
+        close(&x.std_axes(0, 0), &[2.5, 1.5, 0.5]);
+        close(&everywhere(&x, |x| x.std_keep(1, 1)), &[1.0, 1.0]);
+        assert_eq!(Array::spec("f32[B,4]").mean_axes(0).ty().unwrap().to_string(), "f32[4]");
+        close(&Array::zeros::<f64>([0]).mean(), &[f64::NAN]);
+        close(&Array::from([1.0]).var_axes(0, 1), &[f64::NAN]);
+        close(&Array::from([1.0]).var_axes(0, 9), &[f64::NAN]);
+        close(&Array::from([1, 2, 3, 4]).var(), &[1.25]);
+        let z = Array::from([Complex::new(1.0, 1.0), Complex::new(3.0, -1.0)]);
+        close(&z.var(), &[2.0]);
+        assert_eq!(kind(&x.var_axes(3, 0)), ErrorKind::Axis);
+        assert_eq!(kind(&x.std_keep(3, 0)), ErrorKind::Axis);
+    }
+
+    #[test]
+    fn logsumexp_and_softmax_are_stable() {
+        let inf = f64::INFINITY;
+        close(&everywhere(&table(), Array::logsumexp), &[6.456193316018123]);
+        close(
+            &everywhere(&table(), |x| x.logsumexp_axes(0)),
+            &[6.006715348489118, 5.048587351573742, 4.313261687518223],
+        );
+        assert_eq!(table().logsumexp_keep(1).shape(), [2, 1]);
+        close(&Array::from([1000.0, 1000.0]).logsumexp(), &[1000.0 + 2f64.ln()]);
+        close(&Array::from([-inf, -inf]).logsumexp(), &[-inf]);
+        close(&Array::from([-inf, 3.0]).logsumexp(), &[3.0]);
+        close(&Array::from([inf, 3.0]).logsumexp(), &[inf]);
+        close(&Array::from([inf, -inf]).logsumexp(), &[inf]);
+        close(&Array::from([f64::NAN, 3.0]).logsumexp(), &[f64::NAN]);
+        close(&Array::zeros::<f64>([0]).logsumexp(), &[-inf]);
+        close(&Array::from([0, 0]).logsumexp(), &[2f64.ln()]);
+        let x = Array::from([[1.0, 2.0, 3.0], [1000.0, 1000.0, -inf], [-inf, -inf, -inf]]);
+        let (e1, e2) = ((-1f64).exp(), (-2f64).exp());
+        let total = 1.0 + e1 + e2;
+        let nan = f64::NAN;
+        close(&everywhere(&x, |x| x.softmax(1)), &[e2 / total, e1 / total, 1.0 / total, 0.5, 0.5, 0.0, nan, nan, nan]);
+        let lt = total.ln();
+        let half = 0.5f64.ln();
+        close(&everywhere(&x, |x| x.log_softmax(-1)), &[-2.0 - lt, -1.0 - lt, -lt, half, half, -inf, nan, nan, nan]);
+        close(&Array::from([[0, 0], [0, 0]]).softmax(()), &[0.25; 4]);
+        assert_eq!(Array::zeros::<f32>([2, 0]).softmax(1).shape(), [2, 0]);
+        assert_eq!(Array::from([1.0f32, 2.0]).softmax(0).dtype(), DType::F32);
+        assert_eq!(kind(&x.softmax(2)), ErrorKind::Axis);
+        assert_eq!(kind(&Array::from([Complex::new(1.0, 1.0)]).softmax(0)), ErrorKind::DType);
+    }
+
+    #[test]
+    fn norms() {
+        close(&everywhere(&Array::from([3.0, 4.0]), Array::norm), &[5.0]);
+        close(&Array::from([[3, 4], [5, 12]]).norm_axes(1), &[5.0, 13.0]);
+        assert_eq!(Array::from([[3, 4], [5, 12]]).norm_keep(1).shape(), [2, 1]);
+        close(&Array::from([Complex::new(3.0, 4.0)]).norm(), &[5.0]);
+    }
+
+    #[test]
+    fn cumulative_ones() {
+        let x = Array::from([[3, 1, 2], [0, 5, 4]]);
+        same!(everywhere(&x, |x| x.cumsum(1)), [2, 3], i32, [3, 4, 6, 0, 5, 9]);
+        same!(everywhere(&x, |x| x.cumsum(0)), [2, 3], i32, [3, 1, 2, 3, 6, 6]);
+        same!(x.cumprod(-1), [2, 3], i32, [3, 3, 6, 0, 0, 0]);
+        same!(x.cummax(1), [2, 3], i32, [3, 3, 3, 0, 5, 5]);
+        same!(x.cummin(1), [2, 3], i32, [3, 1, 1, 0, 0, 0]);
+        let b = Array::from([false, true, false]);
+        same!(b.cumsum(0), [3], i64, [0, 1, 1]);
+        same!(b.cummax(0), [3], bool, [false, true, true]);
+        same!(b.cummin(0), [3], bool, [false, false, false]);
+        same!(Array::zeros::<f64>([0]).cumsum(0), [0], f64, []);
+        assert_eq!(kind(&x.cumsum(2)), ErrorKind::Axis);
+        assert_eq!(kind(&Array::from(1).cummax(0)), ErrorKind::Axis);
+    }
 }

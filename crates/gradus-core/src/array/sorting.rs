@@ -25,7 +25,7 @@ impl Array {
     #[track_caller]
     fn try_sort(&self, axis: isize, descending: bool) -> Result<Array> {
         let axis = resolve_axis(axis, self.ty()?.rank())?;
-        apply(Sort { axis, keys: 1, descending }, &[self.clone()])
+        self.through(Sort { axis, keys: 1, descending })
     }
 
     /// The places, as `i64`, whose elements are in increasing order along an axis: [`Array::take_along_axis`] with
@@ -147,4 +147,85 @@ fn before(element: &Array, value: &Array, right: bool) -> Array {
     }
     let last = value.is_nan();
     less | if right { last } else { last & !element.is_nan() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::shaping::tests::everywhere_symbolic as everywhere;
+    use crate::error::ErrorKind;
+
+    fn kind(x: &Array) -> ErrorKind {
+        x.error().unwrap_or_else(|| panic!("no error but {x:?}")).kind()
+    }
+
+    #[test]
+    fn sorting_along_an_axis() {
+        let x = Array::from([[3.0, 1.0, 2.0], [0.5, f64::INFINITY, -1.0]]);
+        assert_eq!(everywhere(&x, |x| x.sort(1)).to_vec::<f64>().unwrap(), [1.0, 2.0, 3.0, -1.0, 0.5, f64::INFINITY]);
+        assert_eq!(x.sort(0).to_vec::<f64>().unwrap(), [0.5, 1.0, -1.0, 3.0, f64::INFINITY, 2.0]);
+        assert_eq!(
+            everywhere(&x, |x| x.sort_descending(-1)).to_vec::<f64>().unwrap(),
+            [3.0, 2.0, 1.0, f64::INFINITY, 0.5, -1.0]
+        );
+        assert_eq!(everywhere(&x, |x| x.argsort(1)).to_vec::<i64>().unwrap(), [1, 2, 0, 2, 0, 1]);
+        assert_eq!(everywhere(&x, |x| x.argsort_descending(1)).to_vec::<i64>().unwrap(), [0, 2, 1, 1, 0, 2]);
+        assert_eq!(Array::from([2, 1, 2, 1]).argsort(0).to_vec::<i64>().unwrap(), [1, 3, 0, 2]);
+        assert_eq!(Array::from([2, 1, 2, 1]).argsort_descending(0).to_vec::<i64>().unwrap(), [0, 2, 1, 3]);
+        assert!(everywhere(&x, |x| x.take_along_axis(&x.argsort(1), 1)).is_identical(&x.sort(1)));
+        let sorted = Array::from([f64::NAN, 1.0, f64::NEG_INFINITY]).sort(0).to_vec::<f64>().unwrap();
+        assert!(sorted[0] == f64::NEG_INFINITY && sorted[1] == 1.0 && sorted[2].is_nan());
+        assert_eq!(Array::zeros::<f64>([0, 2]).sort(0).known_dims().unwrap(), [0, 2]);
+        assert_eq!(Array::zeros::<f64>([0]).argsort(0).known_dims().unwrap(), [0]);
+        assert_eq!(kind(&x.sort(2)), ErrorKind::Axis);
+        assert_eq!(kind(&Array::from(1.0).argsort(0)), ErrorKind::Axis);
+    }
+
+    #[test]
+    fn the_largest_few() {
+        let x = Array::from([[3, 1, 3], [4, 6, 5]]);
+        let (values, places) = x.top_k(2);
+        assert_eq!(
+            (values.to_vec::<i32>().unwrap(), places.to_vec::<i64>().unwrap()),
+            (vec![3, 3, 6, 5], vec![0, 2, 1, 2])
+        );
+        assert_eq!(x.top_k(0).0.known_dims().unwrap(), [2, 0]);
+        assert!(x.top_k(4).0.error().is_some() && x.top_k(4).1.error().is_some());
+        assert!(Array::from(1).top_k(1).0.error().is_some());
+    }
+
+    #[test]
+    fn sorting_several_together() {
+        let (major, minor) = (Array::from([2, 1, 2, 1]), Array::from([0.5, 0.25, 0.125, 2.0]));
+        let value = Array::from([10i8, 20, 30, 40]);
+        let (keys, values) = Array::sort_by_keys([&major, &minor], [&value], 0);
+        assert_eq!(keys[0].to_vec::<i32>().unwrap(), [1, 1, 2, 2]);
+        assert_eq!(keys[1].to_vec::<f64>().unwrap(), [0.25, 2.0, 0.125, 0.5]);
+        assert_eq!(values[0].to_vec::<i8>().unwrap(), [20, 40, 30, 10]);
+        let (keys, values) = Array::sort_by_keys([&major], [&Array::from([1, 2]), &value], 0);
+        assert!(keys[0].error().is_some() && values.len() == 2 && values[1].error().is_some());
+        let none: [Array; 0] = [];
+        assert_eq!(kind(&Array::sort_by_keys(&none, [&value], 0).1[0]), ErrorKind::Value);
+        assert_eq!(kind(&Array::sort_by_keys([&major], &none, 1).0[0]), ErrorKind::Axis);
+    }
+
+    #[test]
+    fn searching_a_sorted_vector() {
+        let nan = f64::NAN;
+        let x = Array::from([1.0, 2.0, 2.0, 4.0, nan]);
+        let v = Array::from([[0.0, 1.0, 2.0], [3.0, 9.0, nan]]);
+        let left = everywhere(&x, |x| x.searchsorted(&v));
+        assert_eq!((left.known_dims().unwrap(), left.to_vec::<i64>().unwrap()), (vec![2, 3], vec![0, 0, 1, 3, 4, 4]));
+        let right = everywhere(&x, |x| x.searchsorted_right(&v));
+        assert_eq!(right.to_vec::<i64>().unwrap(), [0, 1, 3, 3, 4, 5]);
+        for n in 0..20 {
+            let x = Array::arange(0, n, 1);
+            let places = x.searchsorted(&Array::arange(-1, n + 2, 1)).to_vec::<i64>().unwrap();
+            let want: Vec<i64> = (-1..i64::from(n) + 2).map(|v| v.clamp(0, i64::from(n))).collect();
+            assert_eq!(places, want, "{n}");
+        }
+        assert_eq!(Array::from([1u8, 3]).searchsorted(&Array::from(2i8)).item::<i64>().unwrap(), 1);
+        assert_eq!(kind(&v.searchsorted(&x)), ErrorKind::Shape);
+        assert_eq!(kind(&x.searchsorted(&Array::from([1i64]))), ErrorKind::DType);
+    }
 }

@@ -57,7 +57,7 @@ impl Param {
         match self {
             Param::Dim(_) => true,
             Param::List(items) => items.iter().any(Param::is_symbolic),
-            Param::Program(p) => p.is_symbolic(),
+            Param::Program(p) => p.mentions_symbols(),
             _ => false,
         }
     }

@@ -14,7 +14,7 @@ use crate::array::{Array, Concrete};
 use crate::error::{Result, fail};
 use crate::rules_of;
 use crate::trace::{bind, bind_all};
-use crate::types::{Complex, DType, Dim, Effects, Element, Shape, Type, bf16, dispatch, dispatch_real, f16};
+use crate::types::{Complex, DType, Decision, Dim, Effects, Element, Shape, Type, bf16, dispatch, dispatch_real, f16};
 
 /// Sorts arrays of one shape together along an axis, stably, by the first `keys` of them: by the first, where that is
 /// equal by the second, and so on. NaN comes after all numbers (before, if descending); `-0.0` equals `0.0`; complex
@@ -317,7 +317,12 @@ pub(super) fn take_along(x: &Array, places: &Array, axis: usize) -> Array {
         index_batch_dims: others,
         index_map: vec![axis],
         sizes: vec![1usize; rank].into_iter().collect(),
-        bounds: Bounds::Clip,
+        // Out of an axis that may be empty nothing is taken; only filling has a meaning there.
+        bounds: if x.dim(axis as isize).at_least(&Dim::from(1usize)) == Decision::Yes {
+            Bounds::Clip
+        } else {
+            Bounds::Fill
+        },
     };
     bind(Op::new(gather), &[x.clone(), vectors])
 }

@@ -311,7 +311,12 @@ impl Program {
         self.equations.iter().fold(Effects::PURE, |all, e| all.union(e.op.effects()))
     }
 
-    /// Whether any type or parameter has a symbolic dimension.
+    /// Whether a symbol stands anywhere at all, in parameters and nested programs too.
+    pub(crate) fn mentions_symbols(&self) -> bool {
+        self.is_symbolic() || self.equations.iter().any(|e| e.op.params().iter().any(|(_, p)| p.is_symbolic()))
+    }
+
+    /// Whether the type of a value has a symbolic dimension.
     pub fn is_symbolic(&self) -> bool {
         // Every symbol of a verified program stands in an input's type.
         self.inputs().iter().any(|t| t.shape().is_symbolic())
@@ -346,6 +351,10 @@ impl Program {
     pub fn bind_symbols(&self, types: &[Type]) -> Result<Program> {
         let bindings = self.solve_symbols(types)?;
         let p = self.map_dims(&|d| d.substitute(&|s| bindings.get(s).map(|v| Dim::from(*v))));
+        if p.is_symbolic() {
+            return Err(error!(Signature, "`{}` computes with a dimension that its inputs do not determine", self.name)
+                .help("every symbol must stand in the shape of an input, alone or in a linear expression"));
+        }
         Ok(p)
     }
 

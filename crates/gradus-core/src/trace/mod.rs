@@ -99,6 +99,20 @@ where
     active.finish(&outputs, place)
 }
 
+/// Traces a transformation of a program. The program it makes has the given inputs and no others: arrays that rules
+/// use become constants whatever their size, and what they make from nothing (`iota`) becomes an equation.
+#[track_caller]
+pub(crate) fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Program>
+where
+    F: FnOnce(&[Array]) -> Vec<Array>,
+{
+    let place = Place::caller();
+    let active = Active::start_closed(name, place);
+    let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>()?;
+    let outputs = f(&tracers);
+    active.finish(&outputs, place).map(|traced| traced.program)
+}
+
 thread_local! {
     /// Rules of primitives run on behalf of an equation: what they record belongs to that equation's line.
     static ON_BEHALF: Cell<Place> = const { Cell::new(Place::unknown()) };
@@ -120,6 +134,12 @@ pub fn at_place<T>(place: Place, f: impl FnOnce() -> T) -> T {
 pub(crate) fn current_place() -> Place {
     let on_behalf = ON_BEHALF.get();
     if on_behalf.is_known() { on_behalf } else { Place::caller() }
+}
+
+/// The place that rules run on behalf of, if there is one; otherwise the given one.
+pub fn caller_or_known(place: Place) -> Place {
+    let on_behalf = ON_BEHALF.get();
+    if on_behalf.is_known() { on_behalf } else { place }
 }
 
 /// Applies an operation with one result.
@@ -160,7 +180,9 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     let mut constraints = Vec::new();
     let results = infer(&op, &types, &mut constraints)?;
     let symbolic = results.iter().any(|t| t.shape().is_symbolic());
-    if (symbolic || !op.effects().is_pure()) && !spec && is_tracing() {
+    // A symbolic size as a number is in the parameters alone; without operands there is no tracer to tell.
+    let from_nothing = inputs.is_empty() && (state::is_closed() || op.params().iter().any(|(_, p)| p.is_symbolic()));
+    if (symbolic || from_nothing || !op.effects().is_pure()) && !spec && is_tracing() {
         return state::record(op, inputs, place);
     }
     if spec || symbolic {

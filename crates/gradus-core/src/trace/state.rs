@@ -29,6 +29,8 @@ struct State {
     id: TraceId,
     builder: Builder,
     mode: Mode,
+    /// Whether captured numbers are constants always: a program made from a program has no hidden inputs.
+    closed: bool,
     started: Place,
     inputs: usize,
     /// Concrete mode: the number of each value, where it has one.
@@ -62,6 +64,11 @@ pub fn is_tracing() -> bool {
     STACK.with_borrow(|s| !s.is_empty())
 }
 
+/// Whether the innermost trace makes a program that stands alone.
+pub(super) fn is_closed() -> bool {
+    STACK.with_borrow(|s| s.last().is_some_and(|t| t.closed))
+}
+
 /// A trace in progress; dropping it (a panic in the user's function) ends it.
 pub(super) struct Active {
     id: TraceId,
@@ -79,12 +86,21 @@ impl Drop for Active {
 
 impl Active {
     pub(super) fn start(name: &str, mode: Mode, started: Place) -> Active {
+        Active::begin(name, mode, false, started)
+    }
+
+    pub(super) fn start_closed(name: &str, started: Place) -> Active {
+        Active::begin(name, Mode::Abstract, true, started)
+    }
+
+    fn begin(name: &str, mode: Mode, closed: bool, started: Place) -> Active {
         let id = TraceId { thread: THREAD.with(|t| *t), serial: SERIAL.get() };
         SERIAL.set(id.serial + 1);
         let state = State {
             id,
             builder: Builder::new(name),
             mode,
+            closed,
             started,
             inputs: 0,
             numbers: Vec::new(),
@@ -180,7 +196,7 @@ fn atom_of(array: &Array, place: Place) -> Result<Atom> {
             .help("pass specs as arguments of `trace` or `compile`; inside a function use arrays")),
         Form::Concrete(c) => STACK.with_borrow_mut(|s| {
             let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
-            if c.splat_value().is_some() || c.count() <= EMBED_LIMIT {
+            if state.closed || c.splat_value().is_some() || c.count() <= EMBED_LIMIT {
                 return Ok(state.builder.constant(Constant::array(c)));
             }
             Ok(state.capture(array, CaptureKey::Buffer(Arc::as_ptr(c) as usize), c.ty()))

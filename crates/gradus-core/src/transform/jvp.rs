@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::error::{Place, Result, error, fail};
 use crate::primitives::{Derivative, Jvp};
 use crate::program::{Program, ValueId};
-use crate::trace::{Mode, at_place, bind_all, current_place, trace};
+use crate::trace::{at_place, bind_all, current_place, trace_closed};
 
 /// The derivative program of `program` by its `active` inputs.
 ///
@@ -22,7 +22,7 @@ pub fn jvp(program: &Program, active: &[bool]) -> Result<(Program, Vec<bool>)> {
     inputs.extend(tangents);
     let mut varies = Vec::new();
     let mut failed = None;
-    let traced = trace(&format!("jvp_{}", program.name()), &inputs, Mode::Abstract, |xs| {
+    let traced = trace_closed(&format!("jvp_{}", program.name()), &inputs, |xs| {
         let (primals, mut dots) = (&xs[..active.len()], xs[active.len()..].iter().cloned());
         let tangents: Vec<Option<Array>> = active.iter().map(|on| if *on { dots.next() } else { None }).collect();
         match jvp_on(program, primals, &tangents) {
@@ -39,7 +39,7 @@ pub fn jvp(program: &Program, active: &[bool]) -> Result<(Program, Vec<bool>)> {
     })?;
     match failed {
         Some(e) => Err(e),
-        None => Ok((traced.program, varies)),
+        None => Ok((traced, varies)),
     }
 }
 

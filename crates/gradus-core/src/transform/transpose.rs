@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::error::{Result, error, fail};
 use crate::primitives::{Linear, Transpose, Transposed};
 use crate::program::Program;
-use crate::trace::{Mode, at_place, bind_all, current_place, trace};
+use crate::trace::{at_place, bind_all, current_place, trace_closed};
 
 /// The transpose of `program` in its `linear` inputs.
 ///
@@ -18,7 +18,7 @@ pub fn transpose(program: &Program, linear: &[bool]) -> Result<Program> {
     let known = program.inputs().iter().zip(linear).filter(|(_, on)| !**on).map(|(t, _)| t.clone());
     let inputs: Vec<Array> = known.chain(program.output_types()).map(Array::of_type).collect();
     let mut failed = None;
-    let traced = trace(&format!("transpose_{}", program.name()), &inputs, Mode::Abstract, |xs| {
+    let traced = trace_closed(&format!("transpose_{}", program.name()), &inputs, |xs| {
         let (known, bars) = xs.split_at(linear.iter().filter(|on| !**on).count());
         let bars: Vec<Option<Array>> = bars.iter().cloned().map(Some).collect();
         transpose_on(program, linear, known, &bars)
@@ -33,7 +33,7 @@ pub fn transpose(program: &Program, linear: &[bool]) -> Result<Program> {
     })?;
     match failed {
         Some(e) => Err(e),
-        None => Ok(traced.program),
+        None => Ok(traced),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::primitives::{Batch, Batched};
 use crate::program::Program;
-use crate::trace::{Mode, at_place, bind_all, current_place, trace};
+use crate::trace::{at_place, bind_all, current_place, trace_closed};
 use crate::types::Dim;
 
 /// The program over a batch of `size` examples. Batched inputs get the batch axis in front; every output has it.
@@ -21,7 +21,7 @@ pub fn vmap(program: &Program, batched: &[bool], size: &Dim) -> Result<Program> 
         .map(|(t, on)| Array::of_type(if *on { t.with_shape(t.shape().inserted(0, size.clone())) } else { t.clone() }))
         .collect();
     let mut failed = None;
-    let traced = trace(&format!("vmap_{}", program.name()), &inputs, Mode::Abstract, |xs| {
+    let traced = trace_closed(&format!("vmap_{}", program.name()), &inputs, |xs| {
         let outputs = vmap_on(program, xs, batched, size).map(|(outputs, flags)| {
             let each = outputs.into_iter().zip(flags);
             each.map(|(o, on)| if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) }).collect()
@@ -33,7 +33,7 @@ pub fn vmap(program: &Program, batched: &[bool], size: &Dim) -> Result<Program> 
     })?;
     match failed {
         Some(e) => Err(e),
-        None => Ok(traced.program),
+        None => Ok(traced),
     }
 }
 

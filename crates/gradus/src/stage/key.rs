@@ -177,13 +177,13 @@ impl Visitor for Matcher<'_> {
 }
 
 /// The arrays of a call and the hash of its key, in one walk.
-pub(super) struct Leaves {
-    pub(super) arrays: SmallVec<[Array; 8]>,
+pub(crate) struct Leaves {
+    pub(crate) arrays: SmallVec<[Array; 8]>,
     pub(super) hash: u64,
 }
 
 impl Leaves {
-    pub(super) fn of<S: Signature>(args: S::Refs<'_>) -> Leaves {
+    pub(crate) fn of<S: Signature>(args: S::Refs<'_>) -> Leaves {
         let mut h = Hashing { arrays: SmallVec::new(), hasher: FxHasher::default() };
         S::visit(args, &mut h);
         Leaves { arrays: h.arrays, hash: h.hasher.finish() }

@@ -29,7 +29,8 @@ pub use compiled::{Compiled, TracedFunction};
 pub use executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
 pub use explain::{Difference, Explanation};
 pub use key::KeyPart;
-use key::{Key, Leaves};
+pub(crate) use key::Leaves;
+use key::Key;
 
 /// Stages a function: it is traced once for each key, compiled once for each program, and then only run.
 ///
@@ -96,6 +97,8 @@ pub(crate) struct Core<S: Signature> {
     function: Arc<dyn Func<S>>,
     /// The name of the transformation, for the stack: `jit`.
     transform: &'static str,
+    /// Whether calls run a stored program, or the function itself.
+    staged: bool,
     options: Options,
     counters: Counters,
     cache: Cache<S>,
@@ -105,14 +108,22 @@ impl<S: Signature> Core<S> {
     fn staged<F: Func<S>>(f: F) -> Core<S> {
         let options = Options::default();
         let cache = Cache::new(options.cache_limit);
-        Core { function: Arc::new(f), transform: "jit", options, counters: Counters::default(), cache }
+        Core { function: Arc::new(f), transform: "jit", staged: true, options, counters: Counters::default(), cache }
+    }
+
+    /// A function that runs as it is called; its programs are used once.
+    pub(crate) fn direct(transform: &'static str, f: Box<dyn Func<S>>) -> Core<S> {
+        let options = Options::default();
+        let cache = Cache::new(options.cache_limit);
+        Core { function: f.into(), transform, staged: false, options, counters: Counters::default(), cache }
     }
 
     pub(crate) fn with_options(&self, change: impl FnOnce(&mut Options)) -> Core<S> {
         let mut options = self.options.clone();
         change(&mut options);
         let cache = Cache::new(options.cache_limit);
-        Core { function: self.function.clone(), transform: self.transform, options, counters: Counters::default(), cache }
+        let function = self.function.clone();
+        Core { function, transform: self.transform, staged: self.staged, options, counters: Counters::default(), cache }
     }
 
     pub(crate) fn name(&self) -> String {
@@ -145,6 +156,10 @@ impl<S: Signature> Core<S> {
     /// The straight line. An error comes back as a result whose arrays carry it.
     #[track_caller]
     pub(crate) fn call(&self, args: S::Refs<'_>) -> S::Out {
+        if !self.staged {
+            self.counters.traces.fetch_add(1, Ordering::Relaxed);
+            return self.function.apply(args);
+        }
         let place = Place::caller();
         let leaves = Leaves::of::<S>(args);
         if let Err(e) = self.check(&leaves, place) {
@@ -193,30 +208,7 @@ impl<S: Signature> Core<S> {
     /// Runs the Rust function on tracers.
     fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<(Traced, S::Out), Failed<S>> {
         self.counters.traces.fetch_add(1, Ordering::Relaxed);
-        let mut out = None;
-        let name = self.name();
-        let result = trace::at_place(place, || {
-            trace::trace(&name, &leaves.arrays, self.options.mode, |tracers| {
-                // The user's operations have lines of their own.
-                trace::at_place(Place::unknown(), || {
-                    let mut next = tracers.iter();
-                    let traced_args =
-                        S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
-                    let result = self.function.apply(S::refs(&traced_args));
-                    let arrays = result.leaves();
-                    out = Some(result);
-                    arrays
-                })
-            })
-        });
-        match (result, out) {
-            (Ok(traced), Some(template)) => Ok((traced, template)),
-            (Ok(_), None) => {
-                let error = Error::new(ErrorKind::Rule, "the function was traced but gave no result");
-                Err(Failed { error, out: None })
-            }
-            (Err(error), out) => Err(Failed { error, out }),
-        }
+        trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place)
     }
 
     /// Runs an entry: on numbers as machine code, under an outer trace as one `call`, on specs as types.
@@ -284,14 +276,46 @@ impl<S: Signature> Core<S> {
     }
 }
 
+/// Runs a Rust function on tracers that stand for `inputs`: arrays with numbers, or only types.
+pub(crate) fn trace_function<S: Signature>(
+    function: &dyn Func<S>,
+    args: S::Refs<'_>,
+    inputs: &[Array],
+    mode: Mode,
+    place: Place,
+) -> Result<(Traced, S::Out), Failed<S>> {
+    let mut out = None;
+    let result = trace::at_place(place, || {
+        trace::trace(&function.name(), inputs, mode, |tracers| {
+            // The user's operations have lines of their own.
+            trace::at_place(Place::unknown(), || {
+                let mut next = tracers.iter();
+                let traced_args = S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
+                let result = function.apply(S::refs(&traced_args));
+                let arrays = result.leaves();
+                out = Some(result);
+                arrays
+            })
+        })
+    });
+    match (result, out) {
+        (Ok(traced), Some(template)) => Ok((traced, template)),
+        (Ok(_), None) => {
+            let error = Error::new(ErrorKind::Rule, "the function was traced but gave no result");
+            Err(Failed { error, out: None })
+        }
+        (Err(error), out) => Err(Failed { error, out }),
+    }
+}
+
 /// A trace that failed, with what the function returned meanwhile.
-struct Failed<S: Signature> {
-    error: Error,
-    out: Option<S::Out>,
+pub(crate) struct Failed<S: Signature> {
+    pub(crate) error: Error,
+    pub(crate) out: Option<S::Out>,
 }
 
 /// Replaces arrays one by one, in the order of the tree.
-struct Replace<F>(F);
+pub(crate) struct Replace<F>(pub(crate) F);
 
 impl<F: FnMut(&Array) -> Array> Mapper for Replace<F> {
     fn array(&mut self, array: &Array) -> Array {
@@ -300,14 +324,14 @@ impl<F: FnMut(&Array) -> Array> Mapper for Replace<F> {
 }
 
 /// A result of the template's structure with these arrays.
-fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
+pub(crate) fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
     let mut outputs = outputs.into_iter();
     let missing = || Array::from(Error::new(ErrorKind::Rule, "a program gave too few results"));
     template.map(&mut Replace(|_: &Array| outputs.next().unwrap_or_else(missing)))
 }
 
 /// A result of the template's structure in which every array carries the error.
-fn poison<T: Tree>(template: &T, error: &Error) -> T {
+pub(crate) fn poison<T: Tree>(template: &T, error: &Error) -> T {
     template.map(&mut Replace(|_: &Array| Array::from(error.clone())))
 }
 

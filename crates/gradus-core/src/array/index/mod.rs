@@ -8,12 +8,12 @@ use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, 
 
 use crate::array::Array;
 use crate::array::operand::{broadcast, broadcast_shapes, checked, resolve_axis};
-use crate::array::shaping::apply;
+use crate::array::shaping::{apply, number_of};
 use crate::error::{Result, error, fail};
+use crate::primitives::Op;
 use crate::primitives::index::{Bounds, DynamicSlice, DynamicUpdateSlice, Gather, Scatter};
 use crate::primitives::shaping::Concatenate;
 use crate::trace::bind;
-use crate::primitives::Op;
 use crate::types::{DType, Dim, IntoShape, Scalar, Shape, Type};
 use plan::Plan;
 
@@ -201,8 +201,10 @@ impl At<'_> {
         if let Some((_, mask)) = plan.mask() {
             return Err(error!(Index, "{ty} cannot be read at the places that {} marks", mask.ty()?)
                 .note("how many there are depends on values, and the shape of a result must not")
-                .help("keep all places and blank out the rest, as in `mask.select(&x, 0.0)`, or sum `mask.select(..)`; \
-                       to change marked places use `x.at(&mask).set(v)`"));
+                .help(
+                    "keep all places and blank out the rest, as in `mask.select(&x, 0.0)`, or sum `mask.select(..)`; \
+                       to change marked places use `x.at(&mask).set(v)`",
+                ));
         }
         let window = plan.window(self.array)?;
         if plan.arrays().is_empty() {
@@ -283,7 +285,7 @@ fn wrapped(index: &Array, dim: &Dim) -> Result<Array> {
     if ty.dtype().is_unsigned() {
         return Ok(places);
     }
-    let from_end = &places + &Array::from_dim(dim, DType::I64);
+    let from_end = &places + &number_of(dim, DType::I64);
     places.lt(0i64).select(&from_end, &places).ok()
 }
 
@@ -366,15 +368,16 @@ impl Array {
         if places.rank() != ty.rank() {
             fail!(Shape, "`take_along_axis` of {ty} wants places with as many axes, not {places}");
         }
-        let indices = wrapped(indices, &ty.shape()[axis])?; // invariant: resolve_axis stays below the rank
+        let (size, wanted) = (self.dim(axis as isize), indices.dim(axis as isize));
         let one = Dim::from(1usize);
-        let (outer, outer_places) = (ty.shape().replaced(axis, one.clone()), places.shape().replaced(axis, one.clone()));
+        let (outer, outer_places) =
+            (ty.shape().replaced(axis, one.clone()), places.shape().replaced(axis, one.clone()));
         let Some(common) = broadcast_shapes(&outer, &outer_places) else {
             fail!(Shape, "`take_along_axis` of {ty} at {places}: the axes besides {axis} do not broadcast together");
         };
-        let x = broadcast(self, &common.replaced(axis, ty.shape()[axis].clone())).ok()?; // invariant: as above
-        let indices = broadcast(&indices, &common.replaced(axis, places.shape()[axis].clone())).ok()?; // invariant: as above
-        if ty.shape()[axis].constant() == Some(0) { // invariant: as above
+        let x = broadcast(self, &common.replaced(axis, size.clone())).ok()?;
+        let indices = broadcast(&wrapped(indices, &size)?, &common.replaced(axis, wanted)).ok()?;
+        if size.constant() == Some(0) {
             if indices.shape().count() == Some(0) {
                 return Array::scalar(Scalar::zero(ty.dtype())).try_broadcast_to(indices.shape().clone());
             }

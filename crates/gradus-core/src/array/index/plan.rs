@@ -5,7 +5,7 @@ use super::{Index, Lookup, wrapped};
 use crate::array::Array;
 use crate::array::operand::{broadcast, broadcast_shapes};
 use crate::array::shaping::apply;
-use crate::error::{Result, error, fail};
+use crate::error::{Error, Result, error, fail};
 use crate::primitives::shaping::{Reverse, Slice};
 use crate::types::{DType, Decision, Dim, Shape, Type};
 
@@ -55,7 +55,9 @@ fn not_before(start: &Dim, limit: Dim) -> Dim {
 /// A slice of an axis: start, limit, step, and whether it is read backwards.
 fn range(start: Option<i64>, end: Option<i64>, step: i64, dim: &Dim) -> Result<(Dim, Dim, usize, bool)> {
     if step == 0 {
-        return Err(error!(Index, "a range in steps of 0 never ends").help("steps are positive, or negative to go backwards"));
+        return Err(
+            error!(Index, "a range in steps of 0 never ends").help("steps are positive, or negative to go backwards")
+        );
     }
     let stride = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX).min(isize::MAX as usize);
     if step > 0 {
@@ -65,7 +67,8 @@ fn range(start: Option<i64>, end: Option<i64>, step: i64, dim: &Dim) -> Result<(
         return Ok((start, limit, stride, false));
     }
     // Backwards from `high - 1` down to `low`: `high` is one past the first place, `low` the last that may be met.
-    let high = start.map_or_else(|| dim.clone(), |s| if s == -1 { dim.clone() } else { place(s.saturating_add(1), dim) });
+    let high =
+        start.map_or_else(|| dim.clone(), |s| if s == -1 { dim.clone() } else { place(s.saturating_add(1), dim) });
     let low = match end {
         None => Dim::from(0usize),
         Some(-1) => dim.clone(),
@@ -151,7 +154,12 @@ impl Plan {
                 Index::Array(a) if a.dtype() == DType::Bool => {
                     for (k, have) in a.shape().iter().enumerate() {
                         if shape.get(axis + k).is_none_or(|want| have.equals(want) == Decision::No) {
-                            fail!(Index, "{} cannot mark places of {ty}: axis {k} of it is to fit axis {}", a.ty()?, axis + k);
+                            fail!(
+                                Index,
+                                "{} cannot mark places of {ty}: axis {k} of it is to fit axis {}",
+                                a.ty()?,
+                                axis + k
+                            );
                         }
                     }
                     plan.mask = Some((axis, a.clone()));
@@ -195,7 +203,9 @@ impl Plan {
     }
 
     fn set_axis(&mut self, axis: usize, start: Dim, limit: Dim, step: usize) {
-        if let (Some(s), Some(l), Some(k)) = (self.start.get_mut(axis), self.limit.get_mut(axis), self.step.get_mut(axis)) {
+        if let (Some(s), Some(l), Some(k)) =
+            (self.start.get_mut(axis), self.limit.get_mut(axis), self.step.get_mut(axis))
+        {
             (*s, *l, *k) = (start, limit, step);
         }
     }
@@ -224,7 +234,7 @@ impl Plan {
             return x.clone().ok();
         }
         let slice = Slice { start: self.start.clone(), limit: self.limit.clone(), step: self.step.clone() };
-        self.turned(apply(slice, &[x.clone()])?)
+        self.turned(x.through(slice)?)
     }
 
     /// The window's shape.
@@ -271,7 +281,8 @@ impl Plan {
 
     /// The window's axes that the result lacks: those at one place, and those that arrays pick from.
     pub(super) fn collapsed(&self) -> Vec<usize> {
-        let mut axes: Vec<usize> = self.arrays.iter().map(|(axis, _)| *axis).chain(self.dropped.iter().copied()).collect();
+        let mut axes: Vec<usize> =
+            self.arrays.iter().map(|(axis, _)| *axis).chain(self.dropped.iter().copied()).collect();
         axes.sort_unstable();
         axes
     }
@@ -288,15 +299,18 @@ impl Plan {
     pub(super) fn lookup(&self, window: &Array) -> Result<Lookup> {
         let mut shape = Shape::scalar();
         for (_, index) in &self.arrays {
-            shape = broadcast_shapes(&shape, index.shape()).ok_or_else(|| {
-                let types: Vec<String> = self.arrays.iter().map(|(_, a)| format!("{a_ty}", a_ty = Type::new(a.dtype(), a.shape().clone()))).collect();
-                error!(Index, "arrays that pick places do not broadcast together: {}", types.join(", "))
-            })?;
+            shape = broadcast_shapes(&shape, index.shape()).ok_or_else(|| self.misfit())?;
         }
         let mut arrays = Vec::with_capacity(self.arrays.len());
         for (axis, index) in &self.arrays {
             arrays.push(broadcast(&wrapped(index, &window.dim(*axis as isize))?, &shape).ok()?);
         }
         Ok(Lookup { axes: self.arrays.iter().map(|(axis, _)| *axis).collect(), arrays, shape })
+    }
+    #[cold]
+    fn misfit(&self) -> Error {
+        let types: Vec<String> = self.arrays.iter().filter_map(|(_, a)| a.ty().ok().map(Type::to_string)).collect();
+        error!(Index, "arrays that pick places do not broadcast together: {}", types.join(", "))
+            .help("shapes are aligned at the end; dimensions must be equal or 1")
     }
 }

@@ -2,22 +2,9 @@
 
 use super::*;
 use crate::array::Array;
+use crate::array::shaping::tests::{everywhere, staged};
 use crate::error::ErrorKind;
 use crate::primitives::index::ScatterKind;
-use crate::trace::{Mode, inline, trace};
-
-/// The same function on numbers, through a trace that is run afterwards, and on a type alone.
-fn everywhere(x: &Array, f: impl Fn(&Array) -> Array) -> Array {
-    let eager = f(x);
-    let traced = trace("f", std::slice::from_ref(x), Mode::Abstract, |a| vec![f(&a[0])]).unwrap();
-    let mut inputs = vec![x.clone()];
-    inputs.extend(traced.captures.clone());
-    let staged = inline(&traced.program, &inputs).unwrap();
-    assert!(staged[0].is_identical(&eager), "{:?} staged, {eager:?} eager\n{}", staged[0], traced.program);
-    let spec = f(&Array::of_type(x.ty().unwrap().clone()));
-    assert_eq!(spec.ty().unwrap(), eager.ty().unwrap());
-    eager
-}
 
 macro_rules! read {
     ($x:ident, $index:expr, $shape:expr, $values:expr) => {{
@@ -62,25 +49,68 @@ fn reads_are_those_of_numpy() {
     read!(x, (.., 2..1), [2, 0, 4], []);
     read!(x, (ellipsis(), step(.., 2)), [2, 3, 2], [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
     read!(x, (ellipsis(), step(1.., 2)), [2, 3, 2], [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23]);
-    read!(x, (ellipsis(), step(.., -1)), [2, 3, 4], [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21, 20]);
+    read!(
+        x,
+        (ellipsis(), step(.., -1)),
+        [2, 3, 4],
+        [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21, 20]
+    );
     read!(x, (ellipsis(), step(.., -2)), [2, 3, 2], [3, 1, 7, 5, 11, 9, 15, 13, 19, 17, 23, 21]);
     read!(x, (ellipsis(), step(3..0, -2)), [2, 3, 2], [3, 1, 7, 5, 11, 9, 15, 13, 19, 17, 23, 21]);
     read!(x, (ellipsis(), step(-1..=0, -3)), [2, 3, 2], [3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20]);
-    read!(x, (ellipsis(), step(-2..-100, -1)), [2, 3, 3], [2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, 18, 17, 16, 22, 21, 20]);
+    read!(
+        x,
+        (ellipsis(), step(-2..-100, -1)),
+        [2, 3, 3],
+        [2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, 18, 17, 16, 22, 21, 20]
+    );
     read!(x, (ellipsis(), step(0..3, -1)), [2, 3, 0], []);
-    read!(x, (ellipsis(), step(..=1, -1)), [2, 3, 3], [3, 2, 1, 7, 6, 5, 11, 10, 9, 15, 14, 13, 19, 18, 17, 23, 22, 21]);
-    read!(x, (ellipsis(), step(100..-4, -1)), [2, 3, 3], [3, 2, 1, 7, 6, 5, 11, 10, 9, 15, 14, 13, 19, 18, 17, 23, 22, 21]);
+    read!(
+        x,
+        (ellipsis(), step(..=1, -1)),
+        [2, 3, 3],
+        [3, 2, 1, 7, 6, 5, 11, 10, 9, 15, 14, 13, 19, 18, 17, 23, 22, 21]
+    );
+    read!(
+        x,
+        (ellipsis(), step(100..-4, -1)),
+        [2, 3, 3],
+        [3, 2, 1, 7, 6, 5, 11, 10, 9, 15, 14, 13, 19, 18, 17, 23, 22, 21]
+    );
     read!(x, (ellipsis(), 0), [2, 3], [0, 4, 8, 12, 16, 20]);
     read!(x, (1, ellipsis()), [3, 4], [12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
     read!(x, (0, ellipsis(), 1), [3], [1, 5, 9]);
     read!(x, (1, 2, ellipsis(), 3), [], [23]);
-    read!(x, new_axis(), [1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
+    read!(
+        x,
+        new_axis(),
+        [1, 2, 3, 4],
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]
+    );
     read!(x, (.., new_axis(), 0), [2, 1, 4], [0, 1, 2, 3, 12, 13, 14, 15]);
-    read!(x, (ellipsis(), new_axis()), [2, 3, 4, 1], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
+    read!(
+        x,
+        (ellipsis(), new_axis()),
+        [2, 3, 4, 1],
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]
+    );
     read!(x, (new_axis(), 1, 1, new_axis(), 1..2), [1, 1, 1], [17]);
     read!(x, (), [2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
-    read!(x, &g, [2, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
-    read!(x, (.., &i), [2, 3, 4], [8, 9, 10, 11, 0, 1, 2, 3, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 16, 17, 18, 19]);
+    read!(
+        x,
+        &g,
+        [2, 2, 3, 4],
+        [
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 12, 13, 14, 15, 16,
+            17, 18, 19, 20, 21, 22, 23, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+        ]
+    );
+    read!(
+        x,
+        (.., &i),
+        [2, 3, 4],
+        [8, 9, 10, 11, 0, 1, 2, 3, 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 16, 17, 18, 19]
+    );
     read!(x, (.., .., &neg), [2, 3, 2], [3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20]);
     read!(x, (&g, &g), [2, 2, 4], [0, 1, 2, 3, 16, 17, 18, 19, 16, 17, 18, 19, 0, 1, 2, 3]);
     read!(x, (&neg, .., &row), [2, 3], [13, 17, 21, 3, 7, 11]);
@@ -167,7 +197,10 @@ fn plain_numbers_outside_are_errors_that_say_where() {
     let x = Array::zeros::<f64>([2, 3]);
     let (k, text) = kind(&x.index((1, 3)));
     assert_eq!(k, ErrorKind::Index);
-    assert!(text.contains("index 3") && text.contains("axis 1") && text.contains("f64[2,3]") && text.contains("entry 1"), "{text}");
+    assert!(
+        text.contains("index 3") && text.contains("axis 1") && text.contains("f64[2,3]") && text.contains("entry 1"),
+        "{text}"
+    );
     assert_eq!(kind(&x.index(-3)).0, ErrorKind::Index);
     assert_eq!(kind(&x.index(usize::MAX)).0, ErrorKind::Index);
     assert_eq!(kind(&x.at(i64::MIN).set(0.0)).0, ErrorKind::Index);
@@ -261,14 +294,8 @@ fn symbolic_axes_are_indexed_too() {
 
 #[test]
 fn a_symbolic_axis_is_checked_when_the_program_runs() {
-    let x = Array::spec("i64[B]");
-    let run = |f: fn(&Array) -> Array, values: Vec<i64>| {
-        let traced = trace("f", &[x.clone()], Mode::Abstract, |a| vec![f(&a[0])]).unwrap();
-        let input = Array::from(values);
-        let bound = traced.program.bind_symbols(&[input.ty().unwrap().clone()])?;
-        let mut inputs = vec![input];
-        inputs.extend(traced.captures.clone());
-        inline(&bound, &inputs)?[0].to_vec::<i64>()
+    let run = |f: fn(&Array) -> Array, values: Vec<i64>| -> Result<Vec<i64>> {
+        staged("i64[B]".parse()?, &Array::from(values), f)?.to_vec()
     };
     assert_eq!(run(|x| x.index(2), vec![1, 2, 3]).unwrap(), [3]);
     assert_eq!(run(|x| x.index(2), vec![1, 2]).unwrap_err().kind(), ErrorKind::Constraint);

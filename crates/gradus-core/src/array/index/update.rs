@@ -4,7 +4,7 @@
 use super::At;
 use super::plan::Plan;
 use crate::array::operand::checked;
-use crate::array::shaping::{apply, value_as};
+use crate::array::shaping::{apply, number_of, value_as};
 use crate::array::{Array, Operand, OperandValue};
 use crate::error::{Error, Result, error};
 use crate::primitives::index::{DynamicUpdateSlice, Scatter, ScatterKind};
@@ -15,7 +15,8 @@ use crate::types::{DType, Dim, Scalar, Shape};
 fn fitted(value: &Array, shape: &Shape) -> Result<Array> {
     let extra = value.rank().saturating_sub(shape.rank());
     let spare = value.shape().iter().take(extra).all(|d| d.constant() == Some(1));
-    let value = if extra > 0 && spare { value.try_reshape(value.shape().without(|i| i < extra))? } else { value.clone() };
+    let value =
+        if extra > 0 && spare { value.try_reshape(value.shape().without(|i| i < extra))? } else { value.clone() };
     value.try_broadcast_to(shape.clone())
 }
 
@@ -148,7 +149,7 @@ impl At<'_> {
         };
         let value = value.try_reshape(pick(false))?;
         let mask = mask.try_reshape(pick(true))?;
-        let changed = mask.select(&combined(kind, &window, value), &window).ok()?;
+        let changed = mask.select(combined(kind, &window, value), &window).ok()?;
         self.write(plan, changed)
     }
 
@@ -166,7 +167,7 @@ impl At<'_> {
         if plan.is_block() {
             let mut inputs = vec![self.array.clone(), window];
             for start in &plan.start {
-                inputs.push(Array::from_dim(start, DType::I64));
+                inputs.push(number_of(start, DType::I64));
             }
             return apply(DynamicUpdateSlice {}, &inputs);
         }
@@ -180,7 +181,8 @@ impl At<'_> {
             interior.push(step - 1);
         }
         let marks = Array::scalar(Scalar::Bool(true)).try_broadcast_to(window.shape().clone())?;
-        let mask = marks.padded(plan.start.clone(), high.clone(), interior.clone(), Array::scalar(Scalar::Bool(false)))?;
+        let mask =
+            marks.padded(plan.start.clone(), high.clone(), interior.clone(), Array::scalar(Scalar::Bool(false)))?;
         let fill = Array::scalar(Scalar::zero(window.dtype()));
         let spread = window.padded(plan.start.clone(), high, interior, fill)?;
         mask.select(&spread, self.array).ok()

@@ -38,8 +38,7 @@ struct Equation {
 fn bad(equation: &str, at: usize, message: String) -> Error {
     // Only the surroundings: an equation may be a million characters long, and its control characters do not line up.
     let from = at.saturating_sub(40);
-    let near: String =
-        equation.chars().skip(from).take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let near: String = equation.chars().skip(from).take(80).map(|c| if c.is_control() { ' ' } else { c }).collect();
     error!(Parse, "`einsum`: {message} (character {at})").note(format!("{near}\n        {}^", " ".repeat(at - from)))
 }
 
@@ -150,7 +149,11 @@ fn output_labels(equation: &str, output: Option<&[Placed]>, terms: &[Term]) -> R
     }
     if dots().next().is_some() && !output.iter().any(|(s, _)| *s == Symbol::Dots) {
         let at = output.first().map_or(equation.chars().count(), |(_, at)| *at);
-        return Err(bad(equation, at, "the operands have axes under `...`, which the result does not name".to_string()));
+        return Err(bad(
+            equation,
+            at,
+            "the operands have axes under `...`, which the result does not name".to_string(),
+        ));
     }
     Ok(labels)
 }
@@ -163,12 +166,19 @@ fn sizes_of(terms: &[Term]) -> Result<BTreeMap<Label, Dim>> {
         for (i, (label, dim)) in term.labels.iter().zip(ty.shape().iter()).enumerate() {
             let twin = term.labels.iter().take(i).position(|l| l == label);
             if let Some(first) = twin.and_then(|i| ty.shape().get(i)).filter(|d| d.equals(dim) == Decision::No) {
-                fail!(Shape, "`einsum`: `{}` is both {first} and {dim} in operand {number}, which is {ty}", name(*label));
+                fail!(
+                    Shape,
+                    "`einsum`: `{}` is both {first} and {dim} in operand {number}, which is {ty}",
+                    name(*label)
+                );
             }
             match sizes.get(label) {
                 Some((size, _)) if size.constant() != Some(1) => {
                     if dim.constant() != Some(1) && size.equals(dim) == Decision::No {
-                        let other = sizes.get(label).and_then(|(_, n)| terms.get(*n)).map_or(ty, |t| t.array.ty().unwrap_or(ty));
+                        let other = sizes
+                            .get(label)
+                            .and_then(|(_, n)| terms.get(*n))
+                            .map_or(ty, |t| t.array.ty().unwrap_or(ty));
                         fail!(Shape, "`einsum`: `{}` is {size} in {other} and {dim} in {ty}", name(*label));
                     }
                 }
@@ -201,7 +211,8 @@ impl Term {
                 !dropped(i - 1)
             });
         }
-        let axes: Vec<usize> = (0..self.labels.len()).filter(|i| !self.labels.get(*i).is_some_and(|l| needed(*l))).collect();
+        let axes: Vec<usize> =
+            (0..self.labels.len()).filter(|i| !self.labels.get(*i).is_some_and(|l| needed(*l))).collect();
         if !axes.is_empty() {
             self.array = apply(ReduceSum { axes }, &[self.array])?;
             self.labels.retain(|l| needed(*l));

@@ -23,8 +23,10 @@ macro_rules! counts {
         impl IntoContraction for $t {
             fn into_contraction(self, left_rank: usize, right_rank: usize) -> Result<(Vec<usize>, Vec<usize>)> {
                 match usize::try_from(self) {
-                    Ok(n) if n <= left_rank && n <= right_rank => Ok(((left_rank - n..left_rank).collect(), (0..n).collect())),
-                    _ => fail!(Axis, "{self} axes cannot be contracted between arrays with {left_rank} and {right_rank}"),
+                    Ok(n) if n <= left_rank.min(right_rank) => {
+                        Ok((Vec::from_iter(left_rank - n..left_rank), Vec::from_iter(0..n)))
+                    }
+                    _ => fail!(Axis, "{self} axes cannot be paired: the sides have {left_rank} and {right_rank}"),
                 }
             }
         }
@@ -61,8 +63,11 @@ fn contract(a: &Array, b: &Array, axes: (Vec<usize>, Vec<usize>), batch: (Vec<us
             fail!(Axis, "axes {i} of {ta} and {j} of {tb} cannot be contracted");
         };
         if x.equals(y) == Decision::No {
-            return Err(error!(Shape, "a product of {ta} and {tb}: axis {i} of the left side is {x}, axis {j} of the right one {y}")
-                .help("the axes that are summed over have to be equal"));
+            return Err(error!(
+                Shape,
+                "a product of {ta} and {tb}: axis {i} of the left side is {x}, axis {j} of the right one {y}"
+            )
+            .help("the axes that are summed over have to be equal"));
         }
     }
     let dot = DotGeneral { lhs_contract: axes.0, rhs_contract: axes.1, lhs_batch: batch.0, rhs_batch: batch.1 };
@@ -108,10 +113,14 @@ impl Array {
         let outer = |s: &Shape| -> Shape { s.iter().take(s.rank().saturating_sub(2)).cloned().collect() };
         let (outer_a, outer_b) = (outer(ta.shape()), outer(tb.shape()));
         let Some(batch) = broadcast_shapes(&outer_a, &outer_b) else {
-            return Err(error!(Shape, "a matrix product of {ta} and {tb}: the axes before the last two do not broadcast together")
-                .help("shapes are aligned at the end; dimensions must be equal or 1"));
+            return Err(error!(
+                Shape,
+                "a matrix product of {ta} and {tb}: the axes before the last two do not broadcast together"
+            )
+            .help("shapes are aligned at the end; dimensions must be equal or 1"));
         };
-        let matrix = |s: &Shape, n: usize| -> Shape { batch.iter().chain(s.iter().skip(s.rank() - n)).cloned().collect() };
+        let matrix =
+            |s: &Shape, n: usize| -> Shape { batch.iter().chain(s.iter().skip(s.rank() - n)).cloned().collect() };
         let kept = ta.rank().min(2);
         let b = broadcast(&b, &matrix(tb.shape(), 2)).ok()?;
         // A vector on the left is the same for all matrices: it has nothing to be batched by.

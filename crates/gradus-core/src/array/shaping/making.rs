@@ -253,7 +253,7 @@ impl Array {
         let first = if k >= 0 { Dim::from(k as i64) } else { &n * k.unsigned_abs() };
         let square: Shape = [n.clone(), n.clone()].into_iter().collect();
         square.check()?;
-        // Each element at the start of a row of n + 1, the rows put end to end, then moved to where the diagonal starts.
+        // Each element at the start of a row of n + 1; the rows end to end, moved to where the diagonal starts.
         let (zero, one) = (Dim::from(0usize), Dim::from(1usize));
         let fill = Array::scalar(Scalar::zero(ty.dtype()));
         let column = self.try_reshape([length.clone(), one].into_iter().collect())?;
@@ -272,7 +272,9 @@ impl Array {
     fn try_one_hot(&self, n: Dim, dtype: DType) -> Result<Array> {
         let ty = self.ty()?;
         if !ty.dtype().is_int() {
-            return Err(error!(DType, "`one_hot` is of integers, not of {ty}").help("cast first, as in `x.cast(DType::I32)`"));
+            return Err(
+                error!(DType, "`one_hot` is of integers, not of {ty}").help("cast first, as in `x.cast(DType::I32)`")
+            );
         }
         // In i64, because a small dtype would count round and round along a long axis.
         let wanted = self.try_cast(DType::I64)?.try_reshape(ty.shape().inserted(ty.rank(), Dim::from(1usize)))?;

@@ -8,7 +8,7 @@ use crate::error::{Result, error, fail};
 use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::shaping::{Broadcast, Concatenate, Pad, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, Primitive};
-use crate::trace::bind;
+use crate::trace::{bind, is_tracing};
 use crate::types::{DType, Decision, Dim, Element, IntoShape, Shape, Type};
 
 /// Lets functions of many arrays take `&[a, b]`, `[&a, &b]`, `&[&a, &b]` and iterators alike.
@@ -22,6 +22,15 @@ impl AsRef<Array> for Array {
 #[track_caller]
 pub(super) fn apply<P: Primitive>(op: P, inputs: &[Array]) -> Result<Array> {
     bind(Op::new(op), inputs).ok()
+}
+
+/// A dimension as a number. Outside a trace a symbolic one has none, only a type, as the specs it comes from.
+#[track_caller]
+pub(super) fn number_of(dim: &Dim, dtype: DType) -> Array {
+    if dim.constant().is_none() && !is_tracing() {
+        return Array::of_type(Type::scalar(dtype));
+    }
+    Array::from_dim(dim, dtype)
 }
 
 /// The arrays of a list, or the first error among them.
@@ -105,6 +114,12 @@ fn resolve_open(ty: &Type, shape: Shape) -> Result<Shape> {
 }
 
 impl Array {
+    /// The array taken through an operation with one operand.
+    #[track_caller]
+    pub(super) fn through<P: Primitive>(&self, op: P) -> Result<Array> {
+        apply(op, std::slice::from_ref(self))
+    }
+
     /// The same elements in row-major order with another shape. One dimension may be -1: whatever is left.
     ///
     /// ```
@@ -121,7 +136,7 @@ impl Array {
     pub(super) fn try_reshape(&self, shape: Shape) -> Result<Array> {
         let ty = self.ty()?;
         let shape = resolve_open(ty, shape)?;
-        if shape == *ty.shape() { Ok(self.clone()) } else { apply(Reshape { shape }, &[self.clone()]) }
+        if shape == *ty.shape() { Ok(self.clone()) } else { self.through(Reshape { shape }) }
     }
 
     /// All elements along one axis, in row-major order.
@@ -156,7 +171,7 @@ impl Array {
                 fail!(Shape, "{ty} cannot be broadcast to {shape}: {have} is neither 1 nor {want}");
             }
         }
-        apply(Broadcast { axes: (missing..shape.rank()).collect(), shape }, &[self.clone()])
+        self.through(Broadcast { axes: (missing..shape.rank()).collect(), shape })
     }
 
     /// Another order of axes: axis `i` of the result is axis `axes[i]`. Every axis is named once, negative ones count
@@ -171,8 +186,13 @@ impl Array {
         let ty = self.ty()?;
         let mut axes = axes.into_axes(ty.rank())?;
         if axes.len() != ty.rank() {
-            return Err(error!(Axis, "a transpose of {ty} names every axis once, {} and not {}", ty.rank(), axes.len())
-                .help("to exchange two axes use `swap_axes`, to move one `move_axis`"));
+            return Err(error!(
+                Axis,
+                "a transpose of {ty} names every axis once, {} and not {}",
+                ty.rank(),
+                axes.len()
+            )
+            .help("to exchange two axes use `swap_axes`, to move one `move_axis`"));
         }
         if written_as_all::<A>() {
             axes.reverse();
@@ -186,7 +206,7 @@ impl Array {
         if axes.iter().enumerate().all(|(i, a)| i == *a) {
             return self.clone().ok();
         }
-        apply(Permute { axes }, &[self.clone()])
+        self.through(Permute { axes })
     }
 
     /// The axes in reverse order: for a matrix, its transpose.
@@ -290,7 +310,7 @@ impl Array {
     fn try_flip(&self, axes: impl IntoAxes) -> Result<Array> {
         let mut axes = axes.into_axes(self.ty()?.rank())?;
         axes.sort_unstable();
-        if axes.is_empty() { Ok(self.clone()) } else { apply(Reverse { axes }, &[self.clone()]) }
+        if axes.is_empty() { Ok(self.clone()) } else { self.through(Reverse { axes }) }
     }
 
     /// Shifts the elements along an axis; what leaves at one end comes in at the other.
@@ -329,7 +349,7 @@ impl Array {
         if let (Some(s), Some(l)) = (starts.get_mut(axis), limits.get_mut(axis)) {
             (*s, *l) = (start, limit);
         }
-        apply(Slice { start: starts, limit: limits, step: vec![1; shape.rank()] }, &[self.clone()])
+        self.through(Slice { start: starts, limit: limits, step: vec![1; shape.rank()] })
     }
 
     /// Each element `n` times in a row along an axis: `[a, b]` becomes `[a, a, b, b]`.
@@ -346,7 +366,7 @@ impl Array {
         let dim = &shape[axis]; // invariant: resolve_axis stays below the rank
         let wide = shape.inserted(axis + 1, Dim::from(n));
         let axes = (0..=shape.rank()).filter(|a| *a != axis + 1).collect();
-        let repeated = apply(Broadcast { shape: wide, axes }, &[self.clone()])?;
+        let repeated = self.through(Broadcast { shape: wide, axes })?;
         repeated.try_reshape(shape.replaced(axis, dim * n))
     }
 
@@ -378,7 +398,7 @@ impl Array {
             }
             wide.push(d);
         }
-        apply(Broadcast { shape: wide.into(), axes }, &[self.clone()])?.try_reshape(result.into())
+        self.through(Broadcast { shape: wide.into(), axes })?.try_reshape(result.into())
     }
 
     /// Joins arrays of one shape along a new axis.
@@ -400,8 +420,13 @@ impl Array {
         for a in &arrays {
             let fits = |(x, y): (&Dim, &Dim)| x.equals(y) != Decision::No;
             if a.rank() != first.rank() || !a.shape().iter().zip(first.shape().iter()).all(fits) {
-                return Err(error!(Shape, "arrays of different shapes cannot be stacked: {} and {}", first.ty()?, a.ty()?)
-                    .help("`concatenate` joins along an axis that exists and may differ in size"));
+                return Err(error!(
+                    Shape,
+                    "arrays of different shapes cannot be stacked: {} and {}",
+                    first.ty()?,
+                    a.ty()?
+                )
+                .help("`concatenate` joins along an axis that exists and may differ in size"));
             }
             rows.push(a.try_reshape(a.shape().inserted(axis, Dim::from(1usize)))?);
         }
@@ -429,7 +454,9 @@ impl Array {
         let arrays = promoted(arrays?)?;
         let Some(first) = arrays.first() else { fail!(Value, "no arrays were given to concatenate") };
         if first.rank() == 0 {
-            return Err(error!(Axis, "numbers have no axis to be joined along: {}", first.ty()?).help("use `Array::stack`"));
+            return Err(
+                error!(Axis, "numbers have no axis to be joined along: {}", first.ty()?).help("use `Array::stack`")
+            );
         }
         let axis = resolve_axis(axis, first.rank())?;
         Array::concatenate_all(arrays, axis)
@@ -504,7 +531,10 @@ impl Array {
         for &place in places {
             let limit = Dim::from(place);
             if limit.at_least(&start) == Decision::No || dim.at_least(&limit) == Decision::No {
-                fail!(Index, "axis {axis} of {ty} cannot be cut at {place}: the places are to increase and stay within {dim}");
+                fail!(
+                    Index,
+                    "axis {axis} of {ty} cannot be cut at {place}: the places are to increase and stay within {dim}"
+                );
             }
             all.push(self.slice_axis(axis, start, limit.clone())?);
             start = limit;
@@ -523,8 +553,13 @@ impl Array {
     fn try_pad(&self, counts: &[(isize, isize)], value: OperandValue) -> Result<Array> {
         let ty = self.ty()?;
         if counts.len() != ty.rank() {
-            return Err(error!(Shape, "a pad of {ty} takes a pair of counts for each axis, {} and not {}", ty.rank(), counts.len())
-                .help("write `(0, 0)` for an axis that stays as it is"));
+            return Err(error!(
+                Shape,
+                "a pad of {ty} takes a pair of counts for each axis, {} and not {}",
+                ty.rank(),
+                counts.len()
+            )
+            .help("write `(0, 0)` for an axis that stays as it is"));
         }
         let value = value_as(value, ty.dtype())?;
         if value.rank() != 0 {
@@ -552,7 +587,7 @@ impl Array {
 
     #[track_caller]
     pub(super) fn try_cast(&self, dtype: DType) -> Result<Array> {
-        if self.ty()?.dtype() == dtype { Ok(self.clone()) } else { apply(Convert { dtype }, &[self.clone()]) }
+        if self.ty()?.dtype() == dtype { Ok(self.clone()) } else { self.through(Convert { dtype }) }
     }
 
     /// Converts the elements to those of a Rust type; see [`Array::cast`].
@@ -569,9 +604,9 @@ impl Array {
 
     #[track_caller]
     fn try_bitcast(&self, dtype: DType) -> Result<Array> {
-        if self.ty()?.dtype() == dtype { Ok(self.clone()) } else { apply(Bitcast { dtype }, &[self.clone()]) }
+        if self.ty()?.dtype() == dtype { Ok(self.clone()) } else { self.through(Bitcast { dtype }) }
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -6,25 +6,37 @@ use crate::error::ErrorKind;
 use crate::trace::{Mode, inline, trace};
 
 /// The same function on numbers, through a trace that is run afterwards, and on a type alone.
-fn everywhere(x: &Array, f: impl Fn(&Array) -> Array) -> Array {
+pub(in crate::array) fn everywhere(x: &Array, f: impl Fn(&Array) -> Array) -> Array {
+    let ty = x.ty().unwrap();
     let eager = f(x);
-    let traced = trace("f", std::slice::from_ref(x), Mode::Abstract, |a| vec![f(&a[0])]).unwrap();
-    let mut inputs = vec![x.clone()];
-    inputs.extend(traced.captures.clone());
-    let staged = inline(&traced.program, &inputs).unwrap();
-    assert!(staged[0].is_identical(&eager), "{:?} staged, {eager:?} eager\n{}", staged[0], traced.program);
-    let spec = f(&Array::of_type(x.ty().unwrap().clone()));
-    assert_eq!(spec.ty().unwrap(), eager.ty().unwrap());
+    let staged = staged(ty.clone(), x, &f).unwrap();
+    assert!(staged.is_identical(&eager), "{staged:?} staged, {eager:?} eager");
+    assert_eq!(f(&Array::of_type(ty.clone())).ty().unwrap(), eager.ty().unwrap());
     eager
+}
+
+/// As `everywhere`, and once more through a trace that does not know the size of the last axis.
+pub(in crate::array) fn everywhere_symbolic(x: &Array, f: impl Fn(&Array) -> Array) -> Array {
+    let ty = x.ty().unwrap();
+    let last = ty.rank().saturating_sub(1);
+    let eager = everywhere(x, &f);
+    let staged = staged(ty.with_shape(ty.shape().replaced(last, Dim::symbol("N").unwrap())), x, &f).unwrap();
+    assert!(staged.is_identical(&eager), "{staged:?} symbolic, {eager:?} eager");
+    eager
+}
+
+/// Traces a function with a type and runs the program on numbers.
+pub(in crate::array) fn staged(ty: Type, x: &Array, f: impl Fn(&Array) -> Array) -> Result<Array> {
+    let traced = trace("f", &[Array::of_type(ty)], Mode::Abstract, |a| vec![f(&a[0])])?;
+    let bound = traced.program.bind_symbols(std::slice::from_ref(x.ty()?))?;
+    let mut inputs = vec![x.clone()];
+    inputs.extend(traced.captures);
+    Ok(inline(&bound, &inputs)?.remove(0))
 }
 
 /// Runs a function traced with the type `spec` on numbers.
 fn symbolic(spec: &str, x: &Array, f: impl Fn(&Array) -> Array) -> Result<Array> {
-    let traced = trace("f", &[Array::spec(spec)], Mode::Abstract, |a| vec![f(&a[0])])?;
-    let bound = traced.program.bind_symbols(&[x.ty()?.clone()])?;
-    let mut inputs = vec![x.clone()];
-    inputs.extend(traced.captures.clone());
-    let result = inline(&bound, &inputs)?.remove(0);
+    let result = staged(spec.parse()?, x, &f)?;
     assert!(result.is_identical(&f(x)), "{result:?} symbolic, {:?} eager", f(x));
     Ok(result)
 }
@@ -124,8 +136,7 @@ fn squeeze_and_expand() {
     assert_eq!(Array::spec("f32[B,1]").squeeze(()).ty().unwrap().to_string(), "f32[B]");
     assert_eq!(symbolic("f32[A,3,1]", &x, |x| x.squeeze(0)).unwrap().shape(), [3, 1]);
     let two = Array::zeros::<f32>([2, 3, 1]);
-    let traced = trace("f", &[Array::spec("f32[A,3,1]")], Mode::Abstract, |a| vec![a[0].squeeze(0)]).unwrap();
-    assert_eq!(traced.program.bind_symbols(&[two.ty().unwrap().clone()]).unwrap_err().kind(), ErrorKind::Constraint);
+    assert_eq!(symbolic("f32[A,3,1]", &two, |x| x.squeeze(0)).unwrap_err().kind(), ErrorKind::Constraint);
 }
 
 #[test]
@@ -190,7 +201,10 @@ fn split_cuts_evenly_or_at_places() {
     assert_eq!(parts.len(), 3);
     same!(parts[2].clone(), [2], i32, [4, 5]);
     let parts = x.split_at(&[1, 1, 4], 0);
-    assert_eq!(parts.iter().map(|p| p.to_vec::<i32>().unwrap()).collect::<Vec<_>>(), [vec![0], vec![], vec![1, 2, 3], vec![4, 5]]);
+    assert_eq!(
+        parts.iter().map(|p| p.to_vec::<i32>().unwrap()).collect::<Vec<_>>(),
+        [vec![0], vec![], vec![1, 2, 3], vec![4, 5]]
+    );
     assert_eq!(six().split(3, 1)[1].to_vec::<i32>().unwrap(), [1, 4]);
     assert_eq!(kind(&x.split(4, 0)[0]), ErrorKind::Shape);
     assert_eq!(kind(&x.split(0, 0)[0]), ErrorKind::Shape);
@@ -199,8 +213,8 @@ fn split_cuts_evenly_or_at_places() {
     assert_eq!(kind(&x.split_at(&[3, 2], 0)[0]), ErrorKind::Index);
     assert_eq!(Array::spec("f32[2*B]").split(2, 0)[1].ty().unwrap().to_string(), "f32[B]");
     same!(symbolic("i32[B]", &x, |x| x.split(3, 0).remove(1)).unwrap(), [2], i32, [2, 3]);
-    let traced = trace("f", &[Array::spec("i32[B]")], Mode::Abstract, |a| a[0].split(4, 0)).unwrap();
-    assert_eq!(traced.program.bind_symbols(&[x.ty().unwrap().clone()]).unwrap_err().kind(), ErrorKind::Constraint);
+    let uneven = symbolic("i32[B]", &x, |x| x.split(4, 0).remove(0));
+    assert_eq!(uneven.unwrap_err().kind(), ErrorKind::Constraint);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Loops over concrete arrays, element by element. A splat stays a splat; dense operands are read in place.
 
+#![allow(clippy::needless_range_loop)] // Iterator chains here cost thousands of tiny functions at build time.
+
 use std::borrow::Cow;
 
 use crate::array::{Array, Concrete};
@@ -18,43 +20,75 @@ pub(crate) fn one_output(concrete: Concrete) -> Result<Outputs> {
     Ok(smallvec::smallvec![concrete.into()])
 }
 
-/// An operand of a loop: one number for all places, or a number for each.
-enum Lane<'a, T: Element> {
-    Same(T),
-    Each(Cow<'a, [T]>),
+/// Elements that one pass of a loop treats: small enough to stay in the fastest cache.
+const BLOCK: usize = 1024;
+
+/// An operand of a loop, a block at a time: its own elements, or one number repeated.
+struct Lane<'a, T: Element> {
+    each: Cow<'a, [T]>,
+    repeated: bool,
 }
 
-fn lane<T: Element>(x: &Concrete) -> Lane<'_, T> {
+/// The elements of an operand. A splat gives one block of its number, which serves for every block of the loop: so
+/// one loop per operation is enough, and it vectorizes.
+fn lane<T: Element>(x: &Concrete, n: usize) -> Lane<'_, T> {
     match x.splat_value().and_then(T::from_scalar) {
-        Some(v) => Lane::Same(v),
-        None => Lane::Each(x.values::<T>()),
+        Some(v) => Lane { each: Cow::Owned(vec![v; n.min(BLOCK)]), repeated: true },
+        None => Lane { each: x.values::<T>(), repeated: false },
     }
 }
 
-fn splat<U: Element>(like: &Concrete, value: U) -> Concrete {
-    Concrete::splat(like.ty().with_dtype(U::DTYPE), value.into_scalar())
+impl<T: Element> Lane<'_, T> {
+    fn block(&self, start: usize, len: usize) -> &[T] {
+        if self.repeated { &self.each[..len] } else { &self.each[start..start + len] }
+    }
 }
 
-fn dense<U: Element>(like: &Concrete, values: Vec<U>) -> Concrete {
-    Concrete::dense(like.ty().with_dtype(U::DTYPE), values)
+/// The result's elements, and whether one of them stands for all: then every operand is a splat.
+fn extent(operands: &[&Concrete]) -> (usize, bool) {
+    let same = operands.iter().all(|x| x.splat_value().is_some());
+    (if same { 1 } else { operands[0].count() }, same)
+}
+
+fn finish<U: Element>(like: &Concrete, same: bool, values: Vec<U>) -> Concrete {
+    let ty = like.ty().with_dtype(U::DTYPE);
+    match values.first() {
+        Some(v) if same => Concrete::splat(ty, v.into_scalar()),
+        _ => Concrete::dense(ty, values),
+    }
 }
 
 /// `f` of every element.
 pub(crate) fn map<T: Element, U: Element>(x: &Concrete, f: impl Fn(T) -> U) -> Concrete {
-    match lane::<T>(x) {
-        Lane::Same(v) => splat(x, f(v)),
-        Lane::Each(v) => dense(x, v.iter().map(|&v| f(v)).collect()),
+    let (n, same) = extent(&[x]);
+    let a = lane::<T>(x, n);
+    let mut out = vec![U::default(); n];
+    let mut start = 0;
+    for block in out.chunks_mut(BLOCK) {
+        let a = a.block(start, block.len());
+        for i in 0..block.len() {
+            block[i] = f(a[i]);
+        }
+        start += block.len();
     }
+    finish(x, same, out)
 }
 
 /// `f` of the elements of two arrays of one shape.
 pub(crate) fn zip<A: Element, B: Element, U: Element>(x: &Concrete, y: &Concrete, f: impl Fn(A, B) -> U) -> Concrete {
-    match (lane::<A>(x), lane::<B>(y)) {
-        (Lane::Same(a), Lane::Same(b)) => splat(x, f(a, b)),
-        (Lane::Same(a), Lane::Each(b)) => dense(x, b.iter().map(|&b| f(a, b)).collect()),
-        (Lane::Each(a), Lane::Same(b)) => dense(x, a.iter().map(|&a| f(a, b)).collect()),
-        (Lane::Each(a), Lane::Each(b)) => dense(x, a.iter().zip(b.iter()).map(|(&a, &b)| f(a, b)).collect()),
+    let (n, same) = extent(&[x, y]);
+    let (a, b) = (lane::<A>(x, n), lane::<B>(y, n));
+    let mut out = vec![U::default(); n];
+    let mut start = 0;
+    for block in out.chunks_mut(BLOCK) {
+        let len = block.len();
+        let (a, b) = (&a.block(start, len)[..len], &b.block(start, len)[..len]);
+        for i in 0..len {
+            block[i] = f(a[i], b[i]);
+        }
+        start += len;
     }
+    finish(x, same, out)
 }
 
 /// `f` of the elements of three arrays of one shape.
@@ -64,8 +98,19 @@ pub(crate) fn zip3<A: Element, B: Element, C: Element, U: Element>(
     z: &Concrete,
     f: impl Fn(A, B, C) -> U,
 ) -> Concrete {
-    let (a, b, c) = (x.values::<A>(), y.values::<B>(), z.values::<C>());
-    dense(x, a.iter().zip(b.iter()).zip(c.iter()).map(|((&a, &b), &c)| f(a, b, c)).collect())
+    let (n, same) = extent(&[x, y, z]);
+    let (a, b, c) = (lane::<A>(x, n), lane::<B>(y, n), lane::<C>(z, n));
+    let mut out = vec![U::default(); n];
+    let mut start = 0;
+    for block in out.chunks_mut(BLOCK) {
+        let len = block.len();
+        let (a, b, c) = (&a.block(start, len)[..len], &b.block(start, len)[..len], &c.block(start, len)[..len]);
+        for i in 0..len {
+            block[i] = f(a[i], b[i], c[i]);
+        }
+        start += len;
+    }
+    finish(x, same, out)
 }
 
 /// The type with one number in every place.

@@ -235,11 +235,7 @@ impl Primitive for Select {
     }
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let (p, a, b) = (operand(inputs, 0)?, operand(inputs, 1)?, operand(inputs, 2)?);
-        one_output(dispatch!(a.ty().dtype(), T => {
-            let out = zip3(p, a, b, |p: bool, a: T, b: T| if p { a } else { b });
-            // The loop takes its shape from the predicate; the type is that of the choices.
-            out
-        }))
+        one_output(dispatch!(a.ty().dtype(), T => zip3(p, a, b, |p: bool, a: T, b: T| if p { a } else { b })))
     }
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
         let ([pred, a, b], [_, a_dot, b_dot]) = (jvp.primals, jvp.tangents) else { fail!(Rule, "wants three operands") };

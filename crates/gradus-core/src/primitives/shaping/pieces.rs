@@ -1,7 +1,7 @@
 //! Slice, pad and concatenate: parts of arrays taken out and put together.
 
 use super::strided::{Walk, buffer, reserve};
-use super::{known, or_zeros, prepended, ramp, reals, transposed};
+use super::{Broadcast, known, or_zeros, prepended, ramp, reals, transposed};
 use crate::array::{Array, Concrete, Strides, row_major};
 use crate::error::{Result, error, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
@@ -253,12 +253,15 @@ impl Primitive for Pad {
         if !value_batched {
             return Batched::one(bind(op, &[x.clone(), value.clone()]));
         }
-        // Each example has its own padding: pad with anything, then choose it where the operand does not show.
+        // Each example has its own padding: pad with anything, then choose it where the operand does not show, which
+        // is the same for all examples.
         let x = batch.with_axis(0);
-        let padded = bind(op.clone(), &[x.clone(), Array::scalar(Scalar::zero(value.dtype()))]);
-        let shows = Array::full(x.shape(), true);
-        let shows = bind(op, &[shows, Array::scalar(Scalar::Bool(false))]);
-        let value = bind(Op::new(super::Broadcast { shape: padded.shape().clone(), axes: vec![0] }), &[value.clone()]);
+        let padded = bind(op, &[x.clone(), Array::scalar(Scalar::zero(value.dtype()))]);
+        let shows = Array::full(x.shape().without(|axis| axis == 0), true);
+        let shows = bind(Op::new(self.clone()), &[shows, Array::scalar(Scalar::Bool(false))]);
+        let shape = padded.shape();
+        let shows = bind(Op::new(Broadcast { shape: shape.clone(), axes: (1..shape.rank()).collect() }), &[shows]);
+        let value = bind(Op::new(Broadcast { shape: shape.clone(), axes: vec![0] }), std::slice::from_ref(value));
         Batched::one(shows.select(padded, value))
     }
     fn effects(&self) -> Effects {

@@ -1,0 +1,7 @@
+//! What tests of operations are made of, for this crate and for users who write primitives of their own.
+
+mod checks;
+mod random;
+
+pub use checks::*;
+pub use random::*;

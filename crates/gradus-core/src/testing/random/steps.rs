@@ -1,0 +1,189 @@
+//! The steps of programs that need not be smooth: every primitive, on every dtype it takes.
+
+use super::linear::{self, may_sum, some_axes};
+use super::{Maker, is_small};
+use crate::primitives::Op;
+use crate::primitives::convert::{Bitcast, Convert};
+use crate::primitives::cumulative::{CumMax, CumMin, CumProd};
+use crate::primitives::elementwise::{Compare, Direction, IntegerPow, Polygamma};
+use crate::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd};
+use crate::primitives::shaping::Iota;
+use crate::primitives::size::Size;
+use crate::primitives::sort::{Sort, TopK};
+use crate::types::{DType, Dim};
+
+type Done = Option<()>;
+type Step = fn(&mut Maker<'_, '_>) -> Done;
+
+/// What a step does is picked from here; what stands twice comes up twice as often.
+pub(super) const STEPS: &[Step] = &[
+    unary, unary, unary, binary, binary, binary, compare, compare, clamp, convert, bitcast, linear::select,
+    linear::select, linear::broadcast, linear::reshape, linear::transpose, linear::reverse, linear::slice, linear::pad,
+    linear::concatenate, iota, linear::reduce_sum, reduce, reduce, arg, linear::cumsum, cumulative, linear::dot,
+    linear::dot, linear::dynamic_slice, linear::dynamic_update_slice, linear::gather, linear::gather, linear::scatter,
+    linear::scatter, sort, sort, top_k, linear::call, linear::again, linear::again, linear::nothing, linear::nothing,
+    size, complex, integer_pow,
+];
+
+const FLOATS: &[&str] = &[
+    "floor", "ceil", "round", "trunc", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "cbrt", "sin", "cos", "tan",
+    "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "erf", "erfc", "erf_inv",
+    "lgamma", "digamma", "is_finite", "neg", "abs", "sign",
+];
+const COMPLEX: &[&str] = &[
+    "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
+    "tanh", "asinh", "acosh", "atanh", "logistic", "neg", "abs", "sign", "real", "imag", "conj",
+];
+const INTS: &[&str] = &["neg", "abs", "sign", "not", "popcount", "count_leading_zeros"];
+
+fn unary(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any()?;
+    let names: &[&str] = match m.ty(x).dtype() {
+        DType::Bool => &["not"],
+        d if d.is_complex() => COMPLEX,
+        d if d.is_float() => FLOATS,
+        _ => INTS,
+    };
+    let name = m.source.pick(names)?;
+    m.named(name, &[x]).map(|_| ())
+}
+
+fn binary(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any()?;
+    let ty = m.ty(x);
+    let names: &[&str] = match ty.dtype() {
+        DType::Bool => &["and", "or", "xor"],
+        d if d.is_complex() => &["add", "sub", "mul", "div", "pow"],
+        d if d.is_float() => &["add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "nextafter"],
+        _ => &[
+            "add", "sub", "mul", "div", "rem", "max", "min", "pow", "and", "or", "xor", "shift_left",
+            "shift_right_logical", "shift_right_arithmetic",
+        ],
+    };
+    let name = m.source.pick(names)?;
+    let y = m.of_type(&ty);
+    let operands = if m.source.chance(50) { [x, y] } else { [y, x] };
+    m.named(name, &operands).map(|_| ())
+}
+
+fn integer_pow(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any_of(|t| t.dtype() != DType::Bool)?;
+    if m.ty(x).dtype().is_float() && m.source.chance(30) {
+        let order = 1 + m.source.below(3) as u32;
+        return m.add(Op::new(Polygamma { order }), &[x]).map(|_| ());
+    }
+    let exponent = m.source.below(9) as i64 - 3;
+    m.add(Op::new(IntegerPow { exponent }), &[x]).map(|_| ())
+}
+
+fn compare(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any()?;
+    let ty = m.ty(x);
+    let y = m.of_type(&ty);
+    let direction = m.source.pick(Direction::ALL).copied()?;
+    m.add(Op::new(Compare { direction }), &[x, y]).map(|_| ())
+}
+
+fn clamp(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any_of(|t| t.dtype().is_int() || t.dtype().is_float())?;
+    let ty = m.ty(x);
+    let (low, high) = (m.of_type(&ty), m.of_type(&ty));
+    m.named("clamp", &[low, x, high]).map(|_| ())
+}
+
+fn convert(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any()?;
+    let dtype = match m.source.chance(70) {
+        true => m.palette.dtype(m.source),
+        false => m.source.pick(&DType::ALL).copied()?,
+    };
+    m.add(Op::new(Convert { dtype }), &[x]).map(|_| ())
+}
+
+/// The bits of a NaN are nobody's promise: a rewrite may change them, so a program that is compared must not look.
+fn bitcast(m: &mut Maker<'_, '_>) -> Done {
+    let mut x = m.any_of(|t| t.dtype().is_int() || t.dtype().is_float())?;
+    let ty = m.ty(x);
+    let same_size = |d: &DType| d.size() == ty.dtype().size() && (d.is_int() || d.is_float());
+    let choices: Vec<DType> = DType::ALL.into_iter().filter(same_size).collect();
+    let dtype = m.source.pick(&choices).copied()?;
+    if ty.dtype().is_float() {
+        let number = m.one(Op::new(Compare { direction: Direction::Eq }), &[x, x])?;
+        let zero = m.splat(&ty, 0.0);
+        x = m.named("select", &[number, x, zero])?;
+    }
+    m.add(Op::new(Bitcast { dtype }), &[x]).map(|_| ())
+}
+
+fn iota(m: &mut Maker<'_, '_>) -> Done {
+    let shape = m.palette.shape(m.source);
+    let dtype = m.palette.dtype(m.source);
+    let axis = m.source.below(shape.rank());
+    m.add(Op::new(Iota { dtype, shape, axis }), &[]).map(|_| ())
+}
+
+fn reduce(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any()?;
+    let ty = m.ty(x);
+    let axes = some_axes(m, ty.rank());
+    let op = match m.source.below(5) {
+        0 => Op::new(ReduceMax { axes }),
+        1 => Op::new(ReduceMin { axes }),
+        2 => Op::new(ReduceAnd { axes }),
+        3 => Op::new(ReduceOr { axes }),
+        _ if may_sum(&m.recipe, ty.dtype()) => Op::new(ReduceProd { axes }),
+        _ => return None,
+    };
+    m.add(op, &[x]).map(|_| ())
+}
+
+fn arg(m: &mut Maker<'_, '_>) -> Done {
+    let (x, _, axis) = m.with_axis(|t| !t.dtype().is_complex())?;
+    let dtype = m.source.pick(&[DType::I32, DType::I64, DType::U8]).copied()?;
+    let op = if m.source.chance(50) { Op::new(ArgMax { axis, dtype }) } else { Op::new(ArgMin { axis, dtype }) };
+    m.add(op, &[x]).map(|_| ())
+}
+
+fn cumulative(m: &mut Maker<'_, '_>) -> Done {
+    let (x, _, axis) = m.with_axis(|t| t.dtype() != DType::Bool)?;
+    let reverse = m.source.chance(50);
+    let op = match m.source.below(3) {
+        0 => Op::new(CumProd { axis, reverse }),
+        1 => Op::new(CumMax { axis, reverse }),
+        _ => Op::new(CumMin { axis, reverse }),
+    };
+    m.add(op, &[x]).map(|_| ())
+}
+
+fn sort(m: &mut Maker<'_, '_>) -> Done {
+    let (x, ty, axis) = m.with_axis(|_| true)?;
+    let mut operands = vec![x];
+    for _ in 0..m.source.below(3) {
+        let dtype = m.palette.dtype(m.source);
+        operands.push(m.of_type(&ty.with_dtype(dtype)));
+    }
+    let keys = 1 + m.source.below(operands.len());
+    let descending = m.source.chance(50);
+    m.add(Op::new(Sort { axis, keys, descending }), &operands).map(|_| ())
+}
+
+fn top_k(m: &mut Maker<'_, '_>) -> Done {
+    let (x, ty, _) = m.with_axis(|t| !t.dtype().is_complex())?;
+    let n = ty.shape().last().and_then(Dim::as_usize)?;
+    let k = m.source.below(n + 1);
+    m.add(Op::new(TopK { k }), &[x]).map(|_| ())
+}
+
+/// A dimension as a number; a sum of two, so that symbols are computed with.
+fn size(m: &mut Maker<'_, '_>) -> Done {
+    let dim = m.palette.dim(m.source) + m.palette.dim(m.source);
+    let dtype = m.palette.dtype(m.source);
+    m.add(Op::new(Size { dim, dtype }), &[]).map(|_| ())
+}
+
+fn complex(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any_of(|t| t.dtype().complex_of().is_some() && is_small(t.shape()))?;
+    let ty = m.ty(x);
+    let y = m.of_type(&ty);
+    m.named("complex", &[x, y]).map(|_| ())
+}

@@ -1,0 +1,69 @@
+//! Every rule of every primitive, checked on its samples. The checks themselves are `gradus_core::testing`, so that
+//! primitives of users can pass them too. Values from another implementation are in `reference.rs`.
+
+use std::collections::BTreeSet;
+
+use gradus_core::primitives::{BUILT_IN, Sample};
+use gradus_core::testing::{Check, Tally, run_check};
+
+/// Runs a check over all primitives; what is missing must be exactly what is listed.
+#[track_caller]
+fn check(check: Check, missing: &[(&str, &str)]) {
+    let mut tally = Tally::default();
+    for entry in BUILT_IN.iter() {
+        tally.absorb(run_check(check, &(entry.samples)()));
+    }
+    println!("{check:?}: {} comparisons", tally.comparisons);
+    let listed: BTreeSet<(String, String)> = missing.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
+    let found = tally.missing.clone();
+    if let Err(text) = tally.ok() {
+        panic!("{text}");
+    }
+    assert_eq!(found, listed, "missing rules on the left, the list of them on the right");
+}
+
+#[test]
+fn every_primitive_has_samples() {
+    for entry in BUILT_IN.iter() {
+        let samples: Vec<Sample> = (entry.samples)();
+        assert!(!samples.is_empty(), "`{}` has no samples", entry.name);
+        for sample in &samples {
+            assert_eq!(sample.op.name(), entry.name);
+            assert!(sample.inputs.iter().all(|a| a.concrete().is_some()), "{sample:?}");
+        }
+        // An operation that derivatives pass through shows it at a point where they exist.
+        let inexact = |s: &Sample| s.inputs.iter().any(|a| a.dtype().is_inexact());
+        let smooth = samples.iter().any(|s| s.smooth && inexact(s));
+        assert!(smooth || !samples.iter().any(inexact) || entry.name == "bitcast", "`{}` is smooth nowhere", entry.name);
+    }
+}
+
+#[test]
+fn type_rules_say_what_evaluation_gives() {
+    check(Check::Types, &[]);
+}
+
+#[test]
+fn programs_of_one_operation_survive_text_and_interpret_alike() {
+    check(Check::Text, &[]);
+}
+
+#[test]
+fn forward_derivatives_are_those_of_differences() {
+    check(Check::Forward, &[]);
+}
+
+#[test]
+fn reverse_derivatives_are_transposes_of_forward_ones() {
+    check(Check::Reverse, &[]);
+}
+
+#[test]
+fn batches_give_what_loops_give() {
+    check(Check::Batching, &[]);
+}
+
+#[test]
+fn batches_of_unknown_size_give_what_known_ones_give() {
+    check(Check::SymbolicBatch, &[]);
+}

@@ -1,0 +1,349 @@
+//! Properties of every program, checked on thousands of random ones: text, verifier, optimizer, interpreter and
+//! transformations must agree with each other.
+
+use gradus_core::optimize::optimize;
+use gradus_core::primitives::BUILT_IN;
+use gradus_core::program::verify;
+use gradus_core::testing::{RandomProgram, Recipe};
+use gradus_core::transform::{jvp, linearize, partial_eval, vjp, vmap};
+use gradus_core::{Array, Complex, DType, Dim, Program, Scalar, interpret, trace};
+
+/// Says which seed was at work when a check failed.
+struct Seed(u64);
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the failing seed is {}", self.0);
+        }
+    }
+}
+
+/// How many seeds a test tries: so many, times `GRADUS_SEEDS` for a long night.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let times = std::env::var("GRADUS_SEEDS").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
+    0..count * times
+}
+
+fn scalars(a: &Array) -> Vec<Scalar> {
+    let c = a.concrete().unwrap();
+    (0..c.count()).map(|i| c.scalar_at(i).unwrap()).collect()
+}
+
+/// Bits, with every NaN the same: which NaN comes out of an operation is the hardware's choice.
+fn canonical(s: Scalar) -> Scalar {
+    let part32 = |v: f32| if v.is_nan() { f32::NAN } else { v };
+    let part64 = |v: f64| if v.is_nan() { f64::NAN } else { v };
+    match s {
+        Scalar::F16(v) if v.is_nan() => Scalar::F64(f64::NAN),
+        Scalar::BF16(v) if v.is_nan() => Scalar::F64(f64::NAN),
+        Scalar::F32(v) => Scalar::F32(part32(v)),
+        Scalar::F64(v) => Scalar::F64(part64(v)),
+        Scalar::C64(v) => Scalar::C64(Complex::new(part32(v.re), part32(v.im))),
+        Scalar::C128(v) => Scalar::C128(Complex::new(part64(v.re), part64(v.im))),
+        other => other,
+    }
+}
+
+fn assert_same(a: &[Array], b: &[Array], context: &dyn Fn() -> String) {
+    assert_eq!(a.len(), b.len(), "{}", context());
+    for (i, (x, y)) in a.iter().zip(b).enumerate() {
+        assert_eq!(x.ty().unwrap(), y.ty().unwrap(), "output {i}\n{}", context());
+        let same = scalars(x).into_iter().zip(scalars(y)).all(|(x, y)| canonical(x) == canonical(y));
+        assert!(same, "output {i}: {x:?} is not {y:?}\n{}", context());
+    }
+}
+
+/// The elements as real numbers: complex ones are two.
+fn reals(a: &Array) -> Vec<f64> {
+    scalars(a)
+        .into_iter()
+        .flat_map(|s| match s {
+            Scalar::C128(v) => vec![v.re, v.im],
+            Scalar::C64(v) => vec![v.re as f64, v.im as f64],
+            other => vec![other.to_f64()],
+        })
+        .collect()
+}
+
+/// Half of the seeds with symbolic dimensions, half with sums, in all combinations.
+fn any(seed: u64) -> RandomProgram {
+    let equations = 4 + (seed % 29) as usize;
+    RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: seed & 2 == 0, symbolic: seed & 1 == 1 })
+}
+
+/// Programs whose results do not depend on the order of a sum.
+fn exact(seed: u64) -> RandomProgram {
+    let equations = 4 + (seed % 29) as usize;
+    RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: seed & 1 == 1 })
+}
+
+fn smooth(seed: u64) -> RandomProgram {
+    let equations = 2 + (seed % 13) as usize;
+    RandomProgram::from_recipe(seed, Recipe { equations, smooth: true, sums: true, symbolic: seed % 4 == 3 })
+}
+
+#[test]
+fn the_same_seed_gives_the_same_program_and_any_bytes_give_one() {
+    for seed in 0..200 {
+        let (a, b) = (any(seed), any(seed));
+        assert_eq!(a.program, b.program);
+        assert_same(&a.inputs, &b.inputs, &|| a.program.to_string());
+        let bytes: Vec<u8> = (0..seed).map(|i| (i * 37 + seed * 101) as u8).collect();
+        let random = RandomProgram::from_bytes(&bytes);
+        verify(&random.program).unwrap();
+        interpret(&random.program, &random.inputs).unwrap();
+    }
+}
+
+#[test]
+fn random_programs_use_every_primitive() {
+    let mut seen = std::collections::BTreeMap::new();
+    let mut equations = 0;
+    for seed in seeds(3000) {
+        let p = any(seed).program;
+        equations += p.equations().len();
+        for entry in BUILT_IN.iter() {
+            *seen.entry(entry.name).or_insert(0) += p.count(entry.name);
+        }
+    }
+    let missing: Vec<_> = seen.iter().filter(|(_, n)| **n < 10).collect();
+    assert!(missing.is_empty(), "seldom or never in {equations} equations: {missing:?}");
+}
+
+#[test]
+fn text_reads_back_to_the_same_program() {
+    for seed in seeds(3000) {
+        let _seed = Seed(seed);
+        let p = any(seed).program;
+        verify(&p).unwrap();
+        let text = p.to_string();
+        let back: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(back, p, "{text}");
+        assert_eq!(back.to_string(), text);
+        assert_eq!(back.fingerprint(), p.fingerprint());
+        assert_eq!(p.clone().with_name("other").fingerprint(), p.fingerprint());
+        verify(&back).unwrap();
+    }
+}
+
+#[test]
+fn a_fingerprint_is_the_same_for_ever() {
+    let text = "fn f(x0: f64[2,B]) -> f64[B] {\n  x1: f64[2,B] = sin x0\n  x2: f64[B] = reduce_sum{axes=[0]} x1\n  return x2\n}\n";
+    let p: Program = text.parse().unwrap();
+    assert_eq!(format!("{:032x}", p.fingerprint()), "983887f4060e41d267f2922a986286f9");
+}
+
+#[test]
+fn the_interpreter_gives_what_the_types_say_and_what_eager_evaluation_gives() {
+    for seed in seeds(3000) {
+        let _seed = Seed(seed);
+        let r = any(seed);
+        let outputs = interpret(&r.program, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        let sized = |ty: &gradus_core::Type| ty.map_dims(|d| d.substitute(&|_| Some(Dim::from(r.symbol))));
+        for (o, ty) in outputs.iter().zip(r.program.output_types()) {
+            assert_eq!(*o.ty().unwrap(), sized(&ty), "{}", r.program);
+        }
+        if !r.program.is_symbolic() {
+            let eager = trace::inline(&r.program, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+            assert_same(&outputs, &eager, &|| r.program.to_string());
+        }
+    }
+}
+
+#[test]
+fn the_optimizer_keeps_every_bit() {
+    let (mut before, mut after) = (0, 0);
+    for seed in seeds(4000) {
+        let _seed = Seed(seed);
+        let r = exact(seed);
+        let fast = optimize(&r.program).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        verify(&fast).unwrap();
+        before += r.program.equations().len();
+        after += fast.equations().len();
+        let (want, have) = (interpret(&r.program, &r.inputs).unwrap(), interpret(&fast, &r.inputs).unwrap());
+        assert_same(&want, &have, &|| format!("{}\n{fast}\n{:?}", r.program, r.inputs));
+        let twice = optimize(&fast).unwrap();
+        assert!(twice.equations().len() <= fast.equations().len());
+    }
+    assert!(after < before, "{after} of {before} equations are left");
+}
+
+#[test]
+fn partial_evaluation_computes_the_same_in_two_steps() {
+    for seed in seeds(2000) {
+        let _seed = Seed(seed);
+        let r = exact(seed);
+        let known: Vec<bool> = (0..r.inputs.len()).map(|i| (seed >> (4 + i)) & 1 == 1).collect();
+        let split = partial_eval(&r.program, &known).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        verify(&split.known).unwrap();
+        verify(&split.unknown).unwrap();
+        if r.program.is_symbolic() {
+            // The sizes may all be on one side; that both sides verify is what can be asked.
+            continue;
+        }
+        let side = |wanted: bool| {
+            r.inputs.iter().zip(&known).filter(move |(_, k)| **k == wanted).map(|(a, _)| a.clone())
+        };
+        let early = interpret(&split.known, &side(true).collect::<Vec<_>>()).unwrap();
+        let count = split.known_outputs.iter().filter(|k| **k).count();
+        let (early, residuals) = early.split_at(count);
+        let late: Vec<Array> = residuals.iter().cloned().chain(side(false)).collect();
+        let late = interpret(&split.unknown, &late).unwrap();
+        let (mut early, mut late) = (early.iter().cloned(), late.into_iter());
+        let both: Vec<Array> =
+            split.known_outputs.iter().map(|k| if *k { early.next() } else { late.next() }.unwrap()).collect();
+        let whole = interpret(&r.program, &r.inputs).unwrap();
+        assert_same(&whole, &both, &|| format!("{}\n{split:?}", r.program));
+    }
+}
+
+#[test]
+fn vmap_is_a_loop() {
+    for seed in seeds(2000) {
+        let _seed = Seed(seed);
+        let r = exact(seed);
+        let size = [2usize, 3, 1][(seed % 3) as usize];
+        let mut batched: Vec<bool> = (0..r.inputs.len()).map(|i| (seed >> (3 + i)) & 1 == 1).collect();
+        batched[0] |= !batched.contains(&true);
+        let over = vmap(&r.program, &batched, &Dim::from(size)).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        verify(&over).unwrap();
+        let examples: Vec<Vec<Array>> = (0..size)
+            .map(|k| {
+                let fresh = r.more_inputs(seed * 7 + k as u64, false);
+                fresh.into_iter().zip(&r.inputs).zip(&batched).map(|((f, a), on)| if *on { f } else { a.clone() }).collect()
+            })
+            .collect();
+        let inputs: Vec<Array> = (0..r.inputs.len())
+            .map(|i| match batched[i] {
+                true => Array::stack(examples.iter().map(|e| e[i].clone()).collect::<Vec<_>>(), 0),
+                false => r.inputs[i].clone(),
+            })
+            .collect();
+        let at_once = interpret(&over, &inputs).unwrap_or_else(|e| panic!("{e}\n{}\n{over}", r.program));
+        let one_by_one: Vec<Vec<Array>> = examples.iter().map(|e| interpret(&r.program, e).unwrap()).collect();
+        let looped: Vec<Array> = (0..at_once.len())
+            .map(|o| Array::stack(one_by_one.iter().map(|outputs| outputs[o].clone()).collect::<Vec<_>>(), 0))
+            .collect();
+        assert_same(&at_once, &looped, &|| format!("{}\n{over}\n{inputs:?}", r.program));
+    }
+}
+
+/// The inputs moved by `h` along the tangents.
+fn moved(inputs: &[Array], tangents: &[Array], h: f64) -> Vec<Array> {
+    inputs.iter().zip(tangents).map(|(x, t)| x + t * h).collect()
+}
+
+#[test]
+fn jvp_is_the_limit_of_finite_differences() {
+    let (mut checked, mut unsure) = (0, 0);
+    for seed in seeds(2500) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let active = vec![true; r.inputs.len()];
+        let (derivative, varies) = jvp(&r.program, &active).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        verify(&derivative).unwrap();
+        let tangents = r.more_inputs(seed + 1, true);
+        let both: Vec<Array> = r.inputs.iter().chain(&tangents).cloned().collect();
+        let results = interpret(&derivative, &both).unwrap_or_else(|e| panic!("{e}\n{derivative}"));
+        let (primal, dots) = results.split_at(r.program.outputs().len());
+        let plain = interpret(&r.program, &r.inputs).unwrap();
+        assert_same(primal, &plain, &|| r.program.to_string());
+        let slope = |h: f64| -> Vec<Vec<f64>> {
+            let up = interpret(&r.program, &moved(&r.inputs, &tangents, h)).unwrap();
+            let down = interpret(&r.program, &moved(&r.inputs, &tangents, -h)).unwrap();
+            let each = up.iter().zip(&down);
+            each.map(|(u, d)| reals(u).iter().zip(reals(d)).map(|(u, d)| (u - d) / (2.0 * h)).collect()).collect()
+        };
+        let (coarse, fine) = (slope(2e-4), slope(1e-4));
+        let mut dots = dots.iter();
+        for (i, varies) in varies.iter().enumerate() {
+            let dot = if *varies { reals(dots.next().unwrap()) } else { vec![0.0; fine[i].len()] };
+            for ((c, f), have) in coarse[i].iter().zip(&fine[i]).zip(dot) {
+                // One step of extrapolation; how far the two differ says how far to trust it.
+                let (want, scale) = (f + (f - c) / 3.0, 1.0 + f.abs());
+                if !want.is_finite() || (f - c).abs() > 1e-3 * scale || scale > 1e6 {
+                    unsure += 1;
+                    continue;
+                }
+                checked += 1;
+                assert!((have - want).abs() < 2e-5 * scale, "output {i}: {have} is not {want}\n{}\n{derivative}", r.program);
+            }
+        }
+    }
+    assert!(checked > 10_000 && unsure * 20 < checked, "{checked} slopes checked, {unsure} in doubt");
+}
+
+/// The sum of products of real parts less that of imaginary parts: the pairing under which transposes are taken.
+fn pairing(a: &[Array], b: &[Array]) -> (f64, f64) {
+    let (mut sum, mut size) = (0.0, 0.0);
+    for (x, y) in a.iter().zip(b) {
+        let complex = x.dtype().is_complex();
+        for (i, (x, y)) in reals(x).iter().zip(reals(y)).enumerate() {
+            sum += if complex && i % 2 == 1 { -x * y } else { x * y };
+            size += (x * y).abs();
+        }
+    }
+    (sum, size)
+}
+
+#[test]
+fn reverse_mode_is_the_transpose_of_forward_mode() {
+    let mut checked = 0;
+    for seed in seeds(1500) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        if r.program.is_symbolic() {
+            continue;
+        }
+        let active: Vec<bool> = (0..r.inputs.len()).map(|i| i == 0 || (seed >> (2 + i)) & 1 == 1).collect();
+        let forward = linearize(&r.program, &active).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        let back = vjp(&r.program, &active).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        verify(&forward.linear).unwrap();
+        verify(&back.linear).unwrap();
+        assert_eq!(forward.varies, back.varies);
+        let values = interpret(&forward.primal, &r.inputs).unwrap();
+        assert_same(&values, &interpret(&back.primal, &r.inputs).unwrap(), &|| r.program.to_string());
+        let residuals = &values[r.program.outputs().len()..];
+        let v: Vec<Array> =
+            r.more_inputs(seed + 1, true).into_iter().zip(&active).filter(|(_, on)| **on).map(|(a, _)| a).collect();
+        let w: Vec<Array> = forward
+            .linear
+            .output_types()
+            .iter()
+            .enumerate()
+            .map(|(i, t)| {
+                let mut source = gradus_core::testing::Source::seed(seed + 99 + i as u64);
+                gradus_core::testing::random_array(&mut source, t, true)
+            })
+            .collect();
+        let with = |extra: &[Array]| residuals.iter().chain(extra).cloned().collect::<Vec<_>>();
+        let jv = interpret(&forward.linear, &with(&v)).unwrap();
+        let jtw = interpret(&back.linear, &with(&w)).unwrap();
+        let ((a, size_a), (b, size_b)) = (pairing(&jv, &w), pairing(&v, &jtw));
+        let scale = 1.0 + size_a + size_b;
+        if scale < 1e9 {
+            checked += 1;
+            assert!((a - b).abs() < 1e-9 * scale, "{a} is not {b}\n{}\n{forward:?}\n{back:?}", r.program);
+        }
+    }
+    assert!(checked > 800, "{checked}");
+}
+
+#[test]
+fn sums_in_another_order_are_as_good() {
+    // Programs with sums, optimized: the same up to rounding.
+    for seed in seeds(1000) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let fast = optimize(&r.program).unwrap();
+        let (want, have) = (interpret(&r.program, &r.inputs).unwrap(), interpret(&fast, &r.inputs).unwrap());
+        for (x, y) in want.iter().zip(&have) {
+            assert_eq!(x.ty().unwrap(), y.ty().unwrap());
+            for (x, y) in reals(x).into_iter().zip(reals(y)) {
+                assert!((x - y).abs() <= 1e-9 * (1.0 + x.abs()) || (x.is_nan() && y.is_nan()), "{x} {y}\n{}\n{fast}", r.program);
+            }
+        }
+        assert!(have.iter().all(|a| matches!(a.dtype(), DType::F64 | DType::C128 | DType::Bool | DType::I32)));
+    }
+}

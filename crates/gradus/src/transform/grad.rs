@@ -1,0 +1,237 @@
+//! Gradients: reverse mode of functions with a scalar result.
+
+use std::sync::Arc;
+
+use gradus_core::{Array, Error, ErrorKind, Place, Result, trace, transform};
+
+use super::AtPoint;
+use crate::function::{Fun, Func};
+use crate::signature::Signature;
+use crate::signature::args::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8};
+use crate::stage::{fill, poison};
+use crate::tree::Tree;
+
+/// The gradient of a function by its first argument; the result has that argument's type.
+///
+/// The function gives a scalar: one array of a real dtype with no axes. Integers and bools in the argument get
+/// zeros. Not staged, it runs as it is called and host branches on values work; `jit(grad(f))` is a stored program.
+pub fn grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
+    let f = Arc::new(f);
+    let inner = f.clone();
+    Fun::direct("grad", &*f, Box::new(move |args| {
+        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
+        give(S::first(args), result.map(|(_, _, bars)| bars))
+    }))
+}
+
+/// The value and the gradient by the first argument.
+pub fn value_and_grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
+    let f = Arc::new(f);
+    let inner = f.clone();
+    Fun::direct("value_and_grad", &*f, Box::new(move |args| {
+        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
+        with_value(&*inner, args, result)
+    }))
+}
+
+/// The gradient by every argument, as a tuple.
+pub fn grad_all<S, F>(f: F) -> Fun<S::WithOut<S::Args>>
+where
+    S: Signature<Args: Tree>,
+    F: Func<S>,
+{
+    let f = Arc::new(f);
+    let inner = f.clone();
+    Fun::direct("grad_all", &*f, Box::new(move |args| {
+        let result = gradient(&*inner, args, 0..usize::MAX, |t| t.leaves().len() == 1);
+        let owned = S::map(args, &mut crate::stage::Replace(|a: &Array| a.clone()));
+        give(&owned, result.map(|(_, _, bars)| bars))
+    }))
+}
+
+/// The argument at a position of a signature.
+pub trait Arg<const POSITION: usize>: Signature {
+    /// Its type.
+    type Type: Tree;
+    /// The argument.
+    fn arg<'a>(args: Self::Refs<'a>) -> &'a Self::Type;
+}
+
+/// The gradient by the argument at a position: `grad_by::<1, _>(f)`.
+pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S>) -> Fun<S::WithOut<S::Type>> {
+    let f = Arc::new(f);
+    let inner = f.clone();
+    Fun::direct("grad_by", &*f, Box::new(move |args| {
+        let before = count_before::<S>(args, POSITION);
+        let by = S::arg(args);
+        let result = gradient(&*inner, args, before..before + by.leaves().len(), |t| t.leaves().len() == 1);
+        give(by, result.map(|(_, _, bars)| bars))
+    }))
+}
+
+/// The gradient of a function that also gives something else: `f` returns `(loss, aux)`, this `(gradient, aux)`.
+pub fn grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::First, X)>>
+where
+    S: Signature<Out = (L, X)>,
+    L: Tree,
+    X: Tree,
+    F: Func<S>,
+{
+    let f = Arc::new(f);
+    let inner = f.clone();
+    Fun::direct("grad_with_aux", &*f, Box::new(move |args| {
+        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
+        let ((_, aux), bars) = with_value(&*inner, args, result);
+        (bars, aux)
+    }))
+}
+
+/// The value, aux and gradient of a function that returns `(loss, aux)`: `((loss, aux), gradient)`.
+pub fn value_and_grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>>
+where
+    S: Signature<Out = (L, X)>,
+    L: Tree,
+    X: Tree,
+    F: Func<S>,
+{
+    let f = Arc::new(f);
+    let inner = f.clone();
+    Fun::direct("value_and_grad_with_aux", &*f, Box::new(move |args| {
+        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
+        with_value(&*inner, args, result)
+    }))
+}
+
+fn first_leaves<S: Signature>(args: S::Refs<'_>) -> usize {
+    S::first(args).leaves().len()
+}
+
+/// How many arrays come before the argument at a position.
+fn count_before<S: Signature>(args: S::Refs<'_>, position: usize) -> usize {
+    struct Count {
+        depth: usize,
+        argument: usize,
+        position: usize,
+        arrays: usize,
+    }
+    impl crate::tree::Visitor for Count {
+        fn enter(&mut self, segment: crate::tree::Segment<'_>) {
+            if let (0, crate::tree::Segment::Index(i)) = (self.depth, segment) {
+                self.argument = i;
+            }
+            self.depth += 1;
+        }
+        fn leave(&mut self) {
+            self.depth -= 1;
+        }
+        fn structure(&mut self, _: &str, _: usize) {}
+        fn array(&mut self, _: &Array) {
+            self.arrays += usize::from(self.argument < self.position);
+        }
+        fn frozen(&mut self, _: &dyn crate::tree::Frozen) {}
+    }
+    let mut count = Count { depth: 0, argument: 0, position, arrays: 0 };
+    S::visit(args, &mut count);
+    count.arrays
+}
+
+/// A tree with these arrays, or with the error in every array.
+fn give<T: Tree>(like: &T, arrays: Result<Vec<Array>>) -> T {
+    match arrays {
+        Ok(arrays) => fill(like, arrays),
+        Err(e) => poison(like, &e),
+    }
+}
+
+type Gradient<S> = (<S as Signature>::Out, Vec<Array>, Vec<Array>);
+
+fn with_value<S: Signature>(f: &dyn Func<S>, args: S::Refs<'_>, result: Result<Gradient<S>>) -> (S::Out, S::First) {
+    match result {
+        Ok((template, outputs, bars)) => (fill(&template, outputs), fill(S::first(args), bars)),
+        Err(e) => {
+            // The structure of the value is known only to the function: it runs on arguments that carry the error.
+            let failed = S::map(args, &mut crate::stage::Replace(|_: &Array| Array::from(e.clone())));
+            (poison(&f.apply(S::refs(&failed)), &e), poison(S::first(args), &e))
+        }
+    }
+}
+
+/// The value's structure and arrays, and a gradient for each of the arguments' arrays in `by`.
+#[track_caller]
+fn gradient<S: Signature>(
+    f: &dyn Func<S>,
+    args: S::Refs<'_>,
+    by: std::ops::Range<usize>,
+    one_loss: impl Fn(&S::Out) -> bool,
+) -> Result<Gradient<S>> {
+    let place = trace::caller_or_known(Place::caller());
+    let point = AtPoint::new(f, args, place)?;
+    let by = by.start..by.end.min(point.arguments);
+    check_loss(&point, &one_loss, f).map_err(|e| e.at(place))?;
+    let active = point.active(by.clone());
+    let zeros = |i: usize| point.inputs[i].zeros_like();
+    if !active.contains(&true) {
+        let outputs = trace::inline(&point.traced.program, &point.inputs)?;
+        return Ok((point.template, outputs, by.map(zeros).collect()));
+    }
+    let parts = transform::vjp(&point.traced.program, &active)?;
+    let mut outputs = trace::inline(&parts.primal, &point.inputs)?;
+    let residuals = outputs.split_off(outputs.len() - parts.residuals.len());
+    // The loss is the first output; what else varies is aux and gets no cotangent of its own.
+    let mut inputs = residuals;
+    for (i, y) in outputs.iter().enumerate().filter(|(i, _)| parts.varies[*i]) {
+        inputs.push(if i == 0 { y.ones_like() } else { y.zeros_like() });
+    }
+    let mut bars = trace::inline(&parts.linear, &inputs)?.into_iter();
+    let each = by.map(|i| {
+        let bar = if active[i] { bars.next() } else { None };
+        bar.unwrap_or_else(|| zeros(i))
+    });
+    let bars = each.collect();
+    Ok((point.template, outputs, bars))
+}
+
+fn check_loss<S: Signature>(point: &AtPoint<S>, one_loss: &impl Fn(&S::Out) -> bool, f: &dyn Func<S>) -> Result<()> {
+    let types = point.traced.program.output_types();
+    let fail = |message: String| {
+        let e = Error::new(ErrorKind::Signature, message);
+        Err(e.help("reduce it with `.sum()` or `.mean()`; for results with axes use `jacrev`, `jacfwd` or `vjp`"))
+    };
+    if !one_loss(&point.template) {
+        return fail(format!("a gradient needs one scalar result, and `{}` gives {} arrays", f.name(), types.len()));
+    }
+    match types.first() {
+        Some(t) if t.rank() != 0 => fail(format!("a gradient needs a scalar result, and `{}` gives {t}", f.name())),
+        Some(t) if !t.dtype().is_float() => {
+            fail(format!("a gradient needs a real floating-point result, and `{}` gives {t}", f.name()))
+        }
+        _ => Ok(()),
+    }
+}
+
+macro_rules! positions {
+    ($($sig:ident($($arg:ident),*): $($position:tt $at:ident),*;)*) => {$(
+        positions!(@ $sig ($($arg),*) [$($position $at),*]);
+    )*};
+    (@ $sig:ident $args:tt [$($position:tt $at:ident),*]) => {
+        $(positions!(@@ $sig $args $position $at);)*
+    };
+    (@@ $sig:ident ($($arg:ident),*) $position:tt $at:ident) => {
+        impl<$($arg: Tree,)* Out: Tree> Arg<$position> for $sig<$($arg,)* Out> {
+            type Type = $at;
+            fn arg<'a>(args: Self::Refs<'a>) -> &'a $at {
+                args.$position
+            }
+        }
+    };
+}
+positions! {
+    Sig1(A): 0 A;
+    Sig2(A, B): 0 A, 1 B;
+    Sig3(A, B, C): 0 A, 1 B, 2 C;
+    Sig4(A, B, C, D): 0 A, 1 B, 2 C, 3 D;
+    Sig5(A, B, C, D, E): 0 A, 1 B, 2 C, 3 D, 4 E;
+    Sig6(A, B, C, D, E, G): 0 A, 1 B, 2 C, 3 D, 4 E, 5 G;
+    Sig7(A, B, C, D, E, G, H): 0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H;
+    Sig8(A, B, C, D, E, G, H, I): 0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I;
+}

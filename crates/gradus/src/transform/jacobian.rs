@@ -1,0 +1,137 @@
+//! Jacobians and Hessians: batches of derivatives along every direction.
+
+use std::sync::Arc;
+
+use gradus_core::{Array, DType, Error, ErrorKind, Place, Result, Shape, trace, transform};
+
+use super::{AtPoint, grad, jvp};
+use crate::function::{Fun, Func};
+use crate::signature::Signature;
+use crate::signature::args::Sig1;
+use crate::stage::{fill, poison};
+use crate::tree::Tree;
+
+/// The unit vectors of a shape, stacked in front: shape `[n, ...shape]` for `n` elements.
+fn basis(shape: &Shape, dtype: DType) -> Result<Array> {
+    let n = shape.size();
+    let row = Array::iota(DType::I64, Shape::from(vec![n.clone(), n.clone()]), 0);
+    let column = Array::iota(DType::I64, Shape::from(vec![n.clone(), n.clone()]), 1);
+    row.eq(&column).cast(dtype).reshape(shape.inserted(0, n)).ok()
+}
+
+/// The Jacobian by the first argument in reverse mode: one pullback for each element of the result.
+///
+/// The function gives one array. Each array of the first argument gets one of shape `[...result, ...argument]`.
+pub fn jacrev<S: Signature<Out = Array>, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
+    jacobian("jacrev", f, rows)
+}
+
+/// The Jacobian by the first argument in forward mode: one tangent for each element of the argument.
+pub fn jacfwd<S: Signature<Out = Array>, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
+    jacobian("jacfwd", f, columns)
+}
+
+type Method<S> = fn(&AtPoint<S>, usize) -> Result<Vec<Array>>;
+
+fn jacobian<S: Signature<Out = Array>, F: Func<S>>(
+    name: &'static str,
+    f: F,
+    method: Method<S>,
+) -> Fun<S::WithOut<S::First>> {
+    let f = Arc::new(f);
+    let inner = f.clone();
+    Fun::direct(name, &*f, Box::new(move |args| {
+        let place = trace::caller_or_known(Place::unknown());
+        let first = S::first(args);
+        let result = AtPoint::new(&*inner, args, place).and_then(|point| {
+            let by = first.leaves();
+            if let Some(x) = by.iter().find(|x| !x.dtype().is_inexact()) {
+                let message = format!("a Jacobian by {} does not exist: its dtype has no derivatives", x.ty()?);
+                return Err(Error::new(ErrorKind::DType, message).at(place).help("pass it as a later argument"));
+            }
+            method(&point, by.len())
+        });
+        match result {
+            Ok(arrays) => fill(first, arrays),
+            Err(e) => poison(first, &e),
+        }
+    }))
+}
+
+/// Pulls every unit cotangent of the result back, as one batch.
+fn rows<S: Signature>(point: &AtPoint<S>, count: usize) -> Result<Vec<Array>> {
+    let active = point.active(0..count);
+    let parts = transform::vjp(&point.traced.program, &active)?;
+    let outputs = trace::inline(&parts.primal, &point.inputs)?;
+    let y = output(&outputs)?.ty()?.clone();
+    let join = |x: &Array| Shape::from(y.shape().iter().chain(x.shape().iter()).cloned().collect::<Vec<_>>());
+    let by = &point.inputs[..count];
+    if !parts.varies.contains(&true) {
+        return Ok(by.iter().map(|x| zeros(&join(x), x.dtype())).collect());
+    }
+    let mut inputs = outputs[1..].to_vec();
+    let mut batched = vec![false; inputs.len()];
+    inputs.push(basis(y.shape(), y.dtype())?);
+    batched.push(true);
+    let (bars, flags) = transform::vmap_on(&parts.linear, &inputs, &batched, &y.shape().size())?;
+    let each = bars.into_iter().zip(flags).zip(by);
+    each.map(|((bar, on), x)| {
+        let bar = if on { bar } else { bar.broadcast_to(bar.shape().inserted(0, y.shape().size())) };
+        bar.reshape(join(x)).ok()
+    })
+    .collect()
+}
+
+/// Pushes every unit tangent of the argument forward, as one batch for each array.
+fn columns<S: Signature>(point: &AtPoint<S>, count: usize) -> Result<Vec<Array>> {
+    let active = point.active(0..count);
+    let parts = transform::linearize(&point.traced.program, &active)?;
+    let outputs = trace::inline(&parts.primal, &point.inputs)?;
+    let y = output(&outputs)?.ty()?.clone();
+    let residuals = &outputs[1..];
+    let by = &point.inputs[..count];
+    let mut all = Vec::with_capacity(count);
+    for (i, x) in by.iter().enumerate() {
+        let shape = Shape::from(y.shape().iter().chain(x.shape().iter()).cloned().collect::<Vec<_>>());
+        if !parts.varies.contains(&true) {
+            all.push(zeros(&shape, x.dtype()));
+            continue;
+        }
+        let mut inputs = residuals.to_vec();
+        let mut batched = vec![false; inputs.len()];
+        for (j, other) in by.iter().enumerate() {
+            inputs.push(if i == j { basis(x.shape(), x.dtype())? } else { other.zeros_like() });
+            batched.push(i == j);
+        }
+        let size = x.shape().size();
+        let (dots, flags) = transform::vmap_on(&parts.linear, &inputs, &batched, &size)?;
+        let dot = output(&dots)?;
+        let dot = if flags[0] { dot.clone() } else { dot.broadcast_to(dot.shape().inserted(0, size)) };
+        all.push(dot.move_axis(0, -1).reshape(shape).ok()?);
+    }
+    Ok(all)
+}
+
+fn output(outputs: &[Array]) -> Result<&Array> {
+    outputs.first().ok_or_else(|| Error::new(ErrorKind::Signature, "a Jacobian needs a result"))
+}
+
+fn zeros(shape: &Shape, dtype: DType) -> Array {
+    Array::from(false).cast(dtype).broadcast_to(shape)
+}
+
+/// The Hessian by the first argument, an array: forward mode over reverse mode.
+pub fn hessian<S, F>(f: F) -> Fun<<S::WithOut<Array> as Signature>::WithOut<Array>>
+where
+    S: Signature<First = Array>,
+    S::WithOut<Array>: Signature<First = Array, Out = Array>,
+    F: Func<S>,
+{
+    jacfwd(grad(f))
+}
+
+/// The product of the Hessian at `x` with `v`, without the Hessian: a tangent through the gradient.
+#[track_caller]
+pub fn hvp<A: Tree, F: Func<Sig1<A, Array>>>(f: F, x: &A, v: &A) -> Result<A> {
+    jvp(grad(f), x, v).map(|(_, product)| product)
+}

@@ -1,0 +1,55 @@
+//! Derivatives and batching of Rust functions. Each traces its function once and applies transformations of the
+//! program; under an outer trace the result becomes part of the outer program.
+
+mod grad;
+mod jacobian;
+mod pullback;
+mod vmap;
+
+pub use grad::{Arg, grad, grad_all, grad_by, grad_with_aux, value_and_grad, value_and_grad_with_aux};
+pub use jacobian::{hessian, hvp, jacfwd, jacrev};
+pub use pullback::{Linear, Pullback, Residual, jvp, linearize, vjp};
+pub use vmap::{Axes, Vmap, vmap};
+
+use gradus_core::trace::{self, Traced};
+use gradus_core::{Array, Mode, Place, Result};
+
+use crate::function::Func;
+use crate::signature::Signature;
+use crate::stage::{Leaves, trace_function};
+
+/// A function traced at its arguments, with what its program is run on.
+struct AtPoint<S: Signature> {
+    traced: Traced,
+    /// What the function returned: the structure of its result.
+    template: S::Out,
+    /// The arguments' arrays, then the captures: the inputs of the program.
+    inputs: Vec<Array>,
+    /// How many of the inputs are arguments.
+    arguments: usize,
+}
+
+impl<S: Signature> AtPoint<S> {
+    /// Traces with the values at hand: host branches on them work, as in ordinary code.
+    fn new(function: &dyn Func<S>, args: S::Refs<'_>, place: Place) -> Result<AtPoint<S>> {
+        let leaves = Leaves::of::<S>(args);
+        leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
+        let traced = trace_function(function, args, &leaves.arrays, Mode::Concrete, place);
+        let (traced, template) = traced.map_err(|f| f.error)?;
+        let arguments = leaves.arrays.len();
+        let mut inputs = leaves.arrays.into_vec();
+        inputs.extend(traced.captures.iter().cloned());
+        // What was read while tracing was read of the outer trace's values too: it keeps the guard.
+        if !traced.guards.is_empty() && inputs.iter().any(Array::is_traced) {
+            for value in trace::inline(&traced.guard_program, &inputs)? {
+                trace::read_guarded(&value)?;
+            }
+        }
+        Ok(AtPoint { traced, template, inputs, arguments })
+    }
+
+    /// Which inputs are differentiated by: the first `count` arguments' floats and complex numbers.
+    fn active(&self, range: std::ops::Range<usize>) -> Vec<bool> {
+        self.inputs.iter().enumerate().map(|(i, a)| range.contains(&i) && a.dtype().is_inexact()).collect()
+    }
+}

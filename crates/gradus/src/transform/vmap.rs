@@ -1,0 +1,211 @@
+//! Batching of Rust functions: a function of one example becomes a function of many.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use gradus_core::trace;
+use gradus_core::transform::vmap_on;
+use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Mode, Place, Result};
+
+use crate::function::{Fun, Func};
+use crate::signature::Signature;
+use crate::stage::{Leaves, Replace, fill, poison, trace_function};
+use crate::tree::{Frozen, Segment, Tree, Visitor};
+
+/// The axis of each argument that is mapped over: `(None, Some(0))`, `[Some(-1)]`, or one for all.
+pub trait Axes {
+    /// The axis for each of `arity` arguments.
+    fn axes(self, arity: usize) -> Vec<Option<isize>>;
+}
+
+impl Axes for Option<isize> {
+    fn axes(self, arity: usize) -> Vec<Option<isize>> {
+        vec![self; arity]
+    }
+}
+
+impl<const N: usize> Axes for [Option<isize>; N] {
+    fn axes(self, _: usize) -> Vec<Option<isize>> {
+        self.to_vec()
+    }
+}
+
+macro_rules! tuple_axes {
+    ($($($v:ident)*;)*) => {$(
+        impl Axes for ($(tuple_axes!(@ $v),)*) {
+            fn axes(self, _: usize) -> Vec<Option<isize>> {
+                let ($($v,)*) = self;
+                vec![$($v),*]
+            }
+        }
+    )*};
+    (@ $v:ident) => { Option<isize> };
+}
+tuple_axes! {
+    a;
+    a b;
+    a b c;
+    a b c d;
+    a b c d e;
+    a b c d e f;
+    a b c d e f g;
+    a b c d e f g h;
+}
+
+/// A batched function. It is a [`Fun`], and says which axes it maps over.
+pub struct Vmap<S: Signature> {
+    fun: Fun<S::WithOut<S::Out>>,
+    function: Arc<dyn Func<S>>,
+    axes: Vec<Option<isize>>,
+    out_axis: isize,
+}
+
+/// Maps a function over the leading axis of every argument; [`Vmap::axes`] says otherwise.
+///
+/// Every array of an argument is mapped over the same axis. Results have the mapped axis in front
+/// ([`Vmap::out_axis`] says otherwise).
+pub fn vmap<S: Signature, F: Func<S>>(f: F) -> Vmap<S> {
+    Vmap::new(Arc::new(f), Vec::new(), 0)
+}
+
+impl<S: Signature> Vmap<S> {
+    fn new(function: Arc<dyn Func<S>>, axes: Vec<Option<isize>>, out_axis: isize) -> Vmap<S> {
+        let (inner, chosen) = (function.clone(), axes.clone());
+        let fun = Fun::direct("vmap", &*function, Box::new(move |args| {
+            let place = trace::caller_or_known(Place::unknown());
+            match map_over(&*inner, args, &chosen, out_axis, place) {
+                Ok(out) => out,
+                Err(e) => {
+                    let failed = S::map(args, &mut Replace(|_: &Array| Array::from(e.clone())));
+                    poison(&inner.apply(S::refs(&failed)), &e)
+                }
+            }
+        }));
+        Vmap { fun, function, axes, out_axis }
+    }
+
+    /// The axis of each argument: `(None, Some(0))` maps the second argument and passes the first as it is. Negative
+    /// axes count from the end.
+    pub fn axes(self, axes: impl Axes) -> Vmap<S> {
+        let axes = axes.axes(arity::<S>());
+        Vmap::new(self.function, axes, self.out_axis)
+    }
+
+    /// The axis of the results that counts the examples.
+    pub fn out_axis(self, axis: isize) -> Vmap<S> {
+        Vmap::new(self.function, self.axes, axis)
+    }
+}
+
+/// More axes than arguments are refused at the call, so that the largest arity will do here.
+fn arity<S: Signature>() -> usize {
+    8
+}
+
+impl<S: Signature> Deref for Vmap<S> {
+    type Target = Fun<S::WithOut<S::Out>>;
+    fn deref(&self) -> &Self::Target {
+        &self.fun
+    }
+}
+
+impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Func<S> for Vmap<S> {
+    fn apply(&self, args: S::Refs<'_>) -> S::Out {
+        self.fun.apply(args)
+    }
+    fn name(&self) -> String {
+        self.fun.name()
+    }
+    fn stack(&self) -> String {
+        self.fun.stack()
+    }
+}
+
+/// For each array of the arguments, the position of its argument.
+struct Owners {
+    depth: usize,
+    argument: usize,
+    of_arrays: Vec<usize>,
+    count: usize,
+}
+
+impl Visitor for Owners {
+    fn enter(&mut self, segment: Segment<'_>) {
+        if let (0, Segment::Index(i)) = (self.depth, segment) {
+            self.argument = i;
+            self.count = i + 1;
+        }
+        self.depth += 1;
+    }
+    fn leave(&mut self) {
+        self.depth -= 1;
+    }
+    fn structure(&mut self, _: &str, _: usize) {}
+    fn array(&mut self, _: &Array) {
+        self.of_arrays.push(self.argument);
+    }
+    fn frozen(&mut self, _: &dyn Frozen) {}
+}
+
+fn map_over<S: Signature>(
+    f: &dyn Func<S>,
+    args: S::Refs<'_>,
+    axes: &[Option<isize>],
+    out_axis: isize,
+    place: Place,
+) -> Result<S::Out> {
+    let leaves = Leaves::of::<S>(args);
+    leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
+    let mut owners = Owners { depth: 0, argument: 0, of_arrays: Vec::new(), count: 0 };
+    S::visit(args, &mut owners);
+    let bad = |message: String| Error::new(ErrorKind::Axis, message).at(place);
+    if !axes.is_empty() && axes.len() < owners.count {
+        return Err(bad(format!("`vmap` of `{}` has {} axes for {} arguments", f.name(), axes.len(), owners.count)));
+    }
+    let mut size: Option<Dim> = None;
+    let mut inputs = Vec::with_capacity(leaves.arrays.len());
+    let mut specs = Vec::with_capacity(leaves.arrays.len());
+    let mut batched = Vec::with_capacity(leaves.arrays.len());
+    for (a, owner) in leaves.arrays.iter().zip(&owners.of_arrays) {
+        let axis = axes.get(*owner).copied().unwrap_or(if axes.is_empty() { Some(0) } else { None });
+        let Some(axis) = axis else {
+            inputs.push(a.clone());
+            specs.push(a.clone());
+            batched.push(false);
+            continue;
+        };
+        let ty = a.ty()?;
+        let from_front = if axis < 0 { axis + ty.rank() as isize } else { axis };
+        if from_front < 0 || from_front >= ty.rank() as isize {
+            return Err(bad(format!("`vmap` of `{}` maps axis {axis} of argument {owner}, which is {ty}", f.name()))
+                .help("pass it as it is with `None` in `.axes(...)`, or choose an axis it has"));
+        }
+        let dim = a.dim(from_front);
+        match &size {
+            Some(n) if n.equals(&dim) == Decision::No => {
+                let message = format!("`vmap` of `{}` maps axes of sizes {n} and {dim} (argument {owner}, {ty})", f.name());
+                return Err(bad(message).help("the mapped axes of all arguments have one size"));
+            }
+            Some(_) => {}
+            None => size = Some(dim),
+        }
+        specs.push(Array::of_type(ty.with_shape(ty.shape().without(|i| i == from_front as usize))));
+        inputs.push(a.move_axis(from_front, 0));
+        batched.push(true);
+    }
+    let Some(size) = size else {
+        return Err(bad(format!("`vmap` of `{}` has nothing to map over", f.name()))
+            .help("give at least one argument an axis in `.axes(...)`"));
+    };
+    let traced = trace_function(f, args, &specs, Mode::Abstract, place);
+    let (traced, template) = traced.map_err(|e| e.error)?;
+    inputs.extend(traced.captures.iter().cloned());
+    batched.resize(inputs.len(), false);
+    let (outputs, flags) = vmap_on(&traced.program, &inputs, &batched, &size)?;
+    let mut moved = Vec::with_capacity(outputs.len());
+    for (o, on) in outputs.into_iter().zip(flags) {
+        let o = if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) };
+        moved.push(if out_axis == 0 { o } else { o.move_axis(0, out_axis) }.ok()?);
+    }
+    Ok(fill(&template, moved))
+}
