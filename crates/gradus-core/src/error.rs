@@ -46,7 +46,7 @@ kinds! {
     /// A dimension that overflows, or an array too large to exist.
     Size = "G0005", "size out of range";
     /// A number was asked of a value that has none yet.
-    NotConcrete = "G0006", "a traced value has no number";
+    NotConcrete = "G0006", "no number here";
     /// A tracer was used after its trace ended, or on another thread.
     EscapedTracer = "G0007", "escaped tracer";
     /// Text that is not a program, a type, a dimension or an equation of indices.

@@ -10,6 +10,7 @@ pub mod error;
 pub mod interop;
 mod interpret;
 pub mod optimize;
+pub mod phases;
 pub mod primitives;
 pub mod program;
 pub mod testing;

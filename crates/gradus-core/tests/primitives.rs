@@ -11,7 +11,9 @@ use gradus_core::testing::{Check, Tally, run_check};
 fn check(check: Check, missing: &[(&str, &str)]) {
     let mut tally = Tally::default();
     for entry in BUILT_IN.iter() {
+        let t = std::time::Instant::now();
         tally.absorb(run_check(check, &(entry.samples)()));
+        if t.elapsed().as_millis() > 500 { println!("TIME {} {:?}", entry.name, t.elapsed()); }
     }
     println!("{check:?}: {} comparisons", tally.comparisons);
     let listed: BTreeSet<(String, String)> = missing.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
@@ -66,4 +68,9 @@ fn batches_give_what_loops_give() {
 #[test]
 fn batches_of_unknown_size_give_what_known_ones_give() {
     check(Check::SymbolicBatch, &[]);
+}
+
+#[test]
+fn operands_of_unknown_sizes_give_what_known_ones_give() {
+    check(Check::SymbolicSizes, &[]);
 }

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
-use crate::stage::{Compiled, Core, Explanation, Stats, TracedFunction};
+use crate::stage::{Compiled, Core, Explanation, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
 use gradus_core::{Mode, Result};
 
@@ -150,6 +150,12 @@ macro_rules! arities {
             #[track_caller]
             pub fn compile(&self, $($v: &$arg),*) -> Result<Compiled<$sig<$($arg,)* Out>>> {
                 self.core.compile(($($v,)*))
+            }
+
+            /// Every phase of a call with these arguments, with its program, time and size.
+            #[track_caller]
+            pub fn phases(&self, $($v: &$arg),*) -> Result<Phases> {
+                self.core.phases(($($v,)*))
             }
 
             /// Whether a call with these arguments would find its program ready, and if not, why.

@@ -149,7 +149,7 @@ pub(crate) fn broadcast_pair(a: &Array, b: impl Operand) -> Result<(Array, Array
             }
             let Some(dtype) = ta.dtype().promote(tb.dtype()) else {
                 return Err(error!(DType, "{ta} and {tb} have no dtype that holds both without loss")
-                    .help(format!("cast one of them, as in `x.cast(DType::{})`", rust_name(tb.dtype()))));
+                    .help(format!("cast one of them, as in `x.cast(DType::{})`", tb.dtype().rust_name())));
             };
             let Some(shape) = broadcast_shapes(ta.shape(), tb.shape()) else {
                 return Err(error!(Shape, "{ta} and {tb} do not broadcast together")
@@ -159,12 +159,6 @@ pub(crate) fn broadcast_pair(a: &Array, b: impl Operand) -> Result<(Array, Array
             Ok((broadcast(&a, &shape).ok()?, broadcast(&b, &shape).ok()?))
         }
     }
-}
-
-/// The variant's name in Rust, for help texts.
-pub(crate) fn rust_name(dtype: DType) -> String {
-    let name = dtype.name();
-    if dtype == DType::Bool { "Bool".to_string() } else { name.to_uppercase() }
 }
 
 /// Applies an operation of two operands after making them fit.

@@ -2,7 +2,7 @@
 
 use super::Array;
 use super::operand::{checked, resolve_axis};
-use super::shaping::{apply, collect_arrays, promoted};
+use super::shaping::{collect_arrays, promoted};
 use crate::error::{Result, error, fail};
 use crate::primitives::Op;
 use crate::primitives::sort::{Sort, TopK};
@@ -151,6 +151,8 @@ fn before(element: &Array, value: &Array, right: bool) -> Array {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::needless_borrows_for_generic_args)]
+
     use super::*;
     use crate::array::shaping::tests::everywhere_symbolic as everywhere;
     use crate::error::ErrorKind;

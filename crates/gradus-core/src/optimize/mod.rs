@@ -8,6 +8,7 @@ pub use dead::eliminate_dead_code;
 pub use simplify::simplify;
 
 use crate::error::Result;
+use crate::phases::phase;
 use crate::program::Program;
 
 /// One pass: a name and a function.
@@ -26,6 +27,10 @@ pub const PASSES: &[Pass] = &[
 
 /// Runs every pass.
 pub fn optimize(program: &Program) -> Result<Program> {
+    phase("optimize", |p| vec![p], || run_passes(program))
+}
+
+fn run_passes(program: &Program) -> Result<Program> {
     let mut current = None;
     for pass in PASSES {
         let next = (pass.run)(current.as_ref().unwrap_or(program))?;

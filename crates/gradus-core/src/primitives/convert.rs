@@ -133,10 +133,11 @@ impl Primitive for Bitcast {
 
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let x = operand(inputs, 0)?;
-        one_output(dispatch_real!(x.ty().dtype(), T => {
-            dispatch_real!(self.dtype, U => map(x, |v: T| U::of_bits(v.bits() as u64)),
-                else fail!(DType, "no bits in {}", self.dtype))
-        }, else fail!(DType, "no bits in {}", x.ty())))
+        // Through 64 bits: one loop for each dtype, not one for each pair.
+        let bits = dispatch_real!(x.ty().dtype(), T => map(x, |v: T| v.bits() as u64), else fail!(DType, "no bits in {}", x.ty()));
+        one_output(
+            dispatch_real!(self.dtype, T => map(&bits, T::of_bits), else fail!(DType, "no bits in {}", self.dtype)),
+        )
     }
 
     fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {

@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(floats(CumSum { axis: 1, reverse: true }, x()), [6.0, 5.0, 3.0, 15.0, 11.0, 6.0]);
         assert_eq!(floats(CumSum { axis: 0, reverse: false }, x()), [1.0, 2.0, 3.0, 5.0, 7.0, 9.0]);
         assert_eq!(floats(CumProd { axis: 0, reverse: true }, x()), [4.0, 10.0, 18.0, 4.0, 5.0, 6.0]);
-        assert_eq!(floats(CumSum { axis: 0, reverse: false }, array(&[0, 2], vec![])), []);
+        assert_eq!(floats(CumSum { axis: 0, reverse: false }, array::<f64>(&[0, 2], vec![])), []);
         let deep = array(&[3, 2], vec![1.0, 10.0, 2.0, 20.0, 3.0, 30.0]);
         assert_eq!(floats(CumSum { axis: 0, reverse: true }, deep), [6.0, 60.0, 5.0, 50.0, 3.0, 30.0]);
     }

@@ -632,15 +632,32 @@ mod tests {
 
     #[test]
     fn long_sums_are_accurate() {
-        let tenth = Concrete::splat(Type::new(DType::F32, &[1 << 20][..]), Scalar::F32(0.1));
-        let along: f32 = reduce(ReduceSum { axes: vec![0] }, tenth.clone().into()).item().unwrap();
+        let tenths = array(&[1 << 20], vec![0.1f32; 1 << 20]);
+        let along: f32 = reduce(ReduceSum { axes: vec![0] }, tenths.clone()).item().unwrap();
         assert!((along - 104857.6).abs() < 0.05, "{along}");
-        let rows = Array::from(tenth).reshape([1usize << 18, 4]);
+        let rows = bind(Op::new(Reshape { shape: [1usize << 18, 4].into_iter().collect() }), &[tenths]);
         for sum in reduce(ReduceSum { axes: vec![0] }, rows).to_vec::<f32>().unwrap() {
             assert!((sum - 26214.4).abs() < 0.02, "{sum}");
         }
-        let half = Concrete::splat(Type::new(DType::F16, &[4096][..]), Scalar::F16(f16::ONE));
-        assert_eq!(reduce(ReduceSum { axes: vec![0] }, half.into()).item::<f16>().unwrap().to_f32(), 4096.0);
+        let half = array(&[4096], vec![f16::ONE; 4096]);
+        assert_eq!(reduce(ReduceSum { axes: vec![0] }, half).item::<f16>().unwrap().to_f32(), 4096.0);
+    }
+
+    #[test]
+    fn what_a_view_repeats_is_read_once() {
+        let many = Concrete::splat(Type::new(DType::F64, &[1 << 40, 3][..]), Scalar::F64(1.5));
+        assert_eq!(floats(ReduceSum { axes: vec![0] }, many.clone().into()), [1.5 * (1u64 << 40) as f64; 3]);
+        assert_eq!(floats(ReduceMax { axes: vec![0, 1] }, many.into()), [1.5]);
+        let x = array(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let shape: Shape = [2usize, 5, 3, 4].into_iter().collect();
+        let seen = bind(Op::new(Broadcast { shape, axes: vec![0, 2] }), &[x]);
+        let dense = array(&[2, 5, 3, 4], seen.to_vec::<f64>().unwrap());
+        for axes in [vec![0], vec![1], vec![3], vec![1, 2], vec![0, 3], vec![0, 1, 2, 3], vec![2]] {
+            let op = ReduceSum { axes };
+            assert_eq!(floats(op.clone(), seen.clone()), floats(op, dense.clone()));
+        }
+        let sevens: u8 = reduce(ReduceProd { axes: vec![0] }, Array::full([5usize], 7u8)).item().unwrap();
+        assert_eq!(sevens, 16807u32 as u8);
     }
 
     #[test]

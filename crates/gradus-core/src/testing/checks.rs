@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Place, Result};
 use crate::interpret::interpret;
 use crate::primitives::{Infer, Op, Sample};
 use crate::program::{Builder, Program, verify};
-use crate::trace::{Mode, inline, trace};
+use crate::trace::{inline, trace_closed};
 use crate::transform::{jvp, linearize, vjp, vmap};
 use crate::types::{Dim, Type};
 
@@ -36,12 +36,21 @@ pub enum Check {
     Batching,
     /// The same with a batch of unknown size.
     SymbolicBatch,
+    /// Values and derivatives with every dimension of the operands unknown.
+    SymbolicSizes,
 }
 
 impl Check {
     /// All of them.
-    pub const ALL: &'static [Check] =
-        &[Check::Types, Check::Text, Check::Forward, Check::Reverse, Check::Batching, Check::SymbolicBatch];
+    pub const ALL: &'static [Check] = &[
+        Check::Types,
+        Check::Text,
+        Check::Forward,
+        Check::Reverse,
+        Check::Batching,
+        Check::SymbolicBatch,
+        Check::SymbolicSizes,
+    ];
 }
 
 /// What checks found.
@@ -142,7 +151,8 @@ impl Steps<'_> {
             Check::Forward => self.forward(case),
             Check::Reverse => self.reverse(case),
             Check::Batching => self.batching(case),
-            Check::SymbolicBatch => self.symbolic(case),
+            Check::SymbolicBatch => self.symbolic_batch(case),
+            Check::SymbolicSizes => self.symbolic_sizes(case),
         }
     }
 
@@ -280,6 +290,18 @@ impl Case {
         interpret(&self.program, &self.inputs)
     }
 
+    /// A program made of this one, with the sizes that the point has.
+    fn with_sizes(&self, part: &Program) -> Result<Program> {
+        if !part.is_symbolic() {
+            return Ok(part.clone());
+        }
+        let types = self.inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<_>>>()?;
+        let sizes = self.program.solve_symbols(&types)?;
+        let part = part.map_dims(&|d| d.substitute(&|s| sizes.get(s).map(|n| Dim::from(*n))));
+        verify(&part)?;
+        Ok(part)
+    }
+
     /// Which inputs have derivatives.
     fn inexact(&self) -> Vec<bool> {
         self.inputs.iter().map(|a| a.dtype().is_inexact()).collect()
@@ -337,7 +359,7 @@ impl Case {
         let types = self.program.inputs().iter().cloned();
         let bars = self.program.output_types().into_iter().zip(&reverse.varies).filter(|(_, on)| **on).map(|(t, _)| t);
         let specs: Vec<Array> = types.chain(bars).map(Array::of_type).collect();
-        let traced = trace("pullback", &specs, Mode::Abstract, |xs| {
+        let program = trace_closed("pullback", &specs, |xs| {
             let (xs, bars) = xs.split_at(self.inputs.len().min(xs.len()));
             let pulled = inline(&reverse.primal, xs).and_then(|mut made| {
                 let mut residuals = made.split_off(outputs.len().min(made.len()));
@@ -352,8 +374,8 @@ impl Case {
         if let Some(e) = failed {
             return Err(e);
         }
-        verify(&traced.program)?;
-        Ok(Some(Case { program: traced.program, inputs }))
+        verify(&program)?;
+        Ok(Some(Case { program, inputs }))
     }
 
     /// Whether differences say something here: numbers of 64 bits.
@@ -400,7 +422,9 @@ fn differences(case: &Case, active: &[bool]) -> Outcome {
         let largest = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
         for i in 0..values.len() {
             let (whole, half) = ((a[i] - b[i]) / (2.0 * STEP), (c[i] - d[i]) / STEP);
-            let want = (4.0 * half - whole) / 3.0;
+            // Infinities that stay where they are have no differences.
+            let still = [a[i], b[i], c[i], d[i]].iter().all(|v| *v == values[i]);
+            let want = if still { 0.0 } else { (4.0 * half - whole) / 3.0 };
             // Rounding of the values, enlarged by the division; sums around an element round as the largest does.
             let allowed = 1e-8 * want.abs() + 1e-10 * values[i].abs() + 1e-11 * largest + 1e-13;
             if (y_dot[i] - want).abs() <= allowed {
@@ -439,6 +463,8 @@ fn transposition(case: &Case, active: &[bool]) -> Outcome {
     for p in [&linear.primal, &linear.linear, &reverse.primal, &reverse.linear] {
         verify(p)?;
     }
+    // A linear program alone may lack the inputs that would tell it a size; the point is known here.
+    let [forward_map, backward_map] = [case.with_sizes(&linear.linear)?, case.with_sizes(&reverse.linear)?];
     let mut primal = interpret(&reverse.primal, &case.inputs)?;
     let residuals = primal.split_off(made.len().min(primal.len()));
     let mut count = all_near(&primal, &made, 0.0)?;
@@ -454,11 +480,11 @@ fn transposition(case: &Case, active: &[bool]) -> Outcome {
         }
     }
     let units = 256.0;
-    count += all_near(&apply(&linear.linear, directions)?, &kept, units)?;
+    count += all_near(&apply(&forward_map, directions)?, &kept, units)?;
 
     let mut random = Random::new(5);
     let bars = kept.iter().map(|t| Ok(random.like(t.ty()?))).collect::<Result<Vec<_>>>()?;
-    let pulled = apply(&reverse.linear, &bars)?;
+    let pulled = apply(&backward_map, &bars)?;
     for (v, x_bar) in directions.iter().zip(&pulled) {
         if v.ty()? != x_bar.ty()? {
             return Err(format!("a cotangent {} of an input {}", x_bar.ty()?, v.ty()?).into());
@@ -626,7 +652,7 @@ impl Steps<'_> {
         }
     }
 
-    fn symbolic(&mut self, case: &Case) {
+    fn symbolic_batch(&mut self, case: &Case) {
         for batched in batched_sets(case.inputs.len()) {
             self.step("a batch of unknown size", || {
                 let b = Dim::symbol("B").map_err(|e| e.to_string())?;
@@ -671,5 +697,68 @@ impl Steps<'_> {
                 all_near(&backward.batched(&flags, 3, &b)?.run()?, &want, 0.0)
             });
         }
+    }
+
+    fn symbolic_sizes(&mut self, known: &Case) {
+        let symbolic = match Case::with_symbols(self.sample) {
+            Ok(Some(case)) => case,
+            Ok(None) => return,
+            // That an operation wants to know its sizes is an answer; the list of those that do is in the tally.
+            Err(e) => {
+                return self.failed(
+                    "",
+                    Error::new(ErrorKind::MissingRule, format!("no symbolic sizes: {}", e.message())).into(),
+                );
+            }
+        };
+        self.step("values of unknown sizes", || {
+            verify(&symbolic.program)?;
+            let read: Program = symbolic.program.to_string().parse()?;
+            if read != symbolic.program {
+                return Err(format!("the text reads back as another program:\n{}{read}", symbolic.program).into());
+            }
+            all_near(&symbolic.run()?, &known.run()?, 0.0)
+        });
+        let all = known.inexact();
+        if !all.contains(&true) {
+            return;
+        }
+        let precise = self.sample.smooth && known.is_precise();
+        for active in known.active_sets() {
+            if precise {
+                self.step("derivatives with unknown sizes", || differences(&symbolic, &active));
+            }
+            self.step("reverse with unknown sizes", || transposition(&symbolic, &active));
+        }
+        if let Some(Some(backward)) = self.prepare("the pullback with unknown sizes", || symbolic.backward(&all)) {
+            if precise {
+                self.step("forward over reverse with unknown sizes", || differences(&backward, &backward.inexact()));
+            }
+            self.step("reverse over reverse with unknown sizes", || transposition(&backward, &backward.inexact()));
+        }
+        self.step("a batch with unknown sizes", || batch_and_loop(&symbolic, &vec![true; all.len()], 2, 64.0));
+    }
+}
+
+impl Case {
+    /// The program with a symbol for each size of the operands but 1, which broadcasts: equal sizes have one symbol.
+    /// None if there are no such sizes.
+    fn with_symbols(sample: &Sample) -> Result<Option<Case>> {
+        let mut builder = Builder::new("sample");
+        let mut atoms = Vec::new();
+        let name = |d: &Dim| match d.as_usize() {
+            Some(n) if n != 1 => Dim::symbol(&format!("N{n}")).unwrap_or_else(|_| d.clone()),
+            _ => d.clone(),
+        };
+        for input in &sample.inputs {
+            let ty = input.ty()?;
+            atoms.push(builder.input(ty.with_shape(ty.shape().map(name)))?.into());
+        }
+        if !builder.program().is_symbolic() {
+            return Ok(None);
+        }
+        let outputs =
+            builder.equation(sample.op.clone(), &atoms, Place::unknown())?.results().map(Into::into).collect();
+        Ok(Some(Case { program: builder.finish(outputs), inputs: sample.inputs.clone() }))
     }
 }

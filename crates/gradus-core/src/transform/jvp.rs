@@ -4,6 +4,7 @@
 use super::{missing, place_of, read};
 use crate::array::Array;
 use crate::error::{Place, Result, error, fail};
+use crate::phases::phase;
 use crate::primitives::{Derivative, Jvp};
 use crate::program::{Program, ValueId};
 use crate::trace::{at_place, bind_all, current_place, trace_closed};
@@ -14,6 +15,11 @@ use crate::trace::{at_place, bind_all, current_place, trace_closed};
 /// that varies. The flags say which do.
 #[track_caller]
 pub fn jvp(program: &Program, active: &[bool]) -> Result<(Program, Vec<bool>)> {
+    phase("differentiate", |(p, _)| vec![p], || forward(program, active))
+}
+
+#[track_caller]
+fn forward(program: &Program, active: &[bool]) -> Result<(Program, Vec<bool>)> {
     let mut inputs: Vec<Array> = program.inputs().iter().cloned().map(Array::of_type).collect();
     if active.len() != inputs.len() {
         fail!(Signature, "`{}` has {} inputs, not {}", program.name(), inputs.len(), active.len());

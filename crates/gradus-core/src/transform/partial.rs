@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::calls::split_call;
 use crate::error::{Result, error, fail};
+use crate::phases::phase;
 use crate::primitives::Op;
 use crate::primitives::call::Call;
 use crate::program::{Atom, Builder, Constant, Program};
@@ -51,6 +52,10 @@ enum Source {
 
 /// Splits `program` by which of its inputs are known.
 pub fn partial_eval(program: &Program, known_inputs: &[bool]) -> Result<Split> {
+    phase("partially evaluate", |s: &Split| vec![&s.known, &s.unknown], || split(program, known_inputs))
+}
+
+fn split(program: &Program, known_inputs: &[bool]) -> Result<Split> {
     if known_inputs.len() != program.inputs().len() {
         fail!(Signature, "`{}` has {} inputs, not {}", program.name(), program.inputs().len(), known_inputs.len());
     }

@@ -3,15 +3,23 @@
 use super::{missing, place_of, read, zeros_of};
 use crate::array::Array;
 use crate::error::{Result, error, fail};
+use crate::phases::phase;
+use crate::primitives::shaping::fit;
 use crate::primitives::{Linear, Transpose, Transposed};
 use crate::program::Program;
 use crate::trace::{at_place, bind_all, current_place, trace_closed};
+use crate::types::{Decision, Dim, Type};
 
 /// The transpose of `program` in its `linear` inputs.
 ///
 /// It takes the other inputs, then a cotangent for each output; it returns a cotangent for each linear input.
 #[track_caller]
 pub fn transpose(program: &Program, linear: &[bool]) -> Result<Program> {
+    phase("transpose", |p| vec![p], || backward(program, linear))
+}
+
+#[track_caller]
+fn backward(program: &Program, linear: &[bool]) -> Result<Program> {
     if linear.len() != program.inputs().len() {
         fail!(Signature, "`{}` has {} inputs, not {}", program.name(), program.inputs().len(), linear.len());
     }
@@ -104,9 +112,9 @@ pub(crate) fn transpose_on(
                 Transposed::Cotangents(all) => {
                     for ((&a, operand), bar) in program.operands(e).iter().zip(&operands).zip(all) {
                         let (Some(v), Linear::Unknown(ty), Some(bar)) = (a.value(), operand, bar) else { continue };
-                        if bar.ty()? != ty {
+                        let Some(bar) = fitted(&bar, ty)? else {
                             fail!(Rule, "the transpose rule of `{}` gave {} for an operand {ty}", e.op().name(), bar.ty()?);
-                        }
+                        };
                         accumulate(&mut bars, v.index(), bar);
                     }
                     Ok(())
@@ -116,4 +124,18 @@ pub(crate) fn transpose_on(
     }
     let wanted = (0..program.inputs().len()).filter(|i| linear[*i]);
     Ok(wanted.map(|i| bars[i].take()).collect())
+}
+
+/// A cotangent under its operand's own dimensions. Dimensions that are equal by a condition of the program may differ
+/// in their text (`add` of `f64[N]` and `f64[max(N,0)]`); those that cannot be equal are a rule's mistake.
+fn fitted(bar: &Array, ty: &Type) -> Result<Option<Array>> {
+    let have = bar.ty()?;
+    if have == ty {
+        return Ok(Some(bar.clone()));
+    }
+    let equal = |(a, b): (&Dim, &Dim)| a.equals(b) != Decision::No;
+    let fits = have.dtype() == ty.dtype()
+        && have.rank() == ty.rank()
+        && have.shape().iter().zip(ty.shape().iter()).all(equal);
+    Ok(fits.then(|| fit(bar.clone(), ty.shape())))
 }

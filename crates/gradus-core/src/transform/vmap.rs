@@ -3,6 +3,7 @@
 use super::{missing, place_of, read};
 use crate::array::Array;
 use crate::error::{Result, fail};
+use crate::phases::phase;
 use crate::primitives::{Batch, Batched};
 use crate::program::Program;
 use crate::trace::{at_place, bind_all, current_place, trace_closed};
@@ -11,6 +12,11 @@ use crate::types::Dim;
 /// The program over a batch of `size` examples. Batched inputs get the batch axis in front; every output has it.
 #[track_caller]
 pub fn vmap(program: &Program, batched: &[bool], size: &Dim) -> Result<Program> {
+    phase("batch", |p| vec![p], || over_batch(program, batched, size))
+}
+
+#[track_caller]
+fn over_batch(program: &Program, batched: &[bool], size: &Dim) -> Result<Program> {
     if batched.len() != program.inputs().len() {
         fail!(Signature, "`{}` has {} inputs, not {}", program.name(), program.inputs().len(), batched.len());
     }

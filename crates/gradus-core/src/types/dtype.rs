@@ -56,6 +56,11 @@ impl DType {
         }
     }
 
+    /// The variant's name in Rust, for texts that say what to write: `F32`, `Bool`.
+    pub fn rust_name(self) -> String {
+        if self == Bool { "Bool".to_string() } else { self.name().to_uppercase() }
+    }
+
     /// Bytes of one element.
     pub const fn size(self) -> usize {
         match self {

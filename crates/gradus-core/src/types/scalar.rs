@@ -8,7 +8,7 @@ pub use num_complex::Complex;
 
 use super::DType;
 use crate::array::Data;
-use crate::error::{Result, fail};
+use crate::error::{Result, error};
 
 /// A number on its way from one dtype to another: the widest of each kind.
 #[derive(Clone, Copy, Debug)]
@@ -238,11 +238,8 @@ impl Scalar {
                 // In range, and an integer stays that integer.
                 v.is_finite() == c.is_finite() && (v.fract() != 0.0 || v == c || !v.is_finite())
             }
-            (Wide::Complex(..), Wide::Complex(re, im)) => {
-                let (Wide::Complex(a, b), re_finite, im_finite) = (self.to_wide(), re.is_finite(), im.is_finite()) else {
-                    fail!(DType, "unreachable")
-                };
-                a.is_finite() == re_finite && b.is_finite() == im_finite
+            (Wide::Complex(a, b), Wide::Complex(re, im)) => {
+                a.is_finite() == re.is_finite() && b.is_finite() == im.is_finite()
             }
             (Wide::Int(v), Wide::Int(c)) => v == c,
             (Wide::Int(v), Wide::UInt(c)) => u64::try_from(v) == Ok(c),
@@ -257,11 +254,11 @@ impl Scalar {
         };
         if !exact || (dtype == DType::Bool && self.dtype() != DType::Bool) {
             let wanted = match self.dtype() {
-                d if d.promote(dtype).is_some() => format!("cast the array first, as in `x.cast(DType::{d:?})`"),
+                d if d.promote(dtype).is_some() => format!("cast the array first, as in `x.cast(DType::{})`", d.rust_name()),
                 _ => "cast the array, or write a number that its dtype holds".to_string(),
             };
-            return Err(crate::error::error!(DType, "the number {self} ({}) does not fit in {dtype} without loss", self.dtype())
-                .help(wanted));
+            let from = self.dtype();
+            return Err(error!(DType, "the number {self} ({from}) does not fit in {dtype} without loss").help(wanted));
         }
         Ok(cast)
     }

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
 
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Guard, Traced};
@@ -10,7 +9,7 @@ use gradus_core::{Array, Backend, Executable, Program, Result, interpret};
 use rustc_hash::FxHashMap;
 
 use super::key::{Key, Leaves};
-use super::{Times, executables, prepare};
+use super::{executables, prepare};
 use crate::signature::Signature;
 
 /// A traced function, specialized to one key.
@@ -23,16 +22,13 @@ pub(crate) struct Entry<S: Signature> {
     pub(super) template: S::Out,
     pub(super) optimized: Verified,
     executable: OnceLock<Result<Arc<dyn Executable>>>,
-    times: RwLock<Times>,
     last_used: AtomicU64,
     bytes: usize,
 }
 
 impl<S: Signature> Entry<S> {
-    pub(super) fn new(key: Key, traced: Traced, template: S::Out, trace_time: Duration) -> Result<Entry<S>> {
-        let started = Instant::now();
+    pub(super) fn new(key: Key, traced: Traced, template: S::Out) -> Result<Entry<S>> {
         let optimized = prepare(&traced.program)?;
-        let times = Times { trace: trace_time, optimize: started.elapsed(), ..Times::default() };
         let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
         Ok(Entry {
             key,
@@ -42,7 +38,6 @@ impl<S: Signature> Entry<S> {
             template,
             optimized,
             executable: OnceLock::new(),
-            times: RwLock::new(times),
             last_used: AtomicU64::new(0),
             bytes,
         })
@@ -76,17 +71,11 @@ impl<S: Signature> Entry<S> {
     /// The code, compiled at the first use. `made` is told whether it was found in the shared table.
     pub(super) fn executable(&self, backend: &dyn Backend, made: impl FnOnce(bool)) -> Result<&Arc<dyn Executable>> {
         let code = self.executable.get_or_init(|| {
-            let started = Instant::now();
             let (code, found) = executables::find_or_compile(backend, &self.optimized)?;
-            self.times.write().unwrap_or_else(PoisonError::into_inner).compile = started.elapsed();
             made(found);
             Ok(code)
         });
         code.as_ref().map_err(Clone::clone)
-    }
-
-    pub(super) fn times(&self) -> Times {
-        *self.times.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,10 +9,11 @@ mod key;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::Instant;
 
 use gradus_core::array::Form;
 use gradus_core::optimize::optimize;
+use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::call::Call;
 use gradus_core::program::Verified;
@@ -194,11 +195,8 @@ impl<S: Signature> Core<S> {
     }
 
     fn make_entry(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<Arc<Entry<S>>, Failed<S>> {
-        let started = std::time::Instant::now();
         let (traced, template) = self.run_trace(args, leaves, place)?;
-        let key = Key::of::<S>(args);
-        let traced_in = started.elapsed();
-        let entry = Entry::new(key, traced, template, traced_in).map_err(|error| Failed { error, out: None })?;
+        let entry = Entry::new(Key::of::<S>(args), traced, template).map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
         let evicted = self.cache.insert(leaves.hash, entry.clone());
         self.counters.evictions.fetch_add(evicted, Ordering::Relaxed);
@@ -259,6 +257,45 @@ impl<S: Signature> Core<S> {
         };
         self.executable(&entry)?;
         Ok(Compiled { core: self.clone(), entry })
+    }
+
+    /// Every phase of a call, from the key to the numbers, with its time and size.
+    #[track_caller]
+    pub(crate) fn phases(&self, args: S::Refs<'_>) -> Result<Phases> {
+        let place = Place::caller();
+        let (result, mut phases) = gradus_core::phases::watch(|| -> Result<()> {
+            let started = Instant::now();
+            let leaves = Leaves::of::<S>(args);
+            self.check(&leaves, place)?;
+            let key = Key::of::<S>(args);
+            let keyed = key.parts.iter().map(|p| format!("{p:?}\n")).collect::<String>();
+            report(|| Phase::described("specialize", keyed, started.elapsed()));
+            let started = Instant::now();
+            let (traced, template) = self.run_trace(args, &leaves, place).map_err(|f| f.error)?;
+            let time = started.elapsed();
+            report(|| Phase::new("trace", &[&traced.program], time));
+            let entry: Entry<S> = Entry::new(key, traced, template)?;
+            let started = Instant::now();
+            let backend = &*self.options.backend;
+            let code = backend.compile(&entry.optimized)?;
+            let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
+            report(|| Phase::described("compile", text, started.elapsed()));
+            let inputs: Vec<Array> = leaves.arrays.iter().chain(&entry.captures).cloned().collect();
+            if inputs.iter().all(|a| a.concrete().is_some()) {
+                let started = Instant::now();
+                let outputs = code.run(&inputs)?;
+                let time = started.elapsed();
+                let text = outputs.iter().map(|a| format!("{a:?}\n")).collect::<String>();
+                report(|| Phase::described("execute", text, time));
+            }
+            Ok(())
+        });
+        result?;
+        // The trace ends after the transformations inside it; a reader wants it by its start.
+        if let Some(at) = phases.iter().position(|p| p.name == "trace") {
+            phases[1..=at].rotate_right(1);
+        }
+        Ok(Phases(phases))
     }
 
     pub(crate) fn explain(&self, args: S::Refs<'_>) -> Explanation {
@@ -335,12 +372,21 @@ pub(crate) fn poison<T: Tree>(template: &T, error: &Error) -> T {
     template.map(&mut Replace(|_: &Array| Array::from(error.clone())))
 }
 
-/// The phases of making an entry, with their times.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Times {
-    pub(crate) trace: Duration,
-    pub(crate) optimize: Duration,
-    pub(crate) compile: Duration,
+/// The phases of a call, in order. Its text shows them all.
+#[derive(Clone, Debug)]
+pub struct Phases(Vec<Phase>);
+
+impl std::ops::Deref for Phases {
+    type Target = [Phase];
+    fn deref(&self) -> &[Phase] {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Phases {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|p| write!(f, "{p}"))
+    }
 }
 
 /// Optimizes and verifies: what every backend is given.

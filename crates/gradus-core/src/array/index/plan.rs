@@ -59,7 +59,9 @@ fn range(start: Option<i64>, end: Option<i64>, step: i64, dim: &Dim) -> Result<(
             error!(Index, "a range in steps of 0 never ends").help("steps are positive, or negative to go backwards")
         );
     }
-    let stride = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX).min(isize::MAX as usize);
+    // A step beyond the axis meets one place, as does a step of its size; arithmetic on the latter cannot overflow.
+    let longest = dim.as_usize().map_or(u32::MAX as usize, |d| d.max(1));
+    let stride = usize::try_from(step.unsigned_abs()).unwrap_or(usize::MAX).min(longest);
     if step > 0 {
         let start = start.map_or_else(|| Dim::from(0usize), |s| place(s, dim));
         let limit = end.map_or_else(|| dim.clone(), |e| place(e, dim));

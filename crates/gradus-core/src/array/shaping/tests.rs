@@ -1,5 +1,7 @@
 //! Shapes, joins, cuts and made arrays beside what NumPy gives.
 
+#![allow(clippy::needless_borrows_for_generic_args)]
+
 use super::*;
 use crate::array::Array;
 use crate::error::ErrorKind;

@@ -95,8 +95,9 @@ pub(crate) fn samples_at(op: &Op, arity: usize, takes: Takes, points: &[f64]) ->
         all.push(Sample::new(op.clone(), (0..arity).map(first).collect()));
         let empty = Array::from(Vec::<f64>::new()).reshape([0usize, 3]);
         all.push(Sample::new(op.clone(), vec![empty; arity]));
-        let special = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0, 1e-320, 1e300];
-        let turned = |k: usize| Array::from((0..special.len()).map(|i| special[(i + k) % 9]).collect::<Vec<f64>>());
+        let (infinity, tiny, huge) = (f64::INFINITY, 1e-320, 1e300);
+        let special = [0.0, -0.0, f64::NAN, infinity, -infinity, 1.0, -1.0, tiny, huge, 2.5, -0.5, 1.5];
+        let turned = |k: usize| Array::from((0..special.len()).map(|i| special[(i + k) % 12]).collect::<Vec<f64>>());
         all.push(Sample::new(op.clone(), (0..arity).map(turned).collect()).rough());
     }
     if takes.accepts(DType::C128) {

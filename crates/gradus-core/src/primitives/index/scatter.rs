@@ -391,7 +391,12 @@ impl Primitive for Scatter {
                     ints(&[2, 1], &[2, 1]),
                     others(&[2]),
                 ),
-                sample(scatter(kind, [&[], &[], &[], &[], &[]], false), reals(&[]), ints(&[2, 0], &[]), others(&[2])),
+                sample(
+                    scatter(kind, [&[1], &[], &[], &[], &[]], false),
+                    reals(&[2]),
+                    ints(&[3, 0], &[]),
+                    others(&[3, 2]),
+                ),
                 sample(elements(false), reals(&[0]), ints(&[0, 1], &[]), others(&[0])),
                 sample(elements(false), ramp(DType::I16, &[3]), ints(&[3, 1], &[1, 1, 2]), ramp(DType::I16, &[3])),
                 sample(elements(false), ramp(DType::F16, &[3]), ints(&[3, 1], &[1, 1, 2]), ramp(DType::F16, &[3]))

@@ -5,7 +5,7 @@ mod layout;
 mod pieces;
 pub(crate) mod strided;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use smallvec::SmallVec;
 

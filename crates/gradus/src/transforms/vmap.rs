@@ -10,7 +10,7 @@ use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Mode, Place, Result};
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
 use crate::stage::{Leaves, Replace, fill, poison, trace_function};
-use crate::tree::{Frozen, Segment, Tree, Visitor};
+use crate::tree::{Frozen, Segment, Visitor};
 
 /// The axis of each argument that is mapped over: `(None, Some(0))`, `[Some(-1)]`, or one for all.
 pub trait Axes {

@@ -1,0 +1,78 @@
+//! The command line: shows the phases of a program that is written as text.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use gradus::phases::{Phase, watch};
+use gradus::prelude::*;
+use gradus::program::Verified;
+use gradus::{Backend, Interpreter, optimize, transform};
+
+const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
+
+Reads a program as text and shows what becomes of it, phase by phase, with times and sizes.
+  --jvp     its forward derivative by every float input
+  --vjp     its two halves of reverse mode
+  --vmap N  the program over a batch of N examples
+FILE may be `-` for standard input.";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> std::result::Result<String, String> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (file, transformation) = match words.as_slice() {
+        ["phases", file, rest @ ..] => (*file, rest),
+        _ => return Err(USAGE.to_string()),
+    };
+    let text = match file {
+        "-" => std::io::read_to_string(std::io::stdin()),
+        path => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(|e| format!("cannot read {file}: {e}"))?;
+    let (result, phases) = watch(|| show(&text, transformation));
+    result.map_err(|e| if e.is_empty() { USAGE.to_string() } else { e })?;
+    Ok(phases.iter().map(|p| p.to_string()).collect())
+}
+
+fn show(text: &str, transformation: &[&str]) -> std::result::Result<(), String> {
+    let started = Instant::now();
+    let program: Program = text.parse().map_err(|e: Error| e.to_string())?;
+    let time = started.elapsed();
+    gradus::phases::report(|| Phase::new("parse", &[&program], time));
+    let active: Vec<bool> = program.inputs().iter().map(|t| t.dtype().is_inexact()).collect();
+    let fail = |e: Error| e.to_string();
+    let made = match transformation {
+        [] => vec![program],
+        ["--jvp"] => vec![transform::jvp(&program, &active).map_err(fail)?.0],
+        ["--vjp"] => {
+            let halves = transform::vjp(&program, &active).map_err(fail)?;
+            vec![halves.primal, halves.linear]
+        }
+        ["--vmap", n] => {
+            let n: usize = n.parse().map_err(|_| String::new())?;
+            let batched = vec![true; program.inputs().len()];
+            vec![transform::vmap(&program, &batched, &Dim::from(n)).map_err(fail)?]
+        }
+        _ => return Err(String::new()),
+    };
+    for program in made {
+        let verified = Verified::new(optimize::optimize(&program).map_err(fail)?).map_err(fail)?;
+        let started = Instant::now();
+        let code = Interpreter.compile(&verified).map_err(fail)?;
+        let text = format!("{} ready, {} bytes", Interpreter.name(), code.bytes());
+        gradus::phases::report(|| Phase::described("compile", text, started.elapsed()));
+    }
+    Ok(())
+}
