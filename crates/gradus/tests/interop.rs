@@ -54,13 +54,13 @@ fn row_s6_transposed_sliced_reversed_and_broadcast_arrays_are_views() {
 
 #[test]
 fn row_s6_every_layout_is_computed_with_and_jitted() {
-    let f = jit(|x: &Array| (x * x).sum(0));
+    let f = jit(|x: &Array| (x * x).sum_axes(0));
     let dense = Array::from([[0.0, 2.0, 4.0], [1.0, 3.0, 5.0]]);
     let columns = Array::from_vec_strided(counted(6), [2, 3], &[1, 2], 0);
     let reversed = Array::from_vec_strided(vec![5.0, 3.0, 1.0, 4.0, 2.0, 0.0], [2, 3], &[-3, -1], 5);
     for x in [&dense, &columns, &reversed] {
         assert_eq!(f(x).to_vec::<f64>().unwrap(), [1.0, 13.0, 41.0]);
-        assert_eq!((x * x).sum(0).to_vec::<f64>().unwrap(), [1.0, 13.0, 41.0]);
+        assert_eq!((x * x).sum_axes(0).to_vec::<f64>().unwrap(), [1.0, 13.0, 41.0]);
     }
     // A layout is how memory lies, not what the program is: the same one serves all three.
     assert_eq!(f.stats().traces, 1);

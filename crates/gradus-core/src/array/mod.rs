@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use construct::Nested;
-pub(crate) use data::{Dims, Strides, for_each_row, row_major};
+pub(crate) use data::{Dims, Strides, row_major};
 pub use data::{Concrete, Data};
 pub use index::{At, Index, IntoIndex, all, ellipsis, new_axis, step};
 pub use operand::{IntoAxes, Operand, OperandValue};

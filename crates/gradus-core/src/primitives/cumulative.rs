@@ -124,14 +124,14 @@ cumulatives! {
     /// The maximum of all elements up to each place; NaN from the first NaN on. The first of equals has the derivative.
     CumMax = "cummax", "integers or floats" if |d| d.is_int() || d.is_float(),
         numbers |op, x| dispatch_real!(x.ty().dtype(),
-            T => accumulate::<T>(x, op.axis, op.reverse, Ordered::maximum)?, else fail!(DType, "no order in {}", x.ty())),
+            T => accumulate::<T>(x, op.axis, op.reverse, Ordered::larger)?, else fail!(DType, "no order in {}", x.ty())),
         d |op, x, y, x_dot| winner_tangent(op.axis, op.reverse, y, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![make(0, false, array(&[5], vec![1.0, 1.0, 0.5, 2.0, 2.0])).rough()];
     /// The minimum of all elements up to each place; NaN from the first NaN on. The first of equals has the derivative.
     CumMin = "cummin", "integers or floats" if |d| d.is_int() || d.is_float(),
         numbers |op, x| dispatch_real!(x.ty().dtype(),
-            T => accumulate::<T>(x, op.axis, op.reverse, Ordered::minimum)?, else fail!(DType, "no order in {}", x.ty())),
+            T => accumulate::<T>(x, op.axis, op.reverse, Ordered::smaller)?, else fail!(DType, "no order in {}", x.ty())),
         d |op, x, y, x_dot| winner_tangent(op.axis, op.reverse, y, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![make(0, true, array(&[5], vec![2.0, 1.0, 0.5, 2.0, 2.0])).rough()];

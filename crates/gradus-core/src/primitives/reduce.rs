@@ -350,10 +350,10 @@ fn extremum(x: &Concrete, axes: &[usize], identity: Scalar, largest: bool) -> Re
         (DType::Bool, true) => fold::<bool>(x, axes, identity, |a, b| a | b),
         (DType::Bool, false) => fold::<bool>(x, axes, identity, |a, b| a & b),
         (d, true) => {
-            dispatch_real!(d, T => fold::<T>(x, axes, identity, Ordered::maximum), else fail!(DType, "no order"))
+            dispatch_real!(d, T => fold::<T>(x, axes, identity, Ordered::larger), else fail!(DType, "no order"))
         }
         (d, false) => {
-            dispatch_real!(d, T => fold::<T>(x, axes, identity, Ordered::minimum), else fail!(DType, "no order"))
+            dispatch_real!(d, T => fold::<T>(x, axes, identity, Ordered::smaller), else fail!(DType, "no order"))
         }
     }
 }

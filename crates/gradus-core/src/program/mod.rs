@@ -16,7 +16,6 @@ use rustc_hash::FxHashMap;
 
 pub use builder::Builder;
 pub(crate) use builder::infer;
-pub(crate) use parse::parse_scalar;
 pub use verify::{Verified, verify};
 
 use crate::array::{Array, Concrete};

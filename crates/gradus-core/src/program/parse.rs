@@ -467,7 +467,7 @@ impl<'a> Parser<'a> {
 }
 
 /// The number a text stands for, exactly; `None` if it is no number of this dtype.
-pub(crate) fn parse_scalar(text: &str, dtype: DType) -> Option<Scalar> {
+fn parse_scalar(text: &str, dtype: DType) -> Option<Scalar> {
     fn float(text: &str) -> Option<f64> {
         match text {
             "nan" => Some(f64::NAN),

@@ -12,6 +12,6 @@ pub use dim::{Constraint, Decision, Dim, DimError};
 pub use dtype::DType;
 pub use effects::Effects;
 pub use scalar::{Complex, Element, Scalar, Wide, bf16, f16};
-pub(crate) use scalar::{dispatch, dispatch_float, dispatch_inexact, dispatch_int, dispatch_number, dispatch_real};
+pub(crate) use scalar::{dispatch, dispatch_float, dispatch_int, dispatch_number, dispatch_real};
 pub use shape::{IntoShape, Shape};
 pub use ty::Type;

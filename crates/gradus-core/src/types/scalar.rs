@@ -367,12 +367,4 @@ macro_rules! dispatch_float {
             F16 $crate::types::f16, BF16 $crate::types::bf16, F32 f32, F64 f64; $other)
     };
 }
-/// As `dispatch`, for floats and complex numbers.
-macro_rules! dispatch_inexact {
-    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
-        $crate::types::dispatch!(@ $dtype, $T => $body;
-            F16 $crate::types::f16, BF16 $crate::types::bf16, F32 f32, F64 f64,
-            C64 $crate::types::Complex<f32>, C128 $crate::types::Complex<f64>; $other)
-    };
-}
-pub(crate) use {dispatch, dispatch_float, dispatch_inexact, dispatch_int, dispatch_number, dispatch_real};
+pub(crate) use {dispatch, dispatch_float, dispatch_int, dispatch_number, dispatch_real};

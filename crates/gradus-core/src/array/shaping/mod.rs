@@ -2,7 +2,7 @@
 
 mod making;
 
-use crate::array::operand::{checked, resolve_axis, rust_name};
+use crate::array::operand::{checked, resolve_axis};
 use crate::array::{Array, IntoAxes, Operand, OperandValue};
 use crate::error::{Result, error, fail};
 use crate::primitives::convert::{Bitcast, Convert};
@@ -50,7 +50,7 @@ pub(super) fn common_dtype(arrays: &[Array]) -> Result<DType> {
         let dtype = other.ty()?.dtype();
         common = common.promote(dtype).ok_or_else(|| {
             error!(DType, "no dtype holds every value of both {common} and {dtype}")
-                .help(format!("cast one of them, as in `x.cast(DType::{})`", rust_name(common)))
+                .help(format!("cast one of them, as in `x.cast(DType::{})`", common.rust_name()))
         })?;
     }
     Ok(common)
@@ -76,7 +76,7 @@ pub(super) fn value_as(value: OperandValue, dtype: DType) -> Result<Array> {
             let ty = array.ty()?;
             if !ty.dtype().fits_in(dtype) {
                 return Err(error!(DType, "a value of type {ty} does not fit in an array of {dtype} without loss")
-                    .help(format!("cast the value, as in `v.cast(DType::{})`, or cast the array", rust_name(dtype))));
+                    .help(format!("cast the value, as in `v.cast(DType::{})`, or cast the array", dtype.rust_name())));
             }
             array.try_cast(dtype)
         }

@@ -112,23 +112,23 @@ functions! {
     /// Remainder with the sign of the dividend; of integers by zero, the dividend.
     Rem = "rem", Reals via dispatch_real, at WIDE, |a, b| a.remainder(b),
         d |x, y, z, t| (t.clone(), -(t * (x / y).trunc())),
-        transpose |ops, bar| None;
+        transpose |_ops, _bar| None;
     /// The larger; NaN if either is. Where both are equal, each has half the derivative.
-    Max = "max", Reals via dispatch_real, at WIDE, |a, b| a.maximum(b),
+    Max = "max", Reals via dispatch_real, at WIDE, |a, b| a.larger(b),
         d |x, y, z, t| (t * winner(x, y, z), t * winner(y, x, z)),
-        transpose |ops, bar| None;
+        transpose |_ops, _bar| None;
     /// The smaller; NaN if either is. Where both are equal, each has half the derivative.
-    Min = "min", Reals via dispatch_real, at WIDE, |a, b| a.minimum(b),
+    Min = "min", Reals via dispatch_real, at WIDE, |a, b| a.smaller(b),
         d |x, y, z, t| (t * winner(x, y, z), t * winner(y, x, z)),
-        transpose |ops, bar| None;
+        transpose |_ops, _bar| None;
     /// The angle of the point (second, first) in the plane.
     Atan2 = "atan2", Floats via dispatch_float, at WIDE, |a, b| a.angle(b),
         d |x, y, z, t| (t * (y / (x * x + y * y)), t * (-x / (x * x + y * y))),
-        transpose |ops, bar| None;
+        transpose |_ops, _bar| None;
     /// The next number from the first toward the second. Its derivative is that of the first.
     Nextafter = "nextafter", Floats via dispatch_float, at WIDE, |a, b| a.next_toward(b),
         d |x, y, z, t| (t.clone(), t.zeros_like()),
-        transpose |ops, bar| None;
+        transpose |_ops, _bar| None;
 }
 
 /// One where `x` is the result, half where `y` is too, zero elsewhere.

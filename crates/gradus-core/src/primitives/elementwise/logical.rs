@@ -277,7 +277,7 @@ impl Primitive for Clamp {
     }
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let (lo, x, hi) = (operand(inputs, 0)?, operand(inputs, 1)?, operand(inputs, 2)?);
-        one_output(dispatch_real!(x.ty().dtype(), T => zip3(lo, x, hi, |lo: T, x: T, hi: T| x.maximum(lo).minimum(hi)),
+        one_output(dispatch_real!(x.ty().dtype(), T => zip3(lo, x, hi, |lo: T, x: T, hi: T| x.larger(lo).smaller(hi)),
             else fail!(DType, "no order")))
     }
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {

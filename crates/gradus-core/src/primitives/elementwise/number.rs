@@ -34,8 +34,8 @@ pub(crate) trait Ordered: Number + PartialOrd {
     /// Integers: the sign of the dividend; by zero the dividend.
     fn remainder(self, other: Self) -> Self;
     /// NaN if either is NaN.
-    fn maximum(self, other: Self) -> Self;
-    fn minimum(self, other: Self) -> Self;
+    fn larger(self, other: Self) -> Self;
+    fn smaller(self, other: Self) -> Self;
     fn power(self, other: Self) -> Self;
     fn absolute(self) -> Self;
     /// -1, 0 or 1; a float's zero keeps its sign and NaN stays NaN.
@@ -53,8 +53,8 @@ macro_rules! integers {
         }
         impl Ordered for $t {
             fn remainder(self, other: Self) -> Self { if other == 0 { self } else { self.wrapping_rem(other) } }
-            fn maximum(self, other: Self) -> Self { self.max(other) }
-            fn minimum(self, other: Self) -> Self { self.min(other) }
+            fn larger(self, other: Self) -> Self { self.max(other) }
+            fn smaller(self, other: Self) -> Self { self.min(other) }
             #[allow(unused_comparisons)]
             fn power(self, other: Self) -> Self {
                 if other < 0 {
@@ -94,12 +94,12 @@ macro_rules! floats {
         }
         impl Ordered for $t {
             fn remainder(self, other: Self) -> Self { $from($to(self) % $to(other)) }
-            fn maximum(self, other: Self) -> Self {
+            fn larger(self, other: Self) -> Self {
                 if self.is_nan() { self } else if other.is_nan() { other }
                 // max(-0, +0) is +0, whichever comes first.
                 else if self > other || (self == other && self.is_sign_positive()) { self } else { other }
             }
-            fn minimum(self, other: Self) -> Self {
+            fn smaller(self, other: Self) -> Self {
                 if self.is_nan() { self } else if other.is_nan() { other }
                 else if self < other || (self == other && self.is_sign_negative()) { self } else { other }
             }

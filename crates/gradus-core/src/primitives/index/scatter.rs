@@ -213,8 +213,8 @@ impl Scatter {
             ScatterKind::Set => dispatch!(dtype, T => self.run::<T>(x, indices, updates, |t, s| *t = s)),
             ScatterKind::Add => run!(dispatch_number, |t, s| *t = t.plus(s)),
             ScatterKind::Mul => run!(dispatch_number, |t, s| *t = t.times(s)),
-            ScatterKind::Min => run!(dispatch_real, |t, s| *t = Ordered::minimum(*t, s)),
-            ScatterKind::Max => run!(dispatch_real, |t, s| *t = Ordered::maximum(*t, s)),
+            ScatterKind::Min => run!(dispatch_real, |t, s| *t = Ordered::smaller(*t, s)),
+            ScatterKind::Max => run!(dispatch_real, |t, s| *t = Ordered::larger(*t, s)),
         }
     }
 }

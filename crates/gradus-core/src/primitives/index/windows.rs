@@ -86,10 +86,10 @@ impl Windows {
             if self.dropped_dims.contains(&a) || self.index_map.contains(&a) {
                 fail!(Axis, "axis {a} is a batch axis of {x} and cannot be in {} or index_map", names[1]);
             }
-            if let (Some(have), Some(want)) = (x.shape().get(a), outer.get(b)) {
-                if !infer.equal(have, want) {
-                    fail!(Shape, "batch axis {a} of {x} has {have} where axis {b} of the indices {indices} has {want}");
-                }
+            if let (Some(have), Some(want)) = (x.shape().get(a), outer.get(b))
+                && !infer.equal(have, want)
+            {
+                fail!(Shape, "batch axis {a} of {x} has {have} where axis {b} of the indices {indices} has {want}");
             }
         }
         let shown = self.shown(x.rank()).count();
