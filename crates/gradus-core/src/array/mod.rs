@@ -20,6 +20,7 @@ pub use construct::Nested;
 pub(crate) use data::{Dims, Strides, row_major};
 pub use data::{Concrete, Data};
 pub use index::{At, Index, IntoIndex, all, ellipsis, new_axis, step};
+pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue};
 
 use crate::error::{Error, Place, Result, error};

@@ -5,7 +5,7 @@
 //! that the result broadcasts against the array.
 
 use super::operand::{checked, resolve_axis};
-use super::shaping::{apply, number_of};
+use super::shaping::apply;
 use super::{Array, IntoAxes};
 use crate::error::{Result, fail};
 use crate::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
@@ -164,7 +164,7 @@ impl Array {
     fn try_mean(&self, axes: &[usize]) -> Result<Array> {
         let (x, dtype) = self.widened()?;
         let sum = x.try_sum(axes)?;
-        (&sum / &number_of(&self.folded(axes), sum.dtype())).ok()?.try_cast(dtype)
+        (&sum / &Array::from_dim(&self.folded(axes), sum.dtype())).ok()?.try_cast(dtype)
     }
 
     #[track_caller]
@@ -175,7 +175,7 @@ impl Array {
         let count = self.folded(axes) - ddof;
         // With nothing left to divide by the variance has no value: NaN, or infinity, as in NumPy.
         let count = if count.constant().is_some_and(|c| c < 0) { Dim::from(0usize) } else { count };
-        (&squares / &number_of(&count, squares.dtype())).ok()?.try_cast(dtype.real_part())
+        (&squares / &Array::from_dim(&count, squares.dtype())).ok()?.try_cast(dtype.real_part())
     }
 
     #[track_caller]

@@ -14,9 +14,9 @@
 //! | `Array::from(&Matrix)` or a view | yes | `to_dmatrix`, `to_dvector` | yes |
 //!
 //! Copies are row-major, or in the order of the library they are made for. A view borrows the array and shows its
-//! strides: a transposed, reversed, stepped or broadcast array is lent as it is. The other side may have no word for
-//! a layout (nalgebra has no negative strides); then the error names [`Array::to_dense`], which gives the array plain
-//! memory, and the call that copies.
+//! strides: to ndarray a transposed, reversed, stepped or broadcast array is lent as it is. nalgebra is column-major,
+//! so it is lent arrays whose columns have no gaps; of a row-major array that is the transpose. The error for another
+//! one names the call that copies.
 //!
 //! Numbers are read by these calls, so a traced array refuses them as it refuses [`Array::item`].
 //!

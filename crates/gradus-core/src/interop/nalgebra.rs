@@ -1,6 +1,10 @@
-//! nalgebra: its matrices move in column-major, and arrays of rank 1 and 2 are lent to it as strided views.
+//! nalgebra: its matrices move in column-major, and arrays of rank 1 and 2 are lent to it as views.
 //!
 //! What is a column vector by its type (`DVector`, `Vector3`) has rank 1 here, every other matrix rank 2.
+//!
+//! Views have a row stride of 1, as nalgebra's own matrices do. Its types allow more, but its products then run past
+//! the end of the memory (dimforge/nalgebra#1616, in 0.35.0), and with a stride of 0 so do its iterators. A row-major
+//! array is lent transposed instead.
 
 use ::nalgebra as na;
 use na::{DMatrix, DMatrixView, DVector, DVectorView, Dyn, Matrix, RawStorage, VecStorage, ViewStorage};
@@ -50,7 +54,10 @@ impl<T: Element, R: na::Dim, C: na::Dim, S: RawStorage<T, R, C>> From<&Matrix<T,
     fn from(matrix: &Matrix<T, R, C, S>) -> Array {
         let dims = dims_of::<C>(matrix.shape());
         let mut values = Vec::with_capacity(matrix.len());
-        matrix.row_iter().for_each(|row| values.extend(row.iter().copied()));
+        // Element by element: nalgebra's iterators cannot be trusted with views that repeat a row.
+        for i in 0..matrix.nrows() {
+            values.extend((0..matrix.ncols()).filter_map(|j| matrix.get((i, j)).copied()));
+        }
         adopt(values, Shape::from(&dims[..]), &row_major(&dims), 0)
     }
 }
@@ -71,27 +78,33 @@ where
 }
 
 impl Array {
-    /// An array of rank 2 as a nalgebra view of the same memory, with the same strides.
+    /// An array of rank 2 as a nalgebra view of the same memory.
     ///
-    /// nalgebra has no negative strides, and none of 0 from row to row; an array with such is an error here.
+    /// nalgebra is column-major: the rows of a column stand one behind the other, while columns may be any distance
+    /// apart. An array that lies otherwise is an error here; if it is row-major, its transpose can be lent.
     ///
     /// ```
     /// use gradus_core::Array;
     ///
-    /// let a = Array::from([[1.0, 2.0], [3.0, 4.0]]);
-    /// let m = a.view_dmatrix::<f64>()?;
-    /// assert_eq!(m.determinant(), -2.0);
-    /// assert_eq!(m.as_ptr(), a.as_slice::<f64>()?.as_ptr());
+    /// let a = Array::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    /// let t = a.t();
+    /// let view = t.view_dmatrix::<f64>()?;
+    /// assert_eq!(view.shape(), (3, 2));
+    /// assert_eq!(view.as_ptr(), a.as_slice::<f64>()?.as_ptr());
+    /// // Both ways to compute a aᵀ.
+    /// assert_eq!(Array::from(view.tr_mul(&view)).to_vec::<f64>()?, a.matmul(&t).to_vec::<f64>()?);
+    ///
+    /// assert!(a.view_dmatrix::<f64>().is_err());
     /// # gradus_core::Result::Ok(())
     /// ```
     #[track_caller]
-    pub fn view_dmatrix<T: Element>(&self) -> Result<DMatrixView<'_, T, Dyn, Dyn>> {
+    pub fn view_dmatrix<T: Element>(&self) -> Result<DMatrixView<'_, T>> {
         let place = Place::caller();
         let concrete = lend::<T>(self, "`view_dmatrix`", "`to_dmatrix`", place)?;
         view_matrix(concrete).map_err(|e| e.at(place))
     }
 
-    /// An array of rank 1 as a nalgebra view of the same memory, with the same stride.
+    /// An array of rank 1 as a nalgebra view of the same memory. An error if it has a stride other than 1.
     ///
     /// ```
     /// use gradus_core::Array;
@@ -101,7 +114,7 @@ impl Array {
     /// # gradus_core::Result::Ok(())
     /// ```
     #[track_caller]
-    pub fn view_dvector<T: Element>(&self) -> Result<DVectorView<'_, T, Dyn, Dyn>> {
+    pub fn view_dvector<T: Element>(&self) -> Result<DVectorView<'_, T>> {
         let place = Place::caller();
         let concrete = lend::<T>(self, "`view_dvector`", "`to_dvector`", place)?;
         view_vector(concrete).map_err(|e| e.at(place))
@@ -159,25 +172,35 @@ fn axes<const N: usize>(c: &Concrete) -> Result<[(usize, isize); N]> {
     })
 }
 
-fn view_matrix<T: Element>(c: &Concrete) -> Result<DMatrixView<'_, T, Dyn, Dyn>> {
-    let [(rows, rstride), (columns, cstride)] = axes(c)?;
-    if rows == 0 || columns == 0 {
-        // With these strides nalgebra's check holds for no memory at all.
-        let (rstride, cstride) = if rows == 0 { (1, 0) } else { (0, 1) };
-        return Ok(DMatrixView::from_slice_with_strides(&[], rows, columns, rstride, cstride));
-    }
-    let rstride = row_stride(c, rows, rstride)?;
-    let cstride = stride(c, columns, cstride, rows)?;
-    Ok(DMatrixView::from_slice_with_strides(memory(c), rows, columns, rstride, cstride))
+fn view_matrix<T: Element>(c: &Concrete) -> Result<DMatrixView<'_, T>> {
+    let [rows, columns] = axes(c)?;
+    let Some(cstride) = column_stride(rows, columns) else {
+        let transposed = column_stride(columns, rows).is_some();
+        let way = if transposed { "lend the transpose, `x.t().view_dmatrix()`, or " } else { "" };
+        return Err(unfit(c, &format!("{way}copy with `to_dmatrix`")));
+    };
+    let (rows, columns) = (Dyn(rows.0), Dyn(columns.0));
+    Ok(DMatrixView::from_slice_with_strides_generic(memory(c), rows, columns, na::Const::<1>, Dyn(cstride)))
 }
 
-fn view_vector<T: Element>(c: &Concrete) -> Result<DVectorView<'_, T, Dyn, Dyn>> {
-    let [(rows, rstride)] = axes(c)?;
-    if rows == 0 {
-        return Ok(DVectorView::from_slice_with_strides(&[], 0, 1, 0));
+/// The stride from column to column, given the dimensions and strides of both axes, if nalgebra can show them.
+fn column_stride((rows, rstride): (usize, isize), (columns, cstride): (usize, isize)) -> Option<usize> {
+    // An axis of one element never uses its stride, and in an empty matrix none does.
+    let (rows_used, columns_used) = (rows > 1 && columns > 0, columns > 1 && rows > 0);
+    match usize::try_from(cstride) {
+        _ if rows_used && rstride != 1 => None,
+        Ok(cstride) if columns_used => Some(cstride),
+        Err(_) if columns_used => None,
+        _ => Some(rows),
     }
-    let rstride = row_stride(c, rows, rstride)?;
-    Ok(DVectorView::from_slice_with_strides(memory(c), rows, rstride, rows))
+}
+
+fn view_vector<T: Element>(c: &Concrete) -> Result<DVectorView<'_, T>> {
+    let [(rows, rstride)] = axes(c)?;
+    if rows > 1 && rstride != 1 {
+        return Err(unfit(c, "make it dense with `to_dense` first, or copy with `to_dvector`"));
+    }
+    Ok(DVectorView::from_slice_with_strides_generic(memory(c), Dyn(rows), na::Const::<1>, na::Const::<1>, Dyn(rows)))
 }
 
 /// The buffer from the first element on: with no negative stride, all others follow it.
@@ -185,28 +208,9 @@ fn memory<T: Element>(c: &Concrete) -> &[T] {
     T::slice(c.data()).and_then(|all| all.get(c.offset()..)).unwrap_or_default()
 }
 
-/// A stride as nalgebra wants it; an axis with one element never uses its own and gets `natural`.
-fn stride(c: &Concrete, dim: usize, stride: isize, natural: usize) -> Result<usize> {
-    match usize::try_from(stride) {
-        _ if dim == 1 => Ok(natural),
-        Ok(stride) => Ok(stride),
-        Err(_) => Err(unfit(c, "negative strides")),
-    }
-}
-
-/// nalgebra's iterators take a column as finished where its pointer has come the length of a column, so with a stride
-/// of 0 from row to row they would go astray.
-fn row_stride(c: &Concrete, rows: usize, rstride: isize) -> Result<usize> {
-    match stride(c, rows, rstride, 1)? {
-        0 => Err(unfit(c, "a stride of 0 from row to row")),
-        stride => Ok(stride),
-    }
-}
-
-fn unfit(c: &Concrete, what: &str) -> crate::Error {
-    let copying = if c.dims().len() == 1 { "to_dvector" } else { "to_dmatrix" };
-    error!(Value, "nalgebra has no view with {what}, and {} has the strides {:?}", c.ty(), c.strides())
-        .help(format!("make it dense with `to_dense` first, or copy with `{copying}`"))
+fn unfit(c: &Concrete, way_out: &str) -> crate::Error {
+    error!(Value, "a view of nalgebra has rows one behind the other, and {} has the strides {:?}", c.ty(), c.strides())
+        .help(way_out)
 }
 
 #[cfg(test)]
@@ -220,11 +224,13 @@ mod tests {
         Array::from_vec(values, [rows, columns])
     }
 
-    /// View and copy agree with the array, also through nalgebra's own iterators from both ends.
+    /// View and copy agree with the array, in nalgebra's own products and iterators from both ends too.
     fn check(a: &Array) {
         let view = a.view_dmatrix::<i32>().unwrap();
         let copy = a.to_dmatrix::<i32>().unwrap();
         assert_eq!(view.clone_owned(), copy);
+        assert_eq!(view * copy.transpose(), &copy * copy.transpose());
+        assert_eq!(view.tr_mul(&view), copy.transpose() * &copy);
         let mut forth: Vec<i32> = view.iter().copied().collect();
         assert_eq!(forth, a.t().to_vec::<i32>().unwrap());
         forth.reverse();
@@ -238,39 +244,39 @@ mod tests {
         assert!(view.is_empty() || view.as_ptr() == memory);
     }
 
+    fn strided(shape: [usize; 2], strides: [isize; 2], offset: usize) -> Array {
+        Array::from_vec_strided((0..40).collect::<Vec<i32>>(), shape, &strides, offset)
+    }
+
     #[test]
-    fn matrices_go_round_in_every_layout() {
+    fn matrices_go_round() {
         for (rows, columns) in [(4, 6), (1, 5), (5, 1), (1, 1), (0, 3), (3, 0), (0, 0)] {
-            let a = counted(rows, columns);
-            check(&a);
-            check(&a.t());
+            check(&counted(rows, columns).t());
         }
-        let buffer: Vec<i32> = (0..40).collect();
-        let strided = |shape: [usize; 2], strides: [isize; 2], offset| {
-            Array::from_vec_strided(buffer.clone(), shape, &strides, offset)
-        };
-        check(&strided([3, 4], [10, 2], 5));
-        check(&strided([4, 3], [2, 10], 5));
+        check(&counted(0, 3));
+        check(&counted(1, 3));
+        check(&strided([3, 4], [1, 10], 5));
         check(&strided([3, 3], [1, 1], 5));
-        // One row, repeated along the columns, and axes of one element with strides that are never used.
-        check(&strided([3, 4], [2, 0], 5));
+        // One column again and again, and axes of one element with strides that are never used.
+        check(&strided([3, 4], [1, 0], 5));
         check(&strided([1, 4], [0, 3], 5));
         check(&strided([1, 4], [-7, 3], 5));
-        check(&strided([4, 1], [3, isize::MIN], 5));
+        check(&strided([4, 1], [1, isize::MIN], 5));
         check(&strided([1, 1], [0, 0], 39));
     }
 
     #[test]
     fn what_nalgebra_cannot_show_is_an_error_and_copies() {
-        let reversed = Array::from_vec_strided((0..6).collect::<Vec<i32>>(), [2, 3], &[3, -1], 2);
-        let repeated = Array::from_vec_strided((0..3).collect::<Vec<i32>>(), [2, 3], &[0, 1], 0);
-        for a in [reversed, repeated] {
+        for (strides, transposed) in
+            [([4, 1], true), ([0, 1], true), ([4, 2], false), ([3, -1], false), ([-1, 3], false), ([-4, 1], false)]
+        {
+            let a = strided([2, 3], strides, 10);
             let error = a.view_dmatrix::<i32>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Value);
-            assert!(error.way_out().unwrap().contains("to_dense"));
+            assert_eq!(error.way_out().unwrap().contains("x.t()"), transposed);
             assert_eq!(error.place().file(), Some(file!()));
-            check(&a.to_dense());
-            assert_eq!(a.to_dmatrix::<i32>().unwrap(), a.to_dense().to_dmatrix::<i32>().unwrap());
+            assert_eq!(a.t().view_dmatrix::<i32>().is_ok(), transposed);
+            assert_eq!(a.to_dmatrix::<i32>().unwrap().transpose().as_slice(), a.to_vec::<i32>().unwrap());
         }
         let a = Array::from([1.0f64]);
         assert_eq!(a.view_dmatrix::<f64>().unwrap_err().kind(), ErrorKind::Shape);
@@ -279,6 +285,16 @@ mod tests {
         assert_eq!(counted(2, 2).to_dvector::<i32>().unwrap_err().kind(), ErrorKind::Shape);
         assert_eq!(Array::spec("f32[2]").view_dvector::<f32>().unwrap_err().kind(), ErrorKind::NotConcrete);
         assert_eq!(Array::spec("f32[2]").to_dvector::<f32>().unwrap_err().kind(), ErrorKind::NotConcrete);
+    }
+
+    #[test]
+    fn strided_views_of_theirs_are_copied() {
+        let memory: Vec<i32> = (0..12).collect();
+        for (rstride, cstride) in [(4, 1), (1, 3), (4, 2), (0, 1), (1, 0), (0, 0)] {
+            let view = na::DMatrixView::<i32, Dyn, Dyn>::from_slice_with_strides(&memory, 2, 2, rstride, cstride);
+            let want = [0, cstride, rstride, rstride + cstride].map(|i| i as i32);
+            assert_eq!(Array::from(view).as_slice::<i32>().unwrap(), want);
+        }
     }
 
     #[test]
@@ -292,10 +308,9 @@ mod tests {
         assert_eq!(a.view_dvector::<f64>().unwrap().sum(), 6.0);
         assert_eq!(a.to_dvector::<f64>().unwrap(), DVector::from_vec(vec![1.0, 2.0, 3.0]));
         let stepped = Array::from_vec_strided((0..7).collect::<Vec<i32>>(), [3], &[3], 0);
-        assert_eq!(stepped.view_dvector::<i32>().unwrap(), DVector::from_vec(vec![0, 3, 6]));
-        let reversed = Array::from_vec_strided((0..3).collect::<Vec<i32>>(), [3], &[-1], 2);
-        assert_eq!(reversed.view_dvector::<i32>().unwrap_err().kind(), ErrorKind::Value);
-        assert_eq!(reversed.to_dvector::<i32>().unwrap(), DVector::from_vec(vec![2, 1, 0]));
+        assert_eq!(stepped.view_dvector::<i32>().unwrap_err().kind(), ErrorKind::Value);
+        assert_eq!(stepped.to_dense().view_dvector::<i32>().unwrap(), DVector::from_vec(vec![0, 3, 6]));
+        assert_eq!(stepped.to_dvector::<i32>().unwrap(), DVector::from_vec(vec![0, 3, 6]));
         for n in [0, 1] {
             let a = Array::from(vec![5i32; n]);
             assert_eq!(a.view_dvector::<i32>().unwrap().iter().count(), n);

@@ -2,7 +2,7 @@
 
 use crate::primitives::elementwise::{Add, Div, IntegerPow, Mul, Neg, Select, Sub};
 use crate::primitives::convert::Convert;
-use crate::primitives::shaping::{Broadcast, Concatenate, Permute, Reshape, Reverse};
+use crate::primitives::shaping::{Broadcast, Concatenate, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, reduce};
 use crate::program::{Atom, Builder};
 use crate::types::{DType, Scalar, Type};
@@ -114,6 +114,7 @@ pub(super) fn rewrite(s: &Site<'_>) -> Option<Rewrite> {
     let nothing_to_do = s.op.is::<Convert>()
         || s.op.is::<Reshape>()
         || s.op.is::<Broadcast>()
+        || s.op.is::<Slice>()
         || s.op.downcast::<Permute>().is_some_and(|p| p.axes.iter().enumerate().all(|(i, a)| i == *a))
         || s.op.downcast::<Reverse>().is_some_and(|r| r.axes.is_empty())
         || (s.op.is::<Concatenate>() && s.operands.len() == 1)

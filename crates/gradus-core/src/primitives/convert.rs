@@ -2,10 +2,10 @@
 
 use super::elementwise::Real;
 use super::elementwise::kernel::{map, one_output, operand};
-use super::reduce::{array, complex_wave, wave};
+use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::Array;
+use crate::array::{Array, Concrete};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
@@ -37,8 +37,14 @@ impl Primitive for Convert {
         if x.ty().dtype() == self.dtype {
             return one_output(x.clone());
         }
+        let ty = x.ty().with_dtype(self.dtype);
+        if let Some(value) = x.splat_value() {
+            return one_output(Concrete::splat(ty, value));
+        }
+        // There is one loop for each pair of dtypes, so all else stays out of it.
         one_output(dispatch!(x.ty().dtype(), T => {
-            dispatch!(self.dtype, U => map(x, |v: T| U::from_wide(v.to_wide())))
+            let values = elements::<T>(x)?;
+            dispatch!(self.dtype, U => Concrete::dense(ty, values.iter().map(|v| U::from_wide(v.to_wide())).collect()))
         }))
     }
 

@@ -6,7 +6,7 @@
 use super::elementwise::kernel::{one_output, operand};
 use super::elementwise::number::{Number, Ordered};
 use super::elementwise::{Compare, Direction};
-use super::reduce::{around, array, check_axis, complex_wave, elements, sum, wave, widened};
+use super::reduce::{around, array, check_axis, complex_wave, dispatch_wide, elements, sum, wave, widened};
 use super::rules::one;
 use super::shaping::{Broadcast, Iota, Pad, Reverse};
 use super::sort::{index_dtype, take_along};
@@ -15,7 +15,7 @@ use crate::array::{Array, Concrete};
 use crate::error::{Result, fail};
 use crate::rules_of;
 use crate::trace::bind;
-use crate::types::{DType, Dim, Effects, Element, Scalar, dispatch_number, dispatch_real};
+use crate::types::{DType, Dim, Effects, Element, Scalar};
 
 macro_rules! cumulatives {
     ($(
@@ -103,8 +103,7 @@ macro_rules! cumulatives {
 cumulatives! {
     /// Sums of all elements up to each place. Half floats are added in `f32`, integers wrap.
     CumSum = "cumsum", "numbers" if |d| d != DType::Bool,
-        numbers |op, x| widened(x, |x| dispatch_number!(x.ty().dtype(),
-            T => accumulate::<T>(x, op.axis, op.reverse, Number::plus), else fail!(DType, "no sum of {}", x.ty())))?,
+        numbers |op, x| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::plus)))?,
         d |op, x, y, x_dot| bind(Op::new(op.clone()), &[x_dot.clone()]),
         transpose |op, y_bar| {
             Transposed::one(bind(Op::new(CumSum { axis: op.axis, reverse: !op.reverse }), &[y_bar.clone()]))
@@ -112,8 +111,7 @@ cumulatives! {
         samples |make| vec![make(0, true, complex_wave(&[4], 10))];
     /// Products of all elements up to each place. Half floats are multiplied in `f32`, integers wrap.
     CumProd = "cumprod", "numbers" if |d| d != DType::Bool,
-        numbers |op, x| widened(x, |x| dispatch_number!(x.ty().dtype(),
-            T => accumulate::<T>(x, op.axis, op.reverse, Number::times), else fail!(DType, "no product of {}", x.ty())))?,
+        numbers |op, x| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::times)))?,
         d |op, x, y, x_dot| op.tangent(x, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![
@@ -123,15 +121,13 @@ cumulatives! {
         ];
     /// The maximum of all elements up to each place; NaN from the first NaN on. The first of equals has the derivative.
     CumMax = "cummax", "integers or floats" if |d| d.is_int() || d.is_float(),
-        numbers |op, x| dispatch_real!(x.ty().dtype(),
-            T => accumulate::<T>(x, op.axis, op.reverse, Ordered::larger)?, else fail!(DType, "no order in {}", x.ty())),
+        numbers |op, x| widened(x, |x| dispatch_wide!(real x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Ordered::larger)))?,
         d |op, x, y, x_dot| winner_tangent(op.axis, op.reverse, y, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![make(0, false, array(&[5], vec![1.0, 1.0, 0.5, 2.0, 2.0])).rough()];
     /// The minimum of all elements up to each place; NaN from the first NaN on. The first of equals has the derivative.
     CumMin = "cummin", "integers or floats" if |d| d.is_int() || d.is_float(),
-        numbers |op, x| dispatch_real!(x.ty().dtype(),
-            T => accumulate::<T>(x, op.axis, op.reverse, Ordered::smaller)?, else fail!(DType, "no order in {}", x.ty())),
+        numbers |op, x| widened(x, |x| dispatch_wide!(real x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Ordered::smaller)))?,
         d |op, x, y, x_dot| winner_tangent(op.axis, op.reverse, y, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![make(0, true, array(&[5], vec![2.0, 1.0, 0.5, 2.0, 2.0])).rough()];

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use super::elementwise::kernel::{map, one_output, operand};
 use super::elementwise::number::Number;
-use super::reduce::{array, check_axis, complex_wave, elements, permuted, wave};
+use super::reduce::{array, check_axis, complex_wave, dispatch_wide, elements, permuted, wave};
 use super::rules::one;
 use super::shaping::strided::buffer;
 use super::shaping::{Permute, fit};
@@ -18,7 +18,7 @@ use crate::array::{Array, Concrete};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
-use crate::types::{DType, Effects, Shape, Type, bf16, dispatch_number, f16};
+use crate::types::{DType, Effects, Shape, Type, bf16, f16};
 
 /// Result axes: the batch axes, the free axes of the left operand, the free axes of the right one. Half floats are
 /// added in `f32`; integers wrap.
@@ -149,7 +149,7 @@ impl Primitive for DotGeneral {
                 map(&wide, bf16::from_f32)
             }
             d => {
-                dispatch_number!(d, T => self.numbers::<T>(lhs, rhs)?, else fail!(DType, "no product of {}", lhs.ty()))
+                dispatch_wide!(number d, T => self.numbers::<T>(lhs, rhs)?)
             }
         })
     }

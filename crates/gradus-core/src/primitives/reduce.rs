@@ -13,13 +13,12 @@ use super::rules::one;
 use super::shaping::strided::reserve;
 use super::shaping::{Broadcast, Permute, Reshape, shifted};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete, Dims};
+use crate::array::{Array, Concrete, Dims, Strides, row_major};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
 use crate::types::{
-    DType, Decision, Dim, Effects, Element, Scalar, Shape, Type, Wide, bf16, dispatch_int, dispatch_number,
-    dispatch_real, f16,
+    DType, Decision, Dim, Effects, Element, Scalar, Shape, Type, Wide, bf16, dispatch_int, dispatch_real, f16,
 };
 
 macro_rules! reductions {
@@ -98,8 +97,7 @@ macro_rules! reductions {
 reductions! {
     /// Sum over axes. Half floats are added in `f32`, integers wrap; the sum of nothing is zero.
     ReduceSum = "reduce_sum", "numbers" if |d| d != DType::Bool,
-        numbers |x, axes| widened(x, |x| dispatch_number!(x.ty().dtype(),
-            T => fold::<T>(x, axes, Scalar::zero(T::DTYPE), Number::plus), else fail!(DType, "no sum of {}", x.ty())))?,
+        numbers |x, axes| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::zero(T::DTYPE), Number::plus)))?,
         d |axes, x, y, x_dot| tangent(sum(x_dot, axes)),
         transpose |axes, t| match (t.operands, t.cotangents) {
             ([x], [Some(y_bar)]) => match x.unknown() {
@@ -116,8 +114,7 @@ reductions! {
         ];
     /// Product over axes. Half floats are multiplied in `f32`, integers wrap; the product of nothing is one.
     ReduceProd = "reduce_prod", "numbers" if |d| d != DType::Bool,
-        numbers |x, axes| widened(x, |x| dispatch_number!(x.ty().dtype(),
-            T => fold::<T>(x, axes, Scalar::one(T::DTYPE), Number::times), else fail!(DType, "no product of {}", x.ty())))?,
+        numbers |x, axes| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::one(T::DTYPE), Number::times)))?,
         d |axes, x, y, x_dot| tangent(product_tangent(axes, x, x_dot)),
         transpose |_, _| Ok(Transposed::NotLinear),
         samples |make| vec![
@@ -180,6 +177,22 @@ fn reduced_type(infer: &mut Infer<'_>, axes: &[usize], wants: &str, accepts: fn(
     one(ty.with_shape(ty.shape().without(|i| axes.contains(&i))))
 }
 
+/// Runs an expression for each number type that is computed with: not for half floats, which [`widened`] takes away.
+macro_rules! dispatch_wide {
+    (real $dtype:expr, $T:ident => $body:expr) => {
+        $crate::types::dispatch!(@ $dtype, $T => $body;
+            I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64;
+            $crate::error::fail!(DType, "no order in {}", $dtype))
+    };
+    (number $dtype:expr, $T:ident => $body:expr) => {
+        $crate::types::dispatch!(@ $dtype, $T => $body;
+            I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64, F32 f32, F64 f64,
+            C64 $crate::types::Complex<f32>, C128 $crate::types::Complex<f64>;
+            $crate::error::fail!(DType, "no arithmetic in {}", $dtype))
+    };
+}
+pub(super) use dispatch_wide;
+
 /// Half floats are computed with in `f32` and rounded once at the end.
 pub(super) fn widened(x: &Concrete, kernel: impl Fn(&Concrete) -> Result<Concrete>) -> Result<Concrete> {
     match x.ty().dtype() {
@@ -219,52 +232,83 @@ pub(super) fn elements<T: Element>(x: &Concrete) -> Result<Cow<'_, [T]>> {
     Ok(x.values())
 }
 
-/// Combines all elements along axes. `f` is associative and commutative but for rounding, `identity` neutral for it.
+/// How a reduction goes through memory, whatever the numbers.
 ///
-/// Runs of neighbouring axes are one axis to this loop; it takes them one run at a time from the innermost, so that
-/// each pass goes through memory in order. A transposed operand is read as it lies and the result is turned instead.
-/// What a stride of zero repeats is read once: a kept axis is repeated in the result in the same way, and along a
-/// reduced one `n` equal numbers are combined by doubling.
+/// Runs of neighbouring axes are one axis to the loop; it takes them one run at a time from the innermost, so that each
+/// pass goes through memory in order. A transposed operand is read as it lies and the result is turned instead. What a
+/// stride of zero repeats is read once: a kept axis is repeated in the result in the same way, and along a reduced one
+/// `n` equal numbers are combined by doubling.
+struct Passes {
+    /// The operand, with its axes in the order in which they lie and without repetition.
+    operand: Concrete,
+    /// The size of each run of reduced axes, and of all kept axes inside it.
+    runs: Vec<[usize; 2]>,
+    /// How often each reduced axis repeats.
+    repeats: Dims,
+    /// The dimensions of what the last pass leaves.
+    left: Dims,
+    /// The result, as a view of that.
+    shape: Shape,
+    strides: Strides,
+}
+
+impl Passes {
+    /// For an operand that is not empty.
+    fn new(x: &Concrete, axes: &[usize]) -> Passes {
+        let reduced = |axis: usize| axes.contains(&axis);
+        let repeated = |axis: usize| x.strides()[axis] == 0;
+        let once = (0..x.dims().len()).map(|a| if repeated(a) { 1 } else { x.dims()[a] }).collect::<Shape>();
+        let once = x.view(once, x.strides().into(), x.offset());
+        let order = memory_order(&once);
+        let operand = permuted(&once, &order);
+        let mut left: Dims = operand.dims().into();
+        let mut runs = Vec::new();
+        let mut end = left.len();
+        while end > 0 {
+            let Some(start) = (0..end).rev().take_while(|&i| reduced(order[i])).last() else {
+                end -= 1;
+                continue;
+            };
+            runs.push([left[start..end].iter().product(), left[end..].iter().product()]);
+            left.drain(start..end);
+            end = start;
+        }
+        let kept: Dims = order.iter().copied().filter(|&a| !reduced(a)).collect();
+        let mut back: Dims = (0..kept.len()).collect();
+        back.sort_by_key(|&i| kept[i]);
+        let dense = row_major(&left);
+        Passes {
+            operand,
+            runs,
+            repeats: axes.iter().filter(|&&a| repeated(a)).map(|&a| x.dims()[a]).collect(),
+            shape: back.iter().map(|&i| x.dims()[kept[i]]).collect(),
+            strides: back.iter().map(|&i| if repeated(kept[i]) { 0 } else { dense[i] }).collect(),
+            left,
+        }
+    }
+}
+
+/// Combines all elements along axes. `f` is associative and commutative but for rounding, `identity` neutral for it.
 fn fold<T: Element>(x: &Concrete, axes: &[usize], identity: Scalar, f: impl Fn(T, T) -> T + Copy) -> Result<Concrete> {
     if axes.is_empty() {
         return Ok(x.clone());
     }
-    let reduced = |axis: usize| axes.contains(&axis);
     if x.dims().contains(&0) {
-        return Ok(Concrete::splat(x.ty().with_shape(x.ty().shape().without(reduced)), identity));
+        return Ok(Concrete::splat(x.ty().with_shape(x.ty().shape().without(|a| axes.contains(&a))), identity));
     }
     let identity = T::from_scalar(identity).unwrap_or_default();
-    let repeated = |axis: usize| x.strides()[axis] == 0;
-    let once = (0..x.dims().len()).map(|a| if repeated(a) { 1 } else { x.dims()[a] }).collect::<Shape>();
-    let once = x.view(once, x.strides().into(), x.offset());
-    let order = memory_order(&once);
-    let lying = permuted(&once, &order);
-    let mut dims: Dims = lying.dims().into();
-    let mut values = elements::<T>(&lying)?;
-    let mut end = dims.len();
-    while end > 0 {
-        let start = (0..end).rev().take_while(|&i| reduced(order[i])).last();
-        let Some(start) = start else {
-            end -= 1;
-            continue;
-        };
-        let (n, inner) = (dims[start..end].iter().product(), dims[end..].iter().product());
+    let passes = Passes::new(x, axes);
+    let mut values = elements::<T>(&passes.operand)?;
+    for &[n, inner] in &passes.runs {
         values = Cow::Owned(fold_middle(&values, n, inner, identity, f));
-        dims.drain(start..end);
-        end = start;
     }
     let mut values = values.into_owned();
-    for &axis in axes.iter().filter(|&&a| repeated(a)) {
-        values.iter_mut().for_each(|v| *v = fold_equal(*v, x.dims()[axis], f));
+    for &n in &passes.repeats {
+        for v in &mut values {
+            *v = fold_equal(*v, n, f);
+        }
     }
-    // Back to the order of the operand's axes.
-    let dense = Concrete::from_vec(&dims, values);
-    let kept: Dims = order.iter().copied().filter(|&a| !reduced(a)).collect();
-    let mut back: Dims = (0..kept.len()).collect();
-    back.sort_by_key(|&i| kept[i]);
-    let shape = back.iter().map(|&i| x.dims()[kept[i]]).collect::<Shape>();
-    let strides = back.iter().map(|&i| if repeated(kept[i]) { 0 } else { dense.strides()[i] }).collect();
-    Ok(dense.view(shape, strides, 0))
+    Ok(Concrete::from_vec(&passes.left, values).view(passes.shape, passes.strides, 0))
 }
 
 /// `n` equal numbers combined, for `n` of at least one.
@@ -346,16 +390,12 @@ fn fold_rows<T: Copy>(rows: &[T], out: &mut [T], f: impl Fn(T, T) -> T + Copy) {
 }
 
 fn extremum(x: &Concrete, axes: &[usize], identity: Scalar, largest: bool) -> Result<Concrete> {
-    match (x.ty().dtype(), largest) {
-        (DType::Bool, true) => fold::<bool>(x, axes, identity, |a, b| a | b),
-        (DType::Bool, false) => fold::<bool>(x, axes, identity, |a, b| a & b),
-        (d, true) => {
-            dispatch_real!(d, T => fold::<T>(x, axes, identity, Ordered::larger), else fail!(DType, "no order"))
-        }
-        (d, false) => {
-            dispatch_real!(d, T => fold::<T>(x, axes, identity, Ordered::smaller), else fail!(DType, "no order"))
-        }
-    }
+    widened(x, |x| match (x.ty().dtype(), largest) {
+        (DType::Bool, true) => fold::<bool>(x, axes, Scalar::Bool(false), |a, b| a | b),
+        (DType::Bool, false) => fold::<bool>(x, axes, Scalar::Bool(true), |a, b| a & b),
+        (d, true) => dispatch_wide!(real d, T => fold::<T>(x, axes, identity.cast(d), Ordered::maximum)),
+        (d, false) => dispatch_wide!(real d, T => fold::<T>(x, axes, identity.cast(d), Ordered::minimum)),
+    })
 }
 
 fn tangent(t: Array) -> Derivative {

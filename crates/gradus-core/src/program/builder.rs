@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Atom, Constant, Equation, Program, ValueId};
+use super::{Atom, Constant, Equation, Program, ValueId, as_word};
 use crate::error::{Place, Result, error, fail};
 use crate::primitives::{Infer, Op, Types};
 use crate::types::{Constraint, Type};
@@ -18,9 +18,9 @@ pub struct Builder {
 const MOST_VALUES: usize = 1 << 31;
 
 impl Builder {
-    /// An empty program of this name.
+    /// An empty program of this name; what cannot stand in a word becomes an underscore.
     pub fn new(name: impl Into<String>) -> Builder {
-        Builder { program: Program { name: name.into(), ..Program::default() }, ..Builder::default() }
+        Builder { program: Program { name: as_word(name.into()), ..Program::default() }, ..Builder::default() }
     }
 
     /// An empty program with the name, inputs and constraints of another.

@@ -233,9 +233,9 @@ impl Program {
         &self.name
     }
 
-    /// The same program under another name.
+    /// The same program under another name. What cannot stand in a word of program text becomes an underscore.
     pub fn with_name(mut self, name: impl Into<String>) -> Program {
-        self.name = name.into();
+        self.name = as_word(name.into());
         self
     }
 
@@ -442,6 +442,16 @@ impl Program {
             + self.operands.len() * size_of::<Atom>()
             + self.constants.iter().map(|c| size_of::<Constant>() + c.bytes()).sum::<usize>()
     }
+}
+
+/// A name that the parser reads as one word, so that the text of a program reads back whatever it was called.
+fn as_word(name: String) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        return name;
+    }
+    let word: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+    if word.is_empty() || word.starts_with(|c: char| c.is_ascii_digit()) { format!("_{word}") } else { word }
 }
 
 fn count_nested(param: &Param, name: &str) -> usize {

@@ -32,6 +32,14 @@ impl FromStr for Program {
     }
 }
 
+/// The beginning of a text, for messages: what a user sees of a million letters should be forty.
+pub(crate) fn short(text: &str) -> std::borrow::Cow<'_, str> {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}...", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -68,9 +76,25 @@ impl<'a> Parser<'a> {
         found
     }
 
+    /// Goes back to where a token began before an error is made of it: that is the place the error names.
+    fn back(&mut self, start: usize) {
+        self.at = start;
+    }
+
+    /// Where the next token begins.
+    fn here(&mut self) -> usize {
+        self.space();
+        self.at
+    }
+
     fn want(&mut self, token: &str) -> Result<()> {
+        let before = self.at;
         if self.take(token) {
             return Ok(());
+        }
+        if self.text[before..self.at].contains('\n') && !self.rest().is_empty() {
+            self.back(before);
+            fail!(Parse, "expected `{token}`, found the end of the line");
         }
         match self.peek() {
             Some(c) => fail!(Parse, "expected `{token}`, found `{c}`"),
@@ -141,6 +165,7 @@ impl<'a> Parser<'a> {
             b.input(ty)?;
         }
         self.want("->")?;
+        let signature = self.here();
         let outputs = self.output_types()?;
         if self.keyword("where") {
             loop {
@@ -155,9 +180,13 @@ impl<'a> Parser<'a> {
         let mut effects = Effects::PURE;
         if self.keyword("does") {
             loop {
+                let start = self.here();
                 let name = self.word()?;
-                let effect = Effects::from_name(name);
-                effects = effects.union(effect.ok_or_else(|| error!(Parse, "there is no effect `{name}`"))?);
+                let Some(effect) = Effects::from_name(name) else {
+                    self.back(start);
+                    fail!(Parse, "there is no effect `{}`", short(name));
+                };
+                effects = effects.union(effect);
                 if !self.take(",") {
                     break;
                 }
@@ -175,6 +204,9 @@ impl<'a> Parser<'a> {
             returned.push(self.atom(&mut b)?);
         }
         self.want("}")?;
+        let end = self.at;
+        // What is wrong from here on is wrong with the signature.
+        self.back(signature);
         let p = b.finish(returned);
         if p.output_types() != outputs {
             fail!(Verify, "the program says it returns {outputs:?} but returns {:?}", p.output_types());
@@ -186,6 +218,7 @@ impl<'a> Parser<'a> {
             let missing: Vec<_> = p.constraints.iter().map(|c| c.to_string()).collect();
             fail!(Verify, "the program needs `where {}`", missing.join(", "));
         }
+        self.at = end;
         Ok(p)
     }
 
@@ -220,9 +253,11 @@ impl<'a> Parser<'a> {
 
     /// `xN:` where N is the next number.
     fn binding(&mut self, next: usize) -> Result<()> {
+        let start = self.here();
         let name = self.word()?;
         if name != format!("x{next}") {
-            fail!(Parse, "values are numbered by definition: expected `x{next}`, found `{name}`");
+            self.back(start);
+            fail!(Parse, "values are numbered by definition: expected `x{next}`, found `{}`", short(name));
         }
         self.want(":")
     }
@@ -231,7 +266,7 @@ impl<'a> Parser<'a> {
         let mut types = Vec::new();
         let first = b.program().types.len();
         // Results are `xN: type, ...  =`; an operation without results starts with its name.
-        let start = self.at;
+        let start = self.here();
         let has_results = self.word().is_ok() && self.take(":");
         self.at = start;
         if has_results {
@@ -244,6 +279,7 @@ impl<'a> Parser<'a> {
             }
             self.want("=")?;
         }
+        let op_start = self.here();
         let name = self.word()?;
         let mut params = Vec::new();
         if self.rest().starts_with('{') {
@@ -258,7 +294,13 @@ impl<'a> Parser<'a> {
                 params.push((key, value));
             }
         }
-        let op = Op::from_text(name, &params)?;
+        let op = match Op::from_text(name, &params) {
+            Ok(op) => op,
+            Err(e) => {
+                self.back(op_start);
+                return Err(e);
+            }
+        };
         let mut operands = Vec::new();
         // Operands stand on the rest of the line.
         loop {
@@ -269,11 +311,16 @@ impl<'a> Parser<'a> {
                 Some(_) => operands.push(self.atom(b)?),
             }
         }
+        let line_end = self.at;
+        // What the type rule refuses is refused of the whole equation.
+        self.back(op_start);
         let results = b.equation(op, &operands, Place::unknown())?.results();
         let inferred: Vec<_> = results.map(|r| b.program().ty(r).clone()).collect();
         if inferred != types {
+            self.back(start);
             fail!(Verify, "`{name}` gives {inferred:?} here, not {types:?}");
         }
+        self.at = line_end;
         Ok(())
     }
 
@@ -345,7 +392,7 @@ impl<'a> Parser<'a> {
             }
             if number.contains(['.', 'e', 'n']) {
                 let Some(Scalar::F64(v)) = parse_scalar(number, DType::F64) else {
-                    fail!(Parse, "`{number}` is not a number");
+                    fail!(Parse, "`{}` is not a number", short(number));
                 };
                 return Ok(Param::Float(v.to_bits()));
             }
@@ -381,7 +428,7 @@ impl<'a> Parser<'a> {
                 if special == "nan" && rest[i..].starts_with(':') {
                     // nan:7ff8000000000001 keeps its bits; a type follows a plain nan's colon instead.
                     let hex = rest[i + 1..].find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len() - i - 1);
-                    if rest[i + 1 + hex..].starts_with([':', ',', ']', ')']) && hex > 0 {
+                    if rest[i + 1 + hex..].starts_with([':', ',', ']', ')', '}']) && hex > 0 {
                         i += 1 + hex;
                     }
                 }
@@ -427,13 +474,19 @@ impl<'a> Parser<'a> {
 
     fn atom(&mut self, b: &mut Builder) -> Result<Atom> {
         if self.peek() == Some('x') {
+            let start = self.at;
             let name = self.word()?;
-            let Ok(n) = name[1..].parse::<usize>() else { fail!(Parse, "`{name}` is not a value's name") };
+            let Ok(n) = name[1..].parse::<usize>() else {
+                self.back(start);
+                fail!(Parse, "`{}` is not a value's name", short(name))
+            };
             if n >= b.program().types.len() || name[1..] != n.to_string() {
-                fail!(Parse, "`{name}` is used before it is defined");
+                self.back(start);
+                fail!(Parse, "`{}` is used before it is defined", short(name));
             }
             return Ok(ValueId::new(n).into());
         }
+        let start = self.at;
         if self.take("[") {
             let mut items = Vec::new();
             while !self.take("]") {
@@ -444,6 +497,8 @@ impl<'a> Parser<'a> {
             }
             self.want(":")?;
             let ty = self.ty()?;
+            let end = self.at;
+            self.back(start);
             if ty.shape().count() != Some(items.len()) {
                 fail!(Parse, "{} numbers do not fill {ty}", items.len());
             }
@@ -451,17 +506,20 @@ impl<'a> Parser<'a> {
                 let mut values: Vec<T> = Vec::with_capacity(items.len());
                 for text in items {
                     let parsed = parse_scalar(text, ty.dtype()).and_then(T::from_scalar);
-                    values.push(parsed.ok_or_else(|| error!(Parse, "`{text}` is not a number of {}", ty.dtype()))?);
+                    values.push(parsed.ok_or_else(|| error!(Parse, "`{}` is not a number of {}", short(text), ty.dtype()))?);
                 }
                 Concrete::dense(ty.clone(), values)
             });
+            self.at = end;
             return Ok(b.constant(Constant { ty, content: Content::Dense(Arc::new(concrete)) }));
         }
         let text = self.scalar_text()?;
         self.want(":")?;
         let ty = self.ty()?;
-        let value = parse_scalar(text, ty.dtype());
-        let value = value.ok_or_else(|| error!(Parse, "`{text}` is not a number of {}", ty.dtype()))?;
+        let Some(value) = parse_scalar(text, ty.dtype()) else {
+            self.back(start);
+            fail!(Parse, "`{}` is not a number of {}", short(text), ty.dtype());
+        };
         Ok(b.constant(Constant::splat(ty, value)))
     }
 }

@@ -14,6 +14,8 @@ use smallvec::SmallVec;
 
 use crate::array::{Array, Form};
 use crate::error::{Error, Place, Result, error};
+use crate::primitives::elementwise::is_elementwise;
+use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Program, ValueId, infer};
 use crate::types::Type;
@@ -179,10 +181,11 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     }
     let mut constraints = Vec::new();
     let results = infer(&op, &types, &mut constraints)?;
-    let symbolic = results.iter().any(|t| t.shape().is_symbolic());
     // A symbolic size as a number is in the parameters alone; without operands there is no tracer to tell.
-    let from_nothing = inputs.is_empty() && (state::is_closed() || op.params().iter().any(|(_, p)| p.is_symbolic()));
-    if (symbolic || from_nothing || !op.effects().is_pure()) && !spec && is_tracing() {
+    let from_nothing = inputs.is_empty() && op.params().iter().any(|(_, p)| p.is_symbolic());
+    let symbolic = from_nothing || results.iter().any(|t| t.shape().is_symbolic());
+    let later = symbolic || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
+    if later && !spec && is_tracing() {
         return state::record(op, inputs, place);
     }
     if spec || symbolic {
@@ -194,6 +197,15 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
         "{op:?} gave {outputs:?} where the type rule says {results:?}"
     );
     Ok(outputs)
+}
+
+/// Whether an operation on numbers, met while a transformation runs, is better part of the program than computed now:
+/// a mask as large as an operand would be a constant of that size. Small results and single numbers are computed.
+fn belongs_to_program(op: &Op, inputs: &[Array], results: &[Type]) -> bool {
+    let large = || results.iter().any(|t| t.shape().count().is_none_or(|n| n > EMBED_LIMIT));
+    let splat = |a: &Array| a.concrete().is_some_and(|c| c.splat_value().is_some());
+    let single = || (is_elementwise(op) || op.is::<Broadcast>()) && inputs.iter().all(splat);
+    state::is_closed() && (inputs.is_empty() || (large() && !single()))
 }
 
 /// Runs a program's equations on arrays of any form: numbers are computed, tracers are recorded in their trace.

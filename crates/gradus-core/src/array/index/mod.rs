@@ -8,7 +8,7 @@ use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, 
 
 use crate::array::Array;
 use crate::array::operand::{broadcast, broadcast_shapes, checked, resolve_axis};
-use crate::array::shaping::{apply, number_of};
+use crate::array::shaping::apply;
 use crate::error::{Result, error, fail};
 use crate::primitives::Op;
 use crate::primitives::index::{Bounds, DynamicSlice, DynamicUpdateSlice, Gather, Scatter};
@@ -285,7 +285,7 @@ fn wrapped(index: &Array, dim: &Dim) -> Result<Array> {
     if ty.dtype().is_unsigned() {
         return Ok(places);
     }
-    let from_end = &places + &number_of(dim, DType::I64);
+    let from_end = &places + &Array::from_dim(dim, DType::I64);
     places.lt(0i64).select(&from_end, &places).ok()
 }
 

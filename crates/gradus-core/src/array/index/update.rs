@@ -4,7 +4,7 @@
 use super::At;
 use super::plan::Plan;
 use crate::array::operand::checked;
-use crate::array::shaping::{apply, number_of, value_as};
+use crate::array::shaping::{apply, value_as};
 use crate::array::{Array, Operand, OperandValue};
 use crate::error::{Error, Result, error};
 use crate::primitives::index::{DynamicUpdateSlice, Scatter, ScatterKind};
@@ -167,7 +167,7 @@ impl At<'_> {
         if plan.is_block() {
             let mut inputs = vec![self.array.clone(), window];
             for start in &plan.start {
-                inputs.push(number_of(start, DType::I64));
+                inputs.push(Array::from_dim(start, DType::I64));
             }
             return apply(DynamicUpdateSlice {}, &inputs);
         }

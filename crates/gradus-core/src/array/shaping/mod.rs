@@ -8,7 +8,7 @@ use crate::error::{Result, error, fail};
 use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::shaping::{Broadcast, Concatenate, Pad, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, Primitive};
-use crate::trace::{bind, is_tracing};
+use crate::trace::bind;
 use crate::types::{DType, Decision, Dim, Element, IntoShape, Shape, Type};
 
 /// Lets functions of many arrays take `&[a, b]`, `[&a, &b]`, `&[&a, &b]` and iterators alike.
@@ -26,13 +26,6 @@ pub(super) fn apply<P: Primitive>(op: P, inputs: &[Array]) -> Result<Array> {
 
 /// A dimension as a number. Outside a trace a symbolic one has none, only a type, as the specs it comes from.
 #[track_caller]
-pub(super) fn number_of(dim: &Dim, dtype: DType) -> Array {
-    if dim.constant().is_none() && !is_tracing() {
-        return Array::of_type(Type::scalar(dtype));
-    }
-    Array::from_dim(dim, dtype)
-}
-
 /// The arrays of a list, or the first error among them.
 pub(super) fn collect_arrays<I>(items: I) -> Result<Vec<Array>>
 where
@@ -608,5 +601,7 @@ impl Array {
     }
 }
 
+#[cfg(test)]
+mod derivatives;
 #[cfg(test)]
 pub(super) mod tests;

@@ -103,6 +103,12 @@ pub(crate) fn samples_at(op: &Op, arity: usize, takes: Takes, points: &[f64]) ->
     if takes.accepts(DType::C128) {
         let parts = |k: usize| Array::complex(&column(k, DType::F64), &(column(k + 1, DType::F64) * 0.5_f64));
         all.push(Sample::new(op.clone(), (0..arity).map(parts).collect()));
+        // Beside branch cuts, and where squares of the parts overflow or vanish.
+        let re = [300.0, -20.0, 1e-200, 1e200, -2.0, 1e-9, 0.999_999, 0.25, -710.0];
+        let im = [2.0, 0.3, 1e-200, -3e200, 1e-9, -2.0, 1e-7, 1e10, 1.0];
+        let turned = |list: &[f64; 9], k: usize| Array::from((0..9).map(|i| list[(i + k) % 9]).collect::<Vec<f64>>());
+        let special = |k: usize| Array::complex(&turned(&re, k), &turned(&im, k));
+        all.push(Sample::new(op.clone(), (0..arity).map(special).collect()).rough());
     }
     if takes.accepts(DType::I32) {
         for dtype in [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64] {

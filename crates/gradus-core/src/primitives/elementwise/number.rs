@@ -38,8 +38,8 @@ pub(crate) trait Ordered: Number + PartialOrd {
     fn smaller(self, other: Self) -> Self;
     fn power(self, other: Self) -> Self;
     fn absolute(self) -> Self;
-    /// -1, 0 or 1; a float's zero keeps its sign and NaN stays NaN.
-    fn signum(self) -> Self;
+    /// -1, 0 or 1; a float's zero keeps its sign and NaN stays NaN (the standard library's `signum` makes zero one).
+    fn sign_of(self) -> Self;
 }
 
 macro_rules! integers {
@@ -77,7 +77,7 @@ macro_rules! integers {
             #[allow(unused_comparisons)]
             fn absolute(self) -> Self { if self < 0 { self.wrapping_neg() } else { self } }
             #[allow(unused_comparisons)]
-            fn signum(self) -> Self { if self > 0 { 1 } else if self < 0 { (0 as $t).wrapping_sub(1) } else { 0 } }
+            fn sign_of(self) -> Self { if self > 0 { 1 } else if self < 0 { (0 as $t).wrapping_sub(1) } else { 0 } }
         }
     )*};
 }
@@ -105,7 +105,7 @@ macro_rules! floats {
             }
             fn power(self, other: Self) -> Self { $from($to(self).powf($to(other))) }
             fn absolute(self) -> Self { $from($to(self).abs()) }
-            fn signum(self) -> Self {
+            fn sign_of(self) -> Self {
                 let v: $wide = $to(self);
                 if v > 0.0 { $from(1.0) } else if v < 0.0 { $from(-1.0) } else { self }
             }

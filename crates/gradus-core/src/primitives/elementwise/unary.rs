@@ -238,7 +238,7 @@ impl Primitive for Sign {
         one_output(match a.ty().dtype() {
             DType::C64 => map(a, |v: Complex<f32>| if v.norm() == 0.0 { v } else { v / v.norm() }),
             DType::C128 => map(a, |v: Complex<f64>| if v.norm() == 0.0 { v } else { v / v.norm() }),
-            d => dispatch_real!(d, T => map(a, |v: T| v.signum()), else fail!(DType, "not a number")),
+            d => dispatch_real!(d, T => map(a, |v: T| v.sign_of()), else fail!(DType, "not a number")),
         })
     }
     /// Real: zero. Complex, with y = x/|x|: dy = (t - y Re(conj(y) t)) / |x|.

@@ -3,7 +3,7 @@
 use super::gather::{Bounds, Gather};
 use super::scatter::{Scatter, ScatterKind};
 use super::windows::Windows;
-use super::{clipped, index_values, row_of};
+use super::{clipped, read_indices, row_of};
 use crate::array::{Array, Concrete, row_major};
 use crate::error::{Result, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
@@ -48,8 +48,9 @@ fn check_sizes(infer: &mut Infer<'_>, x: &Type, sizes: &Shape) -> Result<()> {
 fn corner(x: &Concrete, sizes: &[usize], strides: &[isize], offset: usize, starts: &[Array]) -> Result<usize> {
     let mut at = offset;
     for (i, ((&d, &n), &s)) in x.dims().iter().zip(sizes).zip(strides).enumerate() {
-        let start = index_values(operand(starts, i)?).first().copied().unwrap_or(0);
-        let start = start.max(0).min(d as i64 - n as i64);
+        let mut start = [0];
+        read_indices(operand(starts, i)?, 0, &mut start);
+        let start = start[0].max(0).min(d as i64 - n as i64);
         // An empty window has no corner to speak of.
         if !sizes.contains(&0) {
             at = at.wrapping_add_signed(s.wrapping_mul(start as isize));

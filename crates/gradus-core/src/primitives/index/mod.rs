@@ -8,8 +8,6 @@ mod scatter;
 mod tests;
 mod windows;
 
-use std::borrow::Cow;
-
 pub use dynamic::{DynamicSlice, DynamicUpdateSlice};
 pub use gather::{Bounds, Gather};
 pub use scatter::{Scatter, ScatterKind};
@@ -23,19 +21,19 @@ use crate::primitives::Op;
 use crate::trace::bind;
 use crate::types::{DType, Dim, Element, Scalar, Shape, Wide, dispatch_int};
 
-/// The numbers of an index array. One beyond `i64` is beyond every axis too, and stays so.
-fn index_values(indices: &Concrete) -> Cow<'_, [i64]> {
-    fn widened<T: Element>(indices: &Concrete) -> Vec<i64> {
-        let wide = |v: &T| match v.to_wide() {
-            Wide::UInt(v) => i64::try_from(v).unwrap_or(i64::MAX),
-            other => i64::from_wide(other),
-        };
-        indices.values::<T>().iter().map(wide).collect()
+/// The numbers `from..` of a dense index array, as many as `into` has room for. One beyond `i64` is beyond every axis
+/// too, and stays so.
+fn read_indices(indices: &Concrete, from: usize, into: &mut [i64]) {
+    fn widen<T: Element>(indices: &Concrete, from: usize, into: &mut [i64]) {
+        let values = indices.dense_slice::<T>().and_then(|v| v.get(from..)).unwrap_or_default();
+        for (to, v) in into.iter_mut().zip(values) {
+            *to = match v.to_wide() {
+                Wide::UInt(v) => i64::try_from(v).unwrap_or(i64::MAX),
+                other => i64::from_wide(other),
+            };
+        }
     }
-    match indices.ty().dtype() {
-        DType::I64 => indices.values::<i64>(),
-        dtype => Cow::Owned(dispatch_int!(dtype, T => widened::<T>(indices), else Vec::new())),
-    }
+    dispatch_int!(indices.ty().dtype(), T => widen::<T>(indices, from, into), else ())
 }
 
 /// Indices `[..., k]` held between 0 and a limit for each of the `k` components.

@@ -88,6 +88,10 @@ fn gather_windows() {
     assert_eq!(y, (vec![2, 2], vec![9.0, 2.0, 10.0, 3.0]));
     let batch = gather([&[], &[1], &[0], &[0], &[1]], &[1, 1], Bounds::Clip);
     assert_eq!(run::<f64>(batch, &[count(&[3, 4]), indices(&[3, 1], &[3, 0, 1])]).1, [3.0, 4.0, 9.0]);
+    // More index vectors than are read at a time.
+    let many: Vec<i32> = (0..1000).rev().collect();
+    let back = run::<f64>(gather(ELEMENTS, &[1], Bounds::Clip), &[count(&[1000]), array(&[1000, 1], many)]).1;
+    assert!(back.iter().enumerate().all(|(i, v)| *v == (999 - i) as f64));
     // A strided operand is read in place.
     let turned = bind(Op::new(crate::primitives::shaping::Permute { axes: vec![1, 0] }), &[count(&[2, 3])]);
     let rows = gather([&[1], &[0], &[], &[], &[0]], &[1, 2], Bounds::Clip);

@@ -1,12 +1,15 @@
 //! The geometry that gather and scatter share: which axes are which, and the walk over all windows.
 
-use super::index_values;
+use super::read_indices;
 use crate::array::Concrete;
 use crate::error::{Result, error, fail};
 use crate::primitives::Infer;
 use crate::primitives::shaping::strided::Walk;
 use crate::primitives::shaping::{check_axes, check_sorted, prepended, shifted};
 use crate::types::{Dim, Type};
+
+/// Index vectors that are widened at a time.
+const CHUNK: usize = 256;
 
 /// How the axes of three arrays belong together: an operand, indices `[..., k]`, and the windows, one for each index
 /// vector. Gather reads the windows out of the operand, scatter writes them into it.
@@ -158,10 +161,17 @@ impl Windows {
         }
         let along_windows: Vec<isize> =
             self.outer(layout.windows_strides.len()).filter_map(|a| layout.windows_strides.get(a).copied()).collect();
-        let values = index_values(indices);
+        // Index vectors are read a few hundred at a time: a wide copy of all of them may not fit into memory.
+        let indices = indices.to_dense();
         let k = components.len();
-        let mut next = 0;
+        let mut values = vec![0; k * CHUNK];
+        let (mut read, mut next) = (0, values.len());
         Walk::new(outer, &along_operand, &along_windows).each(layout.operand_offset, layout.windows_offset, |x, w| {
+            if next == values.len() {
+                read_indices(&indices, read, &mut values);
+                read += values.len();
+                next = 0;
+            }
             let vector = values.get(next..next + k).unwrap_or_default();
             next += k;
             let mut at = x;

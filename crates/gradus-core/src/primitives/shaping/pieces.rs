@@ -307,15 +307,23 @@ pub struct Concatenate {
 
 impl Concatenate {
     fn run<T: Element>(&self, parts: &[&Concrete], ty: Type) -> Result<Concrete> {
-        let mut out = reserve::<T>(&ty)?;
         let dims = known(ty.shape())?;
-        let outer: usize = dims.iter().take(self.axis).product();
-        let values: Vec<_> = parts.iter().map(|p| p.values::<T>()).collect();
-        let lengths: Vec<usize> = values.iter().map(|v| v.len() / outer.max(1)).collect();
-        for i in 0..outer {
-            for (v, n) in values.iter().zip(&lengths) {
-                out.extend_from_slice(v.get(i * n..(i + 1) * n).unwrap_or_default());
+        if dims.iter().take(self.axis).all(|d| *d == 1) {
+            // The parts follow one another in memory.
+            let mut out = reserve::<T>(&ty)?;
+            parts.iter().for_each(|p| out.extend_from_slice(&p.values::<T>()));
+            return Ok(Concrete::dense(ty, out));
+        }
+        let mut out = buffer(&ty, T::default())?;
+        let strides = row_major(&dims);
+        let along = strides.get(self.axis).map_or(1, |s| *s as usize);
+        let mut to = 0;
+        for part in parts {
+            let source = T::slice(part.data()).unwrap_or_default();
+            if part.count() > 0 {
+                Walk::new(part.dims(), part.strides(), &strides).copy(source, part.offset(), &mut out, to);
             }
+            to += part.dims().get(self.axis).map_or(0, |d| d * along);
         }
         Ok(Concrete::dense(ty, out))
     }

@@ -85,8 +85,11 @@ impl Walk {
         to: usize,
         change: impl Fn(&mut T, T),
     ) {
-        let strides = (self.from.last().copied().unwrap_or(1), self.to.last().copied().unwrap_or(1));
-        self.rows(from, to, |from, to, len| match strides {
+        let (Some(&f), Some(&t)) = (self.from.last(), self.to.last()) else {
+            // Single elements come by the million, out of a gather.
+            return change(&mut target[to], source[from]); // invariant: layouts lie inside
+        };
+        self.rows(from, to, |from, to, len| match (f, t) {
             (1, 1) => {
                 let pairs = target[to..to + len].iter_mut().zip(&source[from..from + len]); // invariant: layouts lie inside
                 pairs.for_each(|(t, s)| change(t, *s));
@@ -95,7 +98,7 @@ impl Walk {
                 let value = source[from]; // invariant: layouts lie inside
                 target[to..to + len].iter_mut().for_each(|t| change(t, value)); // invariant: layouts lie inside
             }
-            (f, t) => {
+            _ => {
                 let (mut from, mut to) = (from as isize, to as isize);
                 for _ in 0..len {
                     change(&mut target[to as usize], source[from as usize]); // invariant: layouts lie inside
