@@ -126,6 +126,8 @@ def round_to(x, dtype):
     top = exp + bits - 1
     unit = max(top, low) - digits + 1
     rounded = int(mpmath.nint(mpmath.ldexp(x, -unit)))  # nint takes ties to even
+    if rounded == 0:
+        return math.copysign(0.0, -1.0 if sign else 1.0)
     value = mpmath.ldexp(mpmath.mpf(rounded), unit)
     if abs(value) >= mpmath.ldexp(mpmath.mpf(1), high + 1):
         return math.copysign(math.inf, value)
@@ -183,7 +185,9 @@ def with_digits(f, otherwise, inputs):
     def better(exact, other):
         if mpmath.isinf(exact) or mpmath.isnan(exact) or exact == 0:
             return other
-        return round_to(exact, part)
+        rounded = round_to(exact, part)
+        # Where a complex number overflows its parts are what the textbook formula makes of infinities.
+        return other if dtype[0] == "c" and math.isinf(rounded) else rounded
 
     for i, xs in enumerate(zip(*(x.reshape(-1) for x in inputs))):
         if dtype[0] == "c":

@@ -48,9 +48,9 @@ impl Data {
 }
 
 /// Distances between neighbours along each axis, in elements.
-pub type Strides = SmallVec<[isize; 4]>;
+pub(crate) type Strides = SmallVec<[isize; 4]>;
 /// Known dimensions.
-pub type Dims = SmallVec<[usize; 4]>;
+pub(crate) type Dims = SmallVec<[usize; 4]>;
 
 /// An array with numbers: a strided view of a shared buffer.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ pub struct Concrete {
 }
 
 /// Strides of a dense row-major array.
-pub fn row_major(dims: &[usize]) -> Strides {
+pub(crate) fn row_major(dims: &[usize]) -> Strides {
     let mut strides: Strides = smallvec::smallvec![1; dims.len()];
     for i in (1..dims.len()).rev() {
         strides[i - 1] = strides[i].saturating_mul(dims[i].max(1) as isize);
@@ -95,14 +95,14 @@ impl Concrete {
     }
 
     /// A view given by strides; refuses one that reaches outside the buffer.
-    pub fn strided(ty: Type, strides: Strides, offset: usize, data: Arc<Data>) -> Result<Concrete> {
+    pub fn strided(ty: Type, strides: &[isize], offset: usize, data: Arc<Data>) -> Result<Concrete> {
         let Some(dims) = ty.shape().known() else { fail!(Shape, "a view needs known dimensions, not {ty}") };
         if data.dtype() != ty.dtype() || strides.len() != dims.len() {
             fail!(Shape, "a view of type {ty} with {} strides does not fit a buffer of {}", strides.len(), data.dtype());
         }
         if !dims.contains(&0) {
             let (mut low, mut high) = (offset as i128, offset as i128);
-            for (&d, &s) in dims.iter().zip(&strides) {
+            for (&d, &s) in dims.iter().zip(strides) {
                 let reach = (d as i128 - 1) * s as i128;
                 if reach < 0 { low += reach } else { high += reach }
             }
@@ -110,7 +110,7 @@ impl Concrete {
                 fail!(Index, "a view of type {ty} reaches outside its buffer of {} elements", data.len());
             }
         }
-        Ok(Concrete { ty, dims, strides, offset, data })
+        Ok(Concrete { ty, dims, strides: strides.into(), offset, data })
     }
 
     /// A view of the same buffer whose bounds follow from this one's: every place it shows, this one shows.

@@ -27,7 +27,7 @@
 //! let a = Array::from_vec_strided(vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0], [2, 3], &[1, 2], 0);
 //! assert_eq!(a.to_vec::<f64>()?, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 //! assert_eq!(a.strides(), Some(&[1, 2][..]));
-//! # gradus_core::Result::Ok(())
+//! # Ok::<(), gradus_core::Error>(())
 //! ```
 
 #[cfg(feature = "nalgebra")]
@@ -54,7 +54,7 @@ impl Array {
     /// // Every second sample, from the last one back.
     /// let a = Array::from_vec_strided(samples, [4], &[-2], 7);
     /// assert_eq!(a.to_vec::<i32>()?, [7, 5, 3, 1]);
-    /// # gradus_core::Result::Ok(())
+    /// # Ok::<(), gradus_core::Error>(())
     /// ```
     #[track_caller]
     pub fn from_vec_strided<T: Element>(
@@ -93,7 +93,7 @@ fn try_adopt<T: Element>(values: Vec<T>, shape: Shape, strides: &[isize], offset
         let tame = |(&d, &s): (&usize, &isize)| if d > 1 || s.unsigned_abs() <= len { s } else { 0 };
         (dims.iter().zip(strides).map(tame).collect::<Strides>(), offset)
     };
-    Ok(Concrete::strided(ty, strides, offset, Arc::new(T::into_data(values)))?.into())
+    Ok(Concrete::strided(ty, &strides, offset, Arc::new(T::into_data(values)))?.into())
 }
 
 /// The memory behind an array, to be lent by `what`; `copying` is the call that works where lending does not.

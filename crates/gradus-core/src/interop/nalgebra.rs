@@ -33,7 +33,7 @@ fn dims_of<C: na::Dim>((rows, columns): (usize, usize)) -> Vec<usize> {
 /// assert_eq!(a.view_dmatrix::<f64>()?.as_ptr(), memory);
 ///
 /// assert_eq!(Array::from(DVector::from_vec(vec![1, 2, 3])).rank(), 1);
-/// # gradus_core::Result::Ok(())
+/// # Ok::<(), gradus_core::Error>(())
 /// ```
 impl<T: Element, R: na::Dim, C: na::Dim> From<Matrix<T, R, C, VecStorage<T, R, C>>> for Array
 where
@@ -95,7 +95,7 @@ impl Array {
     /// assert_eq!(Array::from(view.tr_mul(&view)).to_vec::<f64>()?, a.matmul(&t).to_vec::<f64>()?);
     ///
     /// assert!(a.view_dmatrix::<f64>().is_err());
-    /// # gradus_core::Result::Ok(())
+    /// # Ok::<(), gradus_core::Error>(())
     /// ```
     #[track_caller]
     pub fn view_dmatrix<T: Element>(&self) -> Result<DMatrixView<'_, T>> {
@@ -111,7 +111,7 @@ impl Array {
     ///
     /// let a = Array::from([3.0, 4.0]);
     /// assert_eq!(a.view_dvector::<f64>()?.norm(), 5.0);
-    /// # gradus_core::Result::Ok(())
+    /// # Ok::<(), gradus_core::Error>(())
     /// ```
     #[track_caller]
     pub fn view_dvector<T: Element>(&self) -> Result<DVectorView<'_, T>> {
@@ -127,7 +127,7 @@ impl Array {
     ///
     /// let a = Array::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
     /// assert_eq!(a.to_dmatrix::<f64>()?, nalgebra::DMatrix::from_row_slice(2, 3, a.as_slice()?));
-    /// # gradus_core::Result::Ok(())
+    /// # Ok::<(), gradus_core::Error>(())
     /// ```
     #[track_caller]
     pub fn to_dmatrix<T: Element>(&self) -> Result<DMatrix<T>> {
@@ -149,7 +149,7 @@ impl Array {
     /// use gradus_core::Array;
     ///
     /// assert_eq!(Array::from([1, 2]).to_dvector::<i32>()?, nalgebra::DVector::from_vec(vec![1, 2]));
-    /// # gradus_core::Result::Ok(())
+    /// # Ok::<(), gradus_core::Error>(())
     /// ```
     #[track_caller]
     pub fn to_dvector<T: Element>(&self) -> Result<DVector<T>> {

@@ -22,7 +22,7 @@ use crate::types::{Element, Shape};
 /// let a = Array::from(rows);
 /// assert_eq!(a.to_vec::<f64>()?, [3.0, 4.0, 1.0, 2.0]);
 /// assert_eq!(a.view_ndarray::<f64>()?.as_ptr(), memory);
-/// # gradus_core::Result::Ok(())
+/// # Ok::<(), gradus_core::Error>(())
 /// ```
 impl<T: Element, D: Dimension> From<nd::Array<T, D>> for Array {
     #[track_caller]
@@ -76,7 +76,7 @@ impl Array {
     /// // Views of views stay views: a transposed array has swapped strides.
     /// let t = a.t();
     /// assert_eq!(t.view_ndarray::<f64>()?.strides(), [1, 3]);
-    /// # gradus_core::Result::Ok(())
+    /// # Ok::<(), gradus_core::Error>(())
     /// ```
     #[track_caller]
     pub fn view_ndarray<T: Element>(&self) -> Result<nd::ArrayViewD<'_, T>> {
@@ -92,7 +92,7 @@ impl Array {
     ///
     /// let a = Array::from([[1, 2], [3, 4]]).t();
     /// assert_eq!(a.to_ndarray::<i32>()?, ndarray::array![[1, 3], [2, 4]].into_dyn());
-    /// # gradus_core::Result::Ok(())
+    /// # Ok::<(), gradus_core::Error>(())
     /// ```
     #[track_caller]
     pub fn to_ndarray<T: Element>(&self) -> Result<nd::ArrayD<T>> {
@@ -198,9 +198,9 @@ mod tests {
         let windows = Array::from_vec_strided((0..6).collect::<Vec<i32>>(), [4, 3], &[1, 1], 0);
         let sums: Vec<i32> = windows.view_ndarray::<i32>().unwrap().outer_iter().map(|row| row.sum()).collect();
         assert_eq!(sums, [3, 6, 9, 12]);
-        let wild = smallvec::smallvec![-1, isize::MIN];
+        let wild = [-1, isize::MIN];
         let data = std::sync::Arc::new(i32::into_data(vec![1, 2]));
-        let c = Concrete::strided("i32[2,1]".parse().unwrap(), wild, 1, data).unwrap();
+        let c = Concrete::strided("i32[2,1]".parse().unwrap(), &wild, 1, data).unwrap();
         assert_eq!(view::<i32>(&c).unwrap(), nd::array![[2], [1]].into_dyn());
     }
 

@@ -12,7 +12,7 @@ use super::shaping::{Broadcast, Iota, Pad, Reverse};
 use super::sort::{index_dtype, take_along};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
 use crate::array::{Array, Concrete};
-use crate::error::{Result, fail};
+use crate::error::Result;
 use crate::rules_of;
 use crate::trace::bind;
 use crate::types::{DType, Dim, Effects, Element, Scalar};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Result, error, fail};
-use crate::program::Program;
+use crate::program::{Program, short};
 use crate::types::{DType, Dim, Shape};
 
 /// One parameter's value.
@@ -198,17 +198,18 @@ impl<'a> ParamReader<'a> {
             fail!(Parse, "`{}` lacks its parameter `{name}`", self.operation);
         };
         if found != name {
-            fail!(Parse, "`{}` wants the parameter `{name}` here, not `{found}`", self.operation);
+            fail!(Parse, "`{}` wants the parameter `{name}` here, not `{}`", self.operation, short(found));
         }
         self.taken += 1;
-        T::from_param(value)
-            .ok_or_else(|| error!(Parse, "the parameter `{name}` of `{}` cannot be `{value}`", self.operation))
+        T::from_param(value).ok_or_else(|| {
+            error!(Parse, "the parameter `{name}` of `{}` cannot be `{}`", self.operation, short(&value.to_string()))
+        })
     }
 
     /// Refuses parameters that were not taken.
     pub fn finish(self) -> Result<()> {
         match self.params.get(self.taken) {
-            Some((extra, _)) => fail!(Parse, "`{}` has no parameter `{extra}`", self.operation),
+            Some((extra, _)) => fail!(Parse, "`{}` has no parameter `{}`", self.operation, short(extra)),
             None => Ok(()),
         }
     }

@@ -393,8 +393,8 @@ fn extremum(x: &Concrete, axes: &[usize], identity: Scalar, largest: bool) -> Re
     widened(x, |x| match (x.ty().dtype(), largest) {
         (DType::Bool, true) => fold::<bool>(x, axes, Scalar::Bool(false), |a, b| a | b),
         (DType::Bool, false) => fold::<bool>(x, axes, Scalar::Bool(true), |a, b| a & b),
-        (d, true) => dispatch_wide!(real d, T => fold::<T>(x, axes, identity.cast(d), Ordered::maximum)),
-        (d, false) => dispatch_wide!(real d, T => fold::<T>(x, axes, identity.cast(d), Ordered::minimum)),
+        (d, true) => dispatch_wide!(real d, T => fold::<T>(x, axes, identity.cast(d), Ordered::larger)),
+        (d, false) => dispatch_wide!(real d, T => fold::<T>(x, axes, identity.cast(d), Ordered::smaller)),
     })
 }
 

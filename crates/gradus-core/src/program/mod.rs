@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 
 pub use builder::Builder;
 pub(crate) use builder::infer;
+pub(crate) use parse::short;
 pub use verify::{Verified, verify};
 
 use crate::array::{Array, Concrete};

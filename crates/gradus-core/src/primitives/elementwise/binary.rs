@@ -1,7 +1,8 @@
 //! Functions of two numbers. In a derivative `x`, `y` are the operands, `z` the result and `t` the tangent of one.
 
+use super::complex::ComplexSpecial;
 use super::kernel::{one_output, operand, zip};
-use super::number::{ComplexSpecial, Number, Ordered};
+use super::number::{Number, Ordered};
 use super::unary::elementwise_rules;
 use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;

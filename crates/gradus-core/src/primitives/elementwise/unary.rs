@@ -1,8 +1,9 @@
 //! Functions of one number: value and derivative side by side. In a derivative `x` is the operand, `y` the result and
 //! `t` the tangent of `x`.
 
+use super::complex::ComplexSpecial;
 use super::kernel::{map, one_output, operand};
-use super::number::{ComplexSpecial, Number, Ordered, Special};
+use super::number::{Number, Ordered, Special};
 use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
@@ -106,7 +107,7 @@ functions! {
     /// e to a power, less one, exact for small arguments.
     Expm1 = "expm1", Inexact, at WIDE, |v| v.exp_m1(), complex v.expm1_(), d |_x, y, t| Some(t * (y + 1.0_f64));
     /// The natural logarithm.
-    Log = "log", Inexact, at POSITIVE, |v| v.ln(), complex v.ln(), d |x, _y, t| Some(t / x);
+    Log = "log", Inexact, at POSITIVE, |v| v.ln(), complex v.log_(), d |x, _y, t| Some(t / x);
     /// The natural logarithm of one more, exact for small arguments.
     Log1p = "log1p", Inexact, at POSITIVE, |v| v.ln_1p(), complex v.log1p_(), d |x, _y, t| Some(t / (x + 1.0_f64));
     /// The square root.
@@ -121,26 +122,26 @@ functions! {
     /// Cosine.
     Cos = "cos", Inexact, at WIDE, |v| v.cos(), complex v.cos(), d |x, _y, t| Some(t * -x.sin());
     /// Tangent: y' = 1 + y².
-    Tan = "tan", Inexact, at UNIT, |v| v.tan(), complex v.tan(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
+    Tan = "tan", Inexact, at UNIT, |v| v.tan(), complex v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
     /// Inverse sine.
-    Asin = "asin", Inexact, at UNIT, |v| v.asin(), complex v.asin(), d |x, _y, t| Some(t * (1.0_f64 - x * x).rsqrt());
+    Asin = "asin", Inexact, at UNIT, |v| v.asin(), complex v.asin_(), d |x, _y, t| Some(t * (1.0_f64 - x * x).rsqrt());
     /// Inverse cosine.
-    Acos = "acos", Inexact, at UNIT, |v| v.acos(), complex v.acos(), d |x, _y, t| Some(t * -(1.0_f64 - x * x).rsqrt());
+    Acos = "acos", Inexact, at UNIT, |v| v.acos(), complex v.acos_(), d |x, _y, t| Some(t * -(1.0_f64 - x * x).rsqrt());
     /// Inverse tangent.
-    Atan = "atan", Inexact, at WIDE, |v| v.atan(), complex v.atan(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
+    Atan = "atan", Inexact, at WIDE, |v| v.atan(), complex v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
     /// Hyperbolic sine.
     Sinh = "sinh", Inexact, at WIDE, |v| v.sinh(), complex v.sinh(), d |x, _y, t| Some(t * x.cosh());
     /// Hyperbolic cosine.
     Cosh = "cosh", Inexact, at WIDE, |v| v.cosh(), complex v.cosh(), d |x, _y, t| Some(t * x.sinh());
     /// Hyperbolic tangent: y' = 1 - y².
-    Tanh = "tanh", Inexact, at WIDE, |v| v.tanh(), complex v.tanh(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
+    Tanh = "tanh", Inexact, at WIDE, |v| v.tanh(), complex v.tanh_(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
     /// Inverse hyperbolic sine.
-    Asinh = "asinh", Inexact, at WIDE, |v| v.asinh(), complex v.asinh(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
+    Asinh = "asinh", Inexact, at WIDE, |v| v.asinh(), complex v.asinh_(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic cosine.
-    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], |v| v.acosh(), complex v.acosh(),
+    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], |v| v.acosh(), complex v.acosh_(),
         d |x, _y, t| Some(t * (x - 1.0_f64).rsqrt() * (x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic tangent.
-    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh(), complex v.atanh(), d |x, _y, t| Some(t / (1.0_f64 - x * x));
+    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh(), complex v.atanh_(), d |x, _y, t| Some(t / (1.0_f64 - x * x));
     /// 1 / (1 + e^-x): y' = y (1 - y).
     Logistic = "logistic", Inexact, at WIDE, |v| v.logistic_(), complex v.logistic_(),
         d |_x, y, t| Some(t * (y * (1.0_f64 - y)));

@@ -162,7 +162,7 @@ pub(super) fn scrambled(a: &Array) -> Result<Array> {
                 *place = *v;
             }
         }
-        Concrete::strided(c.ty().clone(), strides, offset, Arc::new(T::into_data(memory)))
+        Concrete::strided(c.ty().clone(), &strides, offset, Arc::new(T::into_data(memory)))
     }
     let c = numbers(a)?;
     Ok(dispatch!(c.ty().dtype(), T => moved::<T>(c)?).into())
