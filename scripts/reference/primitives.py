@@ -194,7 +194,10 @@ def with_digits(f, otherwise, inputs):
             if not all(np.isfinite(x) for x in xs):
                 continue
             try:
-                y = mpmath.mpc(f(*(mpmath.mpc(complex(x)) for x in xs)))
+                # Large and small parts meet in logarithms of complex numbers: every digit between them is needed.
+                sizes = [abs(v) for x in xs for v in (x.real, x.imag) if v]
+                with mpmath.workdps(60 + int(2.2 * max(abs(math.log10(v)) for v in [*sizes, 1]))):
+                    y = mpmath.mpc(f(*(mpmath.mpc(complex(x)) for x in xs)))
             except (ValueError, ZeroDivisionError, OverflowError, mpmath.libmp.NoConvergence):
                 continue
             flat[i] = complex(better(y.real, float(flat[i].real)), better(y.imag, float(flat[i].imag)))

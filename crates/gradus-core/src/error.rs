@@ -156,7 +156,11 @@ impl Error {
 
     /// Puts an operation in front of the message, unless one is there.
     pub(crate) fn in_operation(self, name: &str) -> Error {
-        if self.0.message.starts_with('`') { self } else { self.edit(|p| p.message = format!("`{name}`: {}", p.message)) }
+        if self.0.message.starts_with('`') {
+            self
+        } else {
+            self.edit(|p| p.message = format!("`{name}`: {}", p.message))
+        }
     }
 
     /// The kind.

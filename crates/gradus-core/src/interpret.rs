@@ -121,7 +121,13 @@ fn run_equations(p: &Program, last_use: &[u32], inputs: &[Array]) -> Result<Vec<
         }
         let outputs = e.op().evaluate(&operands).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
         if outputs.len() != e.results().len() {
-            fail!(Rule, "`{}` gave {} results where its type rule says {}", e.op().name(), outputs.len(), e.results().len());
+            fail!(
+                Rule,
+                "`{}` gave {} results where its type rule says {}",
+                e.op().name(),
+                outputs.len(),
+                e.results().len()
+            );
         }
         values.extend(outputs.into_iter().map(Some));
         // What nothing needs any more is freed, so that memory follows the live values.

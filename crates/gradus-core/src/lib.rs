@@ -23,4 +23,6 @@ pub use error::{Error, ErrorKind, Place, Result};
 pub use interpret::{Backend, Executable, Interpreter, interpret};
 pub use program::Program;
 pub use trace::Mode;
-pub use types::{Complex, Constraint, DType, Decision, Dim, Effects, Element, IntoShape, Scalar, Shape, Type, bf16, f16};
+pub use types::{
+    Complex, Constraint, DType, Decision, Dim, Effects, Element, IntoShape, Scalar, Shape, Type, bf16, f16,
+};

@@ -40,8 +40,7 @@ struct Case {
 
 impl Case {
     fn read(text: &str) -> Result<Case, String> {
-        let header: Vec<String> =
-            text.lines().take_while(|l| l.starts_with('#')).map(str::to_owned).collect();
+        let header: Vec<String> = text.lines().take_while(|l| l.starts_with('#')).map(str::to_owned).collect();
         if header.is_empty() {
             return Err("the file does not say what it shows: it has to start with a line `# ...`".into());
         }
@@ -65,12 +64,16 @@ impl Case {
 
     /// What stands behind `# name` in the header, for each such line.
     fn directives<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.header.iter().filter_map(move |l| l.strip_prefix("# ")?.strip_prefix(name)?.strip_prefix(' ')).map(str::trim)
+        self.header
+            .iter()
+            .filter_map(move |l| l.strip_prefix("# ")?.strip_prefix(name)?.strip_prefix(' '))
+            .map(str::trim)
     }
 
     /// The value of `key=value` in the directive of this name.
     fn setting(&self, name: &str, key: &str) -> Result<String, String> {
-        let found = self.directives(name).flat_map(str::split_whitespace).find_map(|w| w.strip_prefix(key)?.strip_prefix('='));
+        let found =
+            self.directives(name).flat_map(str::split_whitespace).find_map(|w| w.strip_prefix(key)?.strip_prefix('='));
         found.map(str::to_owned).ok_or_else(|| format!("the file needs a line `# {name} {key}=...`"))
     }
 
@@ -175,7 +178,9 @@ fn optimized(case: &Case) -> Result<String, String> {
             let inputs: Vec<Array> = program.inputs().iter().map(|t| random_array(&mut source, t, false)).collect();
             let (want, have) = (interpret(&program, &inputs), interpret(&fast, &inputs));
             let same = match (&want, &have) {
-                (Ok(want), Ok(have)) => want.len() == have.len() && want.iter().zip(have).all(|(a, b)| same_numbers(a, b)),
+                (Ok(want), Ok(have)) => {
+                    want.len() == have.len() && want.iter().zip(have).all(|(a, b)| same_numbers(a, b))
+                }
                 (Err(want), Err(have)) => want.kind() == have.kind(),
                 _ => false,
             };

@@ -13,7 +13,9 @@ fn check(check: Check, missing: &[(&str, &str)]) {
     for entry in BUILT_IN.iter() {
         let t = std::time::Instant::now();
         tally.absorb(run_check(check, &(entry.samples)()));
-        if t.elapsed().as_millis() > 500 { println!("TIME {} {:?}", entry.name, t.elapsed()); }
+        if t.elapsed().as_millis() > 500 {
+            println!("TIME {} {:?}", entry.name, t.elapsed());
+        }
     }
     println!("{check:?}: {} comparisons", tally.comparisons);
     let listed: BTreeSet<(String, String)> = missing.iter().map(|(a, b)| (a.to_string(), b.to_string())).collect();
@@ -36,7 +38,11 @@ fn every_primitive_has_samples() {
         // An operation that derivatives pass through shows it at a point where they exist.
         let inexact = |s: &Sample| s.inputs.iter().any(|a| a.dtype().is_inexact());
         let smooth = samples.iter().any(|s| s.smooth && inexact(s));
-        assert!(smooth || !samples.iter().any(inexact) || entry.name == "bitcast", "`{}` is smooth nowhere", entry.name);
+        assert!(
+            smooth || !samples.iter().any(inexact) || entry.name == "bitcast",
+            "`{}` is smooth nowhere",
+            entry.name
+        );
     }
 }
 

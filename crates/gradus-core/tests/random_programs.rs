@@ -182,9 +182,8 @@ fn partial_evaluation_computes_the_same_in_two_steps() {
             // The sizes may all be on one side; that both sides verify is what can be asked.
             continue;
         }
-        let side = |wanted: bool| {
-            r.inputs.iter().zip(&known).filter(move |(_, k)| **k == wanted).map(|(a, _)| a.clone())
-        };
+        let side =
+            |wanted: bool| r.inputs.iter().zip(&known).filter(move |(_, k)| **k == wanted).map(|(a, _)| a.clone());
         let early = interpret(&split.known, &side(true).collect::<Vec<_>>()).unwrap();
         let count = split.known_outputs.iter().filter(|k| **k).count();
         let (early, residuals) = early.split_at(count);
@@ -211,7 +210,12 @@ fn vmap_is_a_loop() {
         let examples: Vec<Vec<Array>> = (0..size)
             .map(|k| {
                 let fresh = r.more_inputs(seed * 7 + k as u64, false);
-                fresh.into_iter().zip(&r.inputs).zip(&batched).map(|((f, a), on)| if *on { f } else { a.clone() }).collect()
+                fresh
+                    .into_iter()
+                    .zip(&r.inputs)
+                    .zip(&batched)
+                    .map(|((f, a), on)| if *on { f } else { a.clone() })
+                    .collect()
             })
             .collect();
         let inputs: Vec<Array> = (0..r.inputs.len())
@@ -267,7 +271,11 @@ fn jvp_is_the_limit_of_finite_differences() {
                     continue;
                 }
                 checked += 1;
-                assert!((have - want).abs() < 2e-5 * scale, "output {i}: {have} is not {want}\n{}\n{derivative}", r.program);
+                assert!(
+                    (have - want).abs() < 2e-5 * scale,
+                    "output {i}: {have} is not {want}\n{}\n{derivative}",
+                    r.program
+                );
             }
         }
     }
@@ -341,7 +349,11 @@ fn sums_in_another_order_are_as_good() {
         for (x, y) in want.iter().zip(&have) {
             assert_eq!(x.ty().unwrap(), y.ty().unwrap());
             for (x, y) in reals(x).into_iter().zip(reals(y)) {
-                assert!((x - y).abs() <= 1e-9 * (1.0 + x.abs()) || (x.is_nan() && y.is_nan()), "{x} {y}\n{}\n{fast}", r.program);
+                assert!(
+                    (x - y).abs() <= 1e-9 * (1.0 + x.abs()) || (x.is_nan() && y.is_nan()),
+                    "{x} {y}\n{}\n{fast}",
+                    r.program
+                );
             }
         }
         assert!(have.iter().all(|a| matches!(a.dtype(), DType::F64 | DType::C128 | DType::Bool | DType::I32)));

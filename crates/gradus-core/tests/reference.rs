@@ -7,7 +7,9 @@
 #[path = "support/samples.rs"]
 mod samples;
 
-use gradus_core::primitives::Sample;
+use std::collections::BTreeSet;
+
+use gradus_core::primitives::{BUILT_IN, Sample};
 use gradus_core::{Array, DType};
 use serde_json::Value;
 
@@ -33,14 +35,63 @@ fn lines() -> Vec<Line> {
 
 /// How many units in the last place a result may be off.
 ///
-/// Functions are compared with the exact value rounded once; the libraries behind them promise less than one unit for
-/// the elementary ones. Half floats are computed in f32 and rounded, which is off by one at most. Sums of floats depend
-/// on their order.
+/// Functions are compared with the exact value rounded once. What the standard library gives is off by one unit, the
+/// inverse hyperbolic tangent by two; half floats are computed in f32 and then rounded, which hides all of that.
 fn allowed(op: &str, dtype: DType, by: &str) -> f64 {
     match (by, op, dtype) {
         (_, _, d) if !d.is_inexact() => 0.0,
+        // Products of half floats are rounded once, those of JAX after each factor.
+        ("jax", "reduce_prod" | "cumprod", DType::F16 | DType::BF16) => 1.0,
+        ("mpmath", "integer_pow" | "atanh" | "polygamma", DType::F32 | DType::F64) => 2.0,
+        ("mpmath", _, DType::F32 | DType::F64) => 1.0,
+        // e^(y log x): the rounding of the logarithm counts as often as y is large. Here it is 20.
+        ("mpmath", "pow", DType::C128) => 128.0,
+        ("mpmath", _, DType::C64 | DType::C128) => 2.0,
         _ => 0.0,
     }
+}
+
+/// A place where the value is another one on purpose.
+struct Difference {
+    op: &'static str,
+    params: &'static str,
+    operand: &'static str,
+    ours: &'static str,
+    why: &'static str,
+}
+
+const DIFFERENCES: &[Difference] = &[
+    Difference {
+        op: "polygamma",
+        params: r#"{"order":1}"#,
+        operand: "-inf",
+        ours: "nan",
+        why: "there are poles all the way, so there is no limit; SciPy has inf",
+    },
+    Difference {
+        op: "polygamma",
+        params: r#"{"order":2}"#,
+        operand: "-0.0",
+        ours: "inf",
+        why: "the limit from the left, as the sign of the zero asks; SciPy has that from the right",
+    },
+    Difference {
+        op: "polygamma",
+        params: r#"{"order":2}"#,
+        operand: "-1.0",
+        ours: "nan",
+        why: "the limits from both sides differ; SciPy has that from the right",
+    },
+];
+
+/// Whether an element of an operation on one operand is a listed difference; its number in the list.
+fn listed(line: &Line, element: usize, ours: &str) -> Option<usize> {
+    let [operand] = line.sample["inputs"].as_array()?.as_slice() else { return None };
+    let operand = operand["values"].as_str()?.split_whitespace().nth(element)?;
+    let (op, params) = (line.sample["op"].as_str()?, line.sample["params"].to_string());
+    DIFFERENCES.iter().position(|d| {
+        d.op == op && d.params == params && d.operand == operand && ours.trim_start_matches('-').starts_with(d.ours)
+    })
 }
 
 /// The distance of two floats in units in the last place of the wanted one; of complex numbers, of the larger part.
@@ -57,7 +108,12 @@ fn distance(have: &[f64], want: &[f64], dtype: DType) -> f64 {
     if have.iter().zip(want).all(|(a, b)| same(*a, *b)) {
         return 0.0;
     }
-    let finite = have.iter().chain(want).all(|v| v.is_finite());
+    let finite = |all: &[f64]| all.iter().all(|v| v.is_finite());
+    // What becomes of the parts of a complex number that overflows depends on fused operations.
+    if dtype.is_complex() && !finite(have) && !finite(want) {
+        return 0.0;
+    }
+    let finite = finite(have) && finite(want);
     let largest = want.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     // A zero of the other sign, or a number where zero is wanted, is wrong at any distance.
     let zeros = dtype.is_float() && largest == 0.0;
@@ -83,27 +139,35 @@ fn parts(text: &str, dtype: DType) -> Vec<f64> {
     }
 }
 
-fn compare(have: &Array, want: &Value, units: f64) -> Result<f64, String> {
-    let have = (have.dtype(), samples::array(have));
-    if have.1["type"] != want["type"] {
-        return Err(format!("{} where {} is expected", have.1["type"], want["type"]));
+/// Compares one result; the numbers of listed differences that were met go to `met`.
+fn compare(have: &Array, want: &Value, line: &Line, met: &mut BTreeSet<usize>) -> Result<(), String> {
+    let (dtype, have) = (have.dtype(), samples::array(have));
+    if have["type"] != want["type"] {
+        return Err(format!("{} where {} is expected", have["type"], want["type"]));
     }
-    let text = |v: &Value| v["values"].as_str().unwrap_or_default().to_string();
-    let (a, b) = (text(&have.1), text(want));
-    let (a, b): (Vec<&str>, Vec<&str>) = (a.split_whitespace().collect(), b.split_whitespace().collect());
-    let mut worst = 0.0_f64;
-    for (i, (a, b)) in a.iter().zip(&b).enumerate() {
-        let off = match have.0.is_inexact() {
-            true => distance(&parts(a, have.0), &parts(b, have.0), have.0),
+    let units = allowed(line.sample["op"].as_str().unwrap_or_default(), dtype, &line.by);
+    let elements =
+        |v: &'_ Value| v["values"].as_str().unwrap_or_default().split_whitespace().map(String::from).collect();
+    let (have, want): (Vec<String>, Vec<String>) = (elements(&have), elements(want));
+    if have.len() != want.len() {
+        return Err(format!("{} elements where {} are expected", have.len(), want.len()));
+    }
+    for (i, (a, b)) in have.iter().zip(&want).enumerate() {
+        let off = match dtype.is_inexact() {
+            true => distance(&parts(a, dtype), &parts(b, dtype), dtype),
             false if a == b => 0.0,
             false => f64::INFINITY,
         };
-        worst = worst.max(off);
         if off > units {
-            return Err(format!("element {i}: {a} where {b} is expected, {off:.2} units off with {units} allowed"));
+            match listed(line, i, a) {
+                Some(known) => met.insert(known),
+                None => {
+                    return Err(format!("element {i}: {a} where {b} is expected, {off:.2} units off, {units} allowed"));
+                }
+            };
         }
     }
-    if a.len() != b.len() { Err(format!("{} elements where {} are expected", a.len(), b.len())) } else { Ok(worst) }
+    Ok(())
 }
 
 #[test]
@@ -117,25 +181,24 @@ fn the_file_has_the_samples_of_today() {
 
 #[test]
 fn every_primitive_has_the_values_of_another_implementation() {
-    let mut wrong = Vec::new();
-    let mut worst = std::collections::BTreeMap::new();
+    let (mut wrong, mut met, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for (line, sample) in lines().iter().zip(samples::all()) {
-        let op = sample.op.name();
-        let outputs = sample.op.evaluate(&sample.inputs).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(outputs.len(), line.outputs.len(), "{op}");
+        seen.insert(sample.op.name());
+        let outputs = match sample.op.evaluate(&sample.inputs) {
+            Ok(outputs) if outputs.len() == line.outputs.len() => outputs,
+            other => panic!("{other:?} where {:?} is expected: {}", line.outputs, line.sample),
+        };
         for (have, want) in outputs.iter().zip(&line.outputs) {
-            let units = if std::env::var("REPORT").is_ok() { f64::MAX } else { allowed(op, have.dtype(), &line.by) };
-            match compare(have, want, units) {
-                Ok(off) => {
-                    let entry = worst.entry((line.by.clone(), op, have.dtype())).or_insert(0.0_f64);
-                    *entry = entry.max(off);
-                }
-                Err(e) => wrong.push(format!("{e}\n  {}\n  have {have:?}", line.sample)),
+            if let Err(e) = compare(have, want, line, &mut met) {
+                wrong.push(format!("{e}\n  {}\n  have {have:?}", line.sample));
             }
         }
     }
-    if std::env::var("REPORT").is_ok() {
-        for (k, v) in worst { if v > 0.0 { println!("{k:?} {v}"); } }
-    }
     assert!(wrong.is_empty(), "{} differ\n\n{}", wrong.len(), wrong.join("\n\n"));
+    for (i, d) in DIFFERENCES.iter().enumerate() {
+        assert!(met.contains(&i), "`{}` of {} is no longer different ({})", d.op, d.operand, d.why);
+    }
+    for entry in BUILT_IN.iter() {
+        assert!(seen.contains(entry.name), "`{}` has no reference values; {HOW}", entry.name);
+    }
 }

@@ -36,7 +36,10 @@ fn chain(x: &Array, equations: usize) -> Array {
 }
 
 fn main() -> Result<()> {
-    println!("{:>9} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}", "equations", "trace", "verify", "optimize", "total", "ns each", "bytes each");
+    println!(
+        "{:>9} {:>10} {:>10} {:>10} {:>10} {:>8} {:>9}",
+        "equations", "trace", "verify", "optimize", "total", "ns each", "bytes each"
+    );
     for n in [1_000usize, 10_000, 100_000, 1_000_000] {
         let rounds = if n >= 100_000 { 3 } else { 11 };
         let stage = jit(move |x: &Array| chain(x, n));
@@ -85,18 +88,36 @@ fn main() -> Result<()> {
     let rows: [(&str, Box<dyn Fn()>, Box<dyn Fn()>); 3] = [
         (
             "x + y",
-            Box::new({ let (x, y) = (x.clone(), y.clone()); move || drop(black_box(&x + &y)) }),
-            Box::new({ let (a, b) = (a.clone(), b.clone()); move || drop(black_box(a.iter().zip(&b).map(|(a, b)| a + b).collect::<Vec<f64>>())) }),
+            Box::new({
+                let (x, y) = (x.clone(), y.clone());
+                move || drop(black_box(&x + &y))
+            }),
+            Box::new({
+                let (a, b) = (a.clone(), b.clone());
+                move || drop(black_box(a.iter().zip(&b).map(|(a, b)| a + b).collect::<Vec<f64>>()))
+            }),
         ),
         (
             "x * 3",
-            Box::new({ let x = x.clone(); move || drop(black_box(&x * 3.0_f64)) }),
-            Box::new({ let a = a.clone(); move || drop(black_box(a.iter().map(|a| a * 3.0).collect::<Vec<f64>>())) }),
+            Box::new({
+                let x = x.clone();
+                move || drop(black_box(&x * 3.0_f64))
+            }),
+            Box::new({
+                let a = a.clone();
+                move || drop(black_box(a.iter().map(|a| a * 3.0).collect::<Vec<f64>>()))
+            }),
         ),
         (
             "sin x",
-            Box::new({ let x = x.clone(); move || drop(black_box(x.sin())) }),
-            Box::new({ let a = a.clone(); move || drop(black_box(a.iter().map(|a| a.sin()).collect::<Vec<f64>>())) }),
+            Box::new({
+                let x = x.clone();
+                move || drop(black_box(x.sin()))
+            }),
+            Box::new({
+                let a = a.clone();
+                move || drop(black_box(a.iter().map(|a| a.sin()).collect::<Vec<f64>>()))
+            }),
         ),
     ];
     for (name, ours, plain) in rows {
@@ -108,7 +129,12 @@ fn main() -> Result<()> {
         }
         o.sort();
         p.sort();
-        println!("{name}: {:.2} ms, plain {:.2} ms, ratio {:.2}", ms(o[7]), ms(p[7]), o[7].as_secs_f64() / p[7].as_secs_f64());
+        println!(
+            "{name}: {:.2} ms, plain {:.2} ms, ratio {:.2}",
+            ms(o[7]),
+            ms(p[7]),
+            o[7].as_secs_f64() / p[7].as_secs_f64()
+        );
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ fn main() -> Result<()> {
 fn train() -> Result<()> {
     let (x, labels) = spirals(64);
     let mut net = network(&[2, 24, 24, 1]);
-    let mut speed = Network { layers: net.layers.iter().map(|l| zeros_like(l)).collect() };
+    let mut speed = Network { layers: net.layers.iter().map(zeros_like).collect() };
     let step = jit(value_and_grad(loss));
     let rounds = 600;
     for round in 0..=rounds {

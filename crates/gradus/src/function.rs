@@ -41,7 +41,8 @@ fn short_name(path: &str) -> String {
     let is_closure = |s: &&str| s.starts_with('{');
     let home = segments.iter().rev().find(|s| !is_closure(s) && !s.is_empty()).copied().unwrap_or("f");
     let clean: String = home.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-    let clean = if clean.starts_with(|c: char| c.is_ascii_digit()) || clean.is_empty() { format!("f{clean}") } else { clean };
+    let clean =
+        if clean.starts_with(|c: char| c.is_ascii_digit()) || clean.is_empty() { format!("f{clean}") } else { clean };
     if segments.last().is_some_and(is_closure) { format!("{clean}_closure") } else { clean }
 }
 
@@ -138,6 +139,7 @@ macro_rules! arities {
             }
         }
 
+        #[allow(clippy::too_many_arguments)]
         impl<$($arg: Tree,)* Out: Tree> Fun<$sig<$($arg,)* Out>> {
             /// The program of the function for arguments of these types; numbers are not needed, specs will do.
             #[track_caller]
@@ -164,6 +166,7 @@ macro_rules! arities {
             }
         }
 
+        #[allow(clippy::too_many_arguments)]
         impl<$($arg: Tree,)* Out: Tree> Compiled<$sig<$($arg,)* Out>> {
             /// Runs the compiled program.
             #[track_caller]

@@ -33,11 +33,11 @@ pub mod tree;
 pub use function::{Fun, Func, Wrapped};
 pub use gradus_core::*;
 pub use signature::{Signature, args};
-pub use transforms::{
-    Arg, Axes, Linear, Pullback, Residual, Vmap, grad, grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacrev, jvp,
-    linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
-};
 pub use stage::{
-    Compiled, Difference, Explanation, ExecutableStats, KeyPart, Phases, Stats, TracedFunction, clear_executables,
+    Compiled, Difference, ExecutableStats, Explanation, KeyPart, Phases, Stats, TracedFunction, clear_executables,
     executable_stats, jit, limit_executables,
+};
+pub use transforms::{
+    Arg, Axes, Linear, Pullback, Residual, Vmap, grad, grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacrev,
+    jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
 };

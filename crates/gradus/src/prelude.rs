@@ -2,10 +2,11 @@
 
 pub use crate::tree::{Num, Static, TrackNumbers, Tree};
 pub use crate::{
-    Compiled, Explanation, Fun, Func, Pullback, Stats, TracedFunction, Vmap, grad, grad_all, grad_by, grad_with_aux, hessian,
-    hvp, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
+    Compiled, Explanation, Fun, Func, Pullback, Stats, TracedFunction, Vmap, grad, grad_all, grad_by, grad_with_aux,
+    hessian, hvp, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
 };
 pub use gradus_core::array::{Index, all, ellipsis, new_axis, step};
 pub use gradus_core::{
-    Array, Complex, DType, Dim, Element, Error, ErrorKind, Mode, Operand, Program, Result, Scalar, Shape, Type, bf16, f16,
+    Array, Complex, DType, Dim, Element, Error, ErrorKind, Mode, Operand, Program, Result, Scalar, Shape, Type, bf16,
+    f16,
 };

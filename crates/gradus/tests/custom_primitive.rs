@@ -101,7 +101,10 @@ fn a_missing_rule_names_primitive_and_rule_and_still_runs_eagerly() -> Result<()
     let e = grad(shout)(&x).ok().unwrap_err();
     assert_eq!(e.kind(), ErrorKind::MissingRule);
     let text = e.to_string();
-    assert!(text.contains("test_shout") && text.contains("derivative") && text.contains("custom_primitive.rs:"), "{text}");
+    assert!(
+        text.contains("test_shout") && text.contains("derivative") && text.contains("custom_primitive.rs:"),
+        "{text}"
+    );
     let e = vmap(shout)(&Array::from([1.0_f64])).ok().unwrap_err().to_string();
     assert!(e.contains("test_shout") && e.contains("batching") && e.contains("outside of `vmap`"), "{e}");
     Ok(())

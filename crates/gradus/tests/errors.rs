@@ -67,7 +67,7 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     check("dimension_overflow", Size, failed(Array::zeros::<f64>([usize::MAX / 2, 1 << 20])));
     check("negative_dimension", Size, failed(Array::zeros::<f64>([-3])));
     check("read_of_a_spec", NotConcrete, Array::spec("f64[]").item::<f64>().unwrap_err());
-    check("boolean_mask_of_unknown_size", Index, failed(x.index(&x.gt(0.0_f64))));
+    check("boolean_mask_of_unknown_size", Index, failed(x.index(x.gt(0.0_f64))));
     let read = jit(|x: &Array| if x.item::<f64>().unwrap_or(0.0) > 0.0 { x.clone() } else { -x });
     check("read_of_a_traced_value", NotConcrete, failed(read(&Array::from(1.0_f64))));
     let slot = std::sync::Arc::new(std::sync::Mutex::new(None));
@@ -81,12 +81,24 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     check("escaped_tracer", EscapedTracer, failed(leaked.sin()));
     check("bad_type_text", Parse, failed(Array::spec("f64[2")));
     check("bad_dtype_text", Parse, failed(Array::spec("float[2]")));
-    check("bad_program_text", Parse, "fn f(x0: f64[]) -> f64[] {\n  x1: f64[] = sine x0\n  return x1\n}".parse::<Program>().unwrap_err());
+    check(
+        "bad_program_text",
+        Parse,
+        "fn f(x0: f64[]) -> f64[] {\n  x1: f64[] = sine x0\n  return x1\n}".parse::<Program>().unwrap_err(),
+    );
     check("bad_einsum", Parse, failed(Array::einsum("ij,?k->ik", &[x.clone(), x.clone()])));
-    check("wrong_type_in_text", Verify, "fn f(x0: f64[2]) -> f64[3] {\n  x1: f64[3] = sin x0\n  return x1\n}".parse::<Program>().unwrap_err());
+    check(
+        "wrong_type_in_text",
+        Verify,
+        "fn f(x0: f64[2]) -> f64[3] {\n  x1: f64[3] = sin x0\n  return x1\n}".parse::<Program>().unwrap_err(),
+    );
     let mut late = Builder::new("late");
     late.input(Type::scalar(gradus::DType::F64)).unwrap();
-    let first = late.equation(gradus::primitives::Op::fixed(&gradus::primitives::elementwise::Sin), &[gradus::program::ValueId::new(0).into()], gradus::Place::unknown());
+    let first = late.equation(
+        gradus::primitives::Op::fixed(&gradus::primitives::elementwise::Sin),
+        &[gradus::program::ValueId::new(0).into()],
+        gradus::Place::unknown(),
+    );
     first.unwrap();
     check("input_after_an_equation", Verify, late.input(Type::scalar(gradus::DType::F64)).unwrap_err());
 
@@ -98,7 +110,9 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     check("mapped_sizes_differ", Axis, failed(vmap(|a: &Array, b: &Array| a + b)(&vector(2), &vector(3))));
     check("nothing_to_map", Axis, failed(vmap(|a: &Array| a.sin())(&Array::from(1.0_f64))));
     let symbolic: Program =
-        "fn f(x0: f64[A], x1: f64[B]) -> f64[A] where A==B {\n  x2: f64[A] = add x0 x1\n  return x2\n}".parse().unwrap();
+        "fn f(x0: f64[A], x1: f64[B]) -> f64[A] where A==B {\n  x2: f64[A] = add x0 x1\n  return x2\n}"
+            .parse()
+            .unwrap();
     check("constraint_violated", Constraint, gradus::interpret(&symbolic, &[vector(2), vector(3)]).unwrap_err());
     let strided = Array::ones::<f64>([4]).index(gradus::array::step(0..4, 2));
     check("slice_of_a_view", Value, strided.as_slice::<f64>().map(<[f64]>::len).unwrap_err());

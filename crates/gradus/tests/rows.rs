@@ -22,7 +22,8 @@ fn row_t1_a_function_is_captured_as_a_typed_program() -> Result<()> {
 fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
     let phases = jit(grad(f)).phases(&Array::from(1.5_f64))?;
     let names: Vec<&str> = phases.iter().map(|p| p.name).collect();
-    let wanted = ["specialize", "trace", "differentiate", "partially evaluate", "transpose", "optimize", "compile", "execute"];
+    let wanted =
+        ["specialize", "trace", "differentiate", "partially evaluate", "transpose", "optimize", "compile", "execute"];
     assert_eq!(names, wanted);
     let optimized = &phases[5];
     assert!(optimized.equations > 0 && optimized.bytes > 0);
@@ -98,7 +99,8 @@ fn row_t4_concrete_tracing_guards_what_it_read() -> Result<()> {
 
 #[test]
 fn row_t4_a_guard_on_a_comparison_serves_all_values_on_its_side() -> Result<()> {
-    let g = jit(|x: &Array| if x.gt(0.0_f64).item::<bool>().unwrap_or(false) { x * 2.0_f64 } else { -x }).mode(Mode::Concrete);
+    let g = jit(|x: &Array| if x.gt(0.0_f64).item::<bool>().unwrap_or(false) { x * 2.0_f64 } else { -x })
+        .mode(Mode::Concrete);
     for v in [1.0, 2.0, 3.0] {
         assert_eq!(g(&Array::from(v)).item::<f64>()?, 2.0 * v);
         assert_eq!(g(&Array::from(-v)).item::<f64>()?, v);
@@ -168,7 +170,8 @@ fn row_t7_derivatives_leave_no_zeros_behind() -> Result<()> {
     assert!(d.to_string().contains("mul x1 3.0:f64[]"), "{d}");
     assert_eq!(d.equations().len(), 2, "{d}");
     // An argument without a tangent costs nothing: only x1 is active here.
-    let two = jit(|x: &Array, y: &Array| x.sin() * y).trace(&Array::spec("f64[]"), &Array::spec("f64[]"))?.program().clone();
+    let two =
+        jit(|x: &Array, y: &Array| x.sin() * y).trace(&Array::spec("f64[]"), &Array::spec("f64[]"))?.program().clone();
     let (d, _) = gradus::transform::jvp(&two, &[false, true])?;
     assert_eq!((d.count("cos"), d.count("add"), d.inputs().len()), (0, 0, 3), "{d}");
     // Known and unknown are split: what does not depend on the unknown input is computed early.
@@ -269,7 +272,9 @@ fn row_s1_a_miss_says_which_part_of_the_key_differed() -> Result<()> {
     let d = &miss.differences()[0];
     assert_eq!((d.path(), d.old(), d.new()), ("argument 1", Some("f32[32,128]"), Some("f32[64,128]")));
     let text = miss.to_string();
-    for component in ["argument 1: f32[32,128] → f32[64,128]", "jit(", "Abstract", "interpreter", "device cpu", "layout"] {
+    for component in
+        ["argument 1: f32[32,128] → f32[64,128]", "jit(", "Abstract", "interpreter", "device cpu", "layout"]
+    {
         assert!(text.contains(component), "{component}\n{text}");
     }
     // Structure is part of the key too.
@@ -324,7 +329,9 @@ fn row_s5_the_dtype_follows_the_rust_type() -> Result<()> {
     ] {
         assert_eq!(bad.error().map(|e| e.kind()), Some(ErrorKind::DType), "{bad:?}");
     }
-    for (text, dtype) in [("bool[]", DType::Bool), ("bf16[2]", DType::BF16), ("c64[1]", DType::C64), ("u16[]", DType::U16)] {
+    for (text, dtype) in
+        [("bool[]", DType::Bool), ("bf16[2]", DType::BF16), ("c64[1]", DType::C64), ("u16[]", DType::U16)]
+    {
         assert_eq!(Array::spec(text).dtype(), dtype);
     }
     Ok(())

@@ -62,6 +62,17 @@ pub struct Concrete {
     data: Arc<Data>,
 }
 
+/// Refuses an array that there is no memory for. What fits into everyday memory is not asked about.
+pub(crate) fn check_room(ty: &Type) -> Result<()> {
+    const EVERYDAY: usize = 1 << 28;
+    match ty.bytes() {
+        Some(bytes) if bytes <= EVERYDAY => Ok(()),
+        // Asked for and given back at once: the system refuses what it could never hand out.
+        Some(bytes) if Vec::<u8>::new().try_reserve_exact(bytes).is_ok() => Ok(()),
+        _ => Err(error!(Size, "there is no memory for an array of type {ty}")),
+    }
+}
+
 /// Strides of a dense row-major array.
 pub(crate) fn row_major(dims: &[usize]) -> Strides {
     let mut strides: Strides = smallvec::smallvec![1; dims.len()];
@@ -90,7 +101,8 @@ impl Concrete {
     pub fn splat(ty: Type, value: Scalar) -> Concrete {
         let dims = ty.shape().known().unwrap_or_default();
         let strides = smallvec::smallvec![0; dims.len()];
-        let data = dispatch!(ty.dtype(), T => T::into_data(vec![T::from_scalar(value.cast(T::DTYPE)).unwrap_or_default()]));
+        let data =
+            dispatch!(ty.dtype(), T => T::into_data(vec![T::from_scalar(value.cast(T::DTYPE)).unwrap_or_default()]));
         Concrete { ty, dims, strides, offset: 0, data: Arc::new(data) }
     }
 
@@ -98,7 +110,12 @@ impl Concrete {
     pub fn strided(ty: Type, strides: &[isize], offset: usize, data: Arc<Data>) -> Result<Concrete> {
         let Some(dims) = ty.shape().known() else { fail!(Shape, "a view needs known dimensions, not {ty}") };
         if data.dtype() != ty.dtype() || strides.len() != dims.len() {
-            fail!(Shape, "a view of type {ty} with {} strides does not fit a buffer of {}", strides.len(), data.dtype());
+            fail!(
+                Shape,
+                "a view of type {ty} with {} strides does not fit a buffer of {}",
+                strides.len(),
+                data.dtype()
+            );
         }
         if !dims.contains(&0) {
             let (mut low, mut high) = (offset as i128, offset as i128);
@@ -168,9 +185,11 @@ impl Concrete {
     /// The number that fills the array, if it is a splat by its strides (or has one element).
     pub fn splat_value(&self) -> Option<Scalar> {
         let fills = self.dims.iter().zip(&self.strides).all(|(&d, &s)| d == 1 || s == 0);
-        (fills && self.count() > 0).then(|| dispatch!(self.ty.dtype(), T => {
-            T::slice(&self.data).map_or(T::default(), |s| s[self.offset]).into_scalar()
-        }))
+        (fills && self.count() > 0).then(|| {
+            dispatch!(self.ty.dtype(), T => {
+                T::slice(&self.data).map_or(T::default(), |s| s[self.offset]).into_scalar()
+            })
+        })
     }
 
     /// The elements in row-major order, borrowed if they stand that way. Empty if the dtype is another.
@@ -200,7 +219,8 @@ impl Concrete {
 
     /// One element by its row-major position.
     pub fn element<T: Element>(&self, position: usize) -> Result<T> {
-        let all = T::slice(&self.data).ok_or_else(|| error!(DType, "{} elements are not {}", self.ty.dtype(), T::DTYPE))?;
+        let all =
+            T::slice(&self.data).ok_or_else(|| error!(DType, "{} elements are not {}", self.ty.dtype(), T::DTYPE))?;
         let mut rest = position;
         let mut at = self.offset as isize;
         for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
@@ -215,6 +235,14 @@ impl Concrete {
         dispatch!(self.ty.dtype(), T => self.element::<T>(position).map(T::into_scalar))
     }
 
+    /// The same numbers, row-major and dense; an error if there is no memory for them.
+    pub(crate) fn try_dense(&self) -> Result<Concrete> {
+        if !self.is_dense() {
+            check_room(&self.ty)?;
+        }
+        Ok(self.to_dense())
+    }
+
     /// The same numbers, row-major and dense.
     pub fn to_dense(&self) -> Concrete {
         if self.is_dense() {
@@ -225,6 +253,9 @@ impl Concrete {
 
     /// Whether two arrays have the same type and, bit for bit, the same elements.
     pub fn same_bits(&self, other: &Concrete) -> bool {
+        if let (Some(a), Some(b)) = (self.splat_value(), other.splat_value()) {
+            return self.ty == other.ty && a == b;
+        }
         self.ty == other.ty
             && dispatch!(self.ty.dtype(), T => {
                 self.values::<T>().iter().zip(other.values::<T>().iter()).all(|(a, b)| a.bits() == b.bits())

@@ -374,7 +374,7 @@ impl Array {
     /// The angle of complex numbers.
     #[track_caller]
     pub fn angle(&self) -> Array {
-        self.imag().atan2(&self.real())
+        self.imag().atan2(self.real())
     }
 
     /// Whether every element is of a dtype that derivatives exist for.

@@ -17,8 +17,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use construct::Nested;
-pub(crate) use data::{Dims, Strides, row_major};
 pub use data::{Concrete, Data};
+pub(crate) use data::{Dims, Strides, check_room, row_major};
 pub use index::{At, Index, IntoIndex, all, ellipsis, new_axis, step};
 pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue};

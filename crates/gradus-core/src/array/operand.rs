@@ -63,9 +63,7 @@ macro_rules! number_operands {
         }
     )*};
 }
-number_operands!(
-    bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>
-);
+number_operands!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64, Complex<f32>, Complex<f64>);
 
 impl Operand for usize {
     fn into_operand(self) -> OperandValue {

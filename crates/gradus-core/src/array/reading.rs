@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::{Array, Concrete, Form};
+use super::operand::checked;
+use super::{Array, Concrete, Form, check_room};
 use crate::error::{Place, Result, error, fail};
 use crate::trace;
 use crate::types::{Element, Scalar};
@@ -49,6 +50,7 @@ impl Array {
         let array = trace::read(self, "`to_vec`", place)?;
         let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
         same_dtype::<T>(c).map_err(|e| e.at(place))?;
+        check_room(c.ty()).map_err(|e| e.at(place))?;
         Ok(c.values::<T>().into_owned())
     }
 
@@ -79,9 +81,10 @@ impl Array {
     }
 
     /// The same array, dense and row-major in memory.
+    #[track_caller]
     pub fn to_dense(&self) -> Array {
         match self.form() {
-            Form::Concrete(c) if !c.is_dense() => c.to_dense().into(),
+            Form::Concrete(c) if !c.is_dense() => checked(c.try_dense().map(Array::from)),
             _ => self.clone(),
         }
     }

@@ -20,10 +20,8 @@ pub struct Pass {
 }
 
 /// The passes, in order.
-pub const PASSES: &[Pass] = &[
-    Pass { name: "simplify", run: simplify },
-    Pass { name: "dead code", run: |p| Ok(eliminate_dead_code(p, true)) },
-];
+pub const PASSES: &[Pass] =
+    &[Pass { name: "simplify", run: simplify }, Pass { name: "dead code", run: |p| Ok(eliminate_dead_code(p, true)) }];
 
 /// Runs every pass.
 pub fn optimize(program: &Program) -> Result<Program> {

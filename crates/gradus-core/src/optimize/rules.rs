@@ -1,7 +1,7 @@
 //! Algebraic rewrites, one a line with its algebra. All are exact: they keep NaN, infinities and the sign of zero.
 
-use crate::primitives::elementwise::{Add, Div, IntegerPow, Mul, Neg, Select, Sub};
 use crate::primitives::convert::Convert;
+use crate::primitives::elementwise::{Add, Div, IntegerPow, Mul, Neg, Select, Sub};
 use crate::primitives::shaping::{Broadcast, Concatenate, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, reduce};
 use crate::program::{Atom, Builder};

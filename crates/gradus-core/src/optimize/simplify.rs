@@ -82,17 +82,15 @@ fn simplify_one(
 
 /// The constant an equation is, if its operands are constants and computing it is cheap.
 fn fold(b: &Builder, op: &Op, operands: &[Atom], ty: &Type, budget: &mut usize) -> Option<Constant> {
-    let constants: SmallVec<[&Constant; 4]> = operands.iter().map(|a| b.program().constant(*a)).collect::<Option<_>>()?;
+    let constants: SmallVec<[&Constant; 4]> =
+        operands.iter().map(|a| b.program().constant(*a)).collect::<Option<_>>()?;
     if constants.is_empty() {
         return None;
     }
     // One number in every place: compute with the number alone, whatever the size, known or not.
     if let Some(numbers) = constants.iter().map(|c| c.splat_value()).collect::<Option<SmallVec<[_; 4]>>>() {
-        let moves_only = op.is::<Broadcast>()
-            || op.is::<Reshape>()
-            || op.is::<Permute>()
-            || op.is::<Reverse>()
-            || op.is::<Slice>();
+        let moves_only =
+            op.is::<Broadcast>() || op.is::<Reshape>() || op.is::<Permute>() || op.is::<Reverse>() || op.is::<Slice>();
         if moves_only {
             return Some(Constant::splat(ty.clone(), numbers[0]));
         }
@@ -129,7 +127,8 @@ fn add_shared(
         for &i in shared.get(&key).into_iter().flatten() {
             let p = b.program();
             let other = &p.equations()[i as usize];
-            let same_types = other.results().len() == types.len() && other.results().zip(types).all(|(r, t)| p.ty(r) == t);
+            let same_types =
+                other.results().len() == types.len() && other.results().zip(types).all(|(r, t)| p.ty(r) == t);
             if p.operands(other) == operands && same_types && *other.op() == op {
                 return Ok(other.result().index());
             }

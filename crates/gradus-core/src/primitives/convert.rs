@@ -5,7 +5,7 @@ use super::elementwise::kernel::{map, one_output, operand};
 use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Concrete, check_room};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
@@ -41,6 +41,7 @@ impl Primitive for Convert {
         if let Some(value) = x.splat_value() {
             return one_output(Concrete::splat(ty, value));
         }
+        check_room(&ty)?;
         // There is one loop for each pair of dtypes, so all else stays out of it.
         one_output(dispatch!(x.ty().dtype(), T => {
             let values = elements::<T>(x)?;
@@ -140,7 +141,7 @@ impl Primitive for Bitcast {
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let x = operand(inputs, 0)?;
         // Through 64 bits: one loop for each dtype, not one for each pair.
-        let bits = dispatch_real!(x.ty().dtype(), T => map(x, |v: T| v.bits() as u64), else fail!(DType, "no bits in {}", x.ty()));
+        let bits = dispatch_real!(x.ty().dtype(), T => map(x, |v: T| v.bits() as u64)?, else fail!(DType, "no bits in {}", x.ty()));
         one_output(
             dispatch_real!(self.dtype, T => map(&bits, T::of_bits), else fail!(DType, "no bits in {}", self.dtype)),
         )

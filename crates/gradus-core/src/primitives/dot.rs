@@ -141,12 +141,12 @@ impl Primitive for DotGeneral {
         let (lhs, rhs) = (operand(inputs, 0)?, operand(inputs, 1)?);
         one_output(match lhs.ty().dtype() {
             DType::F16 => {
-                let wide = self.numbers::<f32>(&map(lhs, f16::to_f32), &map(rhs, f16::to_f32))?;
-                map(&wide, f16::from_f32)
+                let wide = self.numbers::<f32>(&map(lhs, f16::to_f32)?, &map(rhs, f16::to_f32)?)?;
+                map(&wide, f16::from_f32)?
             }
             DType::BF16 => {
-                let wide = self.numbers::<f32>(&map(lhs, bf16::to_f32), &map(rhs, bf16::to_f32))?;
-                map(&wide, bf16::from_f32)
+                let wide = self.numbers::<f32>(&map(lhs, bf16::to_f32)?, &map(rhs, bf16::to_f32)?)?;
+                map(&wide, bf16::from_f32)?
             }
             d => {
                 dispatch_wide!(number d, T => self.numbers::<T>(lhs, rhs)?)

@@ -10,9 +10,9 @@ pub mod index;
 mod params;
 pub mod reduce;
 mod rules;
-pub mod size;
 pub mod sample;
 pub mod shaping;
+pub mod size;
 pub mod sort;
 pub(crate) mod special;
 
@@ -197,9 +197,8 @@ struct Registry {
     by_name: RwLock<HashMap<&'static str, Maker>>,
 }
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry {
-    by_name: RwLock::new(BUILT_IN.iter().map(|e| (e.name, e.make)).collect()),
-});
+static REGISTRY: LazyLock<Registry> =
+    LazyLock::new(|| Registry { by_name: RwLock::new(BUILT_IN.iter().map(|e| (e.name, e.make)).collect()) });
 
 /// Makes an operation from outside known to the parser of program text. Everything else works without.
 pub fn register<P: Primitive>(name: &'static str) -> Result<()> {

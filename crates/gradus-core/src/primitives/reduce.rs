@@ -1,6 +1,6 @@
 //! Reductions: sums, products, extrema, and/or over axes, and the place of an extremum along one.
 //!
-//! All six share one type rule, one batching rule and one loop ([`fold`]); an operation says which numbers it takes,
+//! All six share one type rule, one batching rule and one loop (`fold`); an operation says which numbers it takes,
 //! how two of them combine, and its derivative. `x_dot` is a tangent, `y_bar` a cotangent.
 
 use std::borrow::Cow;
@@ -196,8 +196,8 @@ pub(super) use dispatch_wide;
 /// Half floats are computed with in `f32` and rounded once at the end.
 pub(super) fn widened(x: &Concrete, kernel: impl Fn(&Concrete) -> Result<Concrete>) -> Result<Concrete> {
     match x.ty().dtype() {
-        DType::F16 => Ok(map(&kernel(&map(x, f16::to_f32))?, f16::from_f32)),
-        DType::BF16 => Ok(map(&kernel(&map(x, bf16::to_f32))?, bf16::from_f32)),
+        DType::F16 => map(&kernel(&map(x, f16::to_f32)?)?, f16::from_f32),
+        DType::BF16 => map(&kernel(&map(x, bf16::to_f32)?)?, bf16::from_f32),
         _ => kernel(x),
     }
 }
@@ -515,9 +515,9 @@ macro_rules! places {
 
 places! {
     /// The place of the maximum along an axis: the first of equals, the first NaN if there is one.
-    ArgMax = "argmax", |a, b| a > b;
+    ArgMax = "argmax", |a, b| PartialOrd::gt(&a, &b);
     /// The place of the minimum along an axis: the first of equals, the first NaN if there is one.
-    ArgMin = "argmin", |a, b| a < b;
+    ArgMin = "argmin", |a, b| PartialOrd::lt(&a, &b);
 }
 
 fn place_type(infer: &mut Infer<'_>, axis: usize, dtype: DType) -> Result<Types> {
@@ -555,8 +555,10 @@ fn places<T: Element + PartialOrd>(x: &Concrete, axis: usize, better: impl Fn(T,
     let is_nan = |v: T| v != v;
     let wins = |new: T, best: T| better(new, best) || (is_nan(new) && !is_nan(best));
     let [outer, n, inner] = around(x.dims(), axis);
+    // The elements come first: where there is no memory for them there is an error, and none for the places either.
+    let values = elements::<T>(x)?;
     let mut out = vec![0; outer * inner];
-    for (block, out) in elements::<T>(x)?.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
+    for (block, out) in values.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
         if inner == 1 {
             let best = (0..n).reduce(|best, i| if wins(block[i], block[best]) { i } else { best });
             out.fill(best.unwrap_or(0));

@@ -27,7 +27,8 @@ impl Primitive for Size {
         Ok(smallvec::smallvec![Type::scalar(self.dtype)])
     }
     fn evaluate(&self, _: &[Array]) -> Result<Outputs> {
-        let size = self.dim.constant().ok_or_else(|| error!(NotConcrete, "the dimension {} has no number yet", self.dim))?;
+        let size =
+            self.dim.constant().ok_or_else(|| error!(NotConcrete, "the dimension {} has no number yet", self.dim))?;
         Ok(smallvec::smallvec![filled(&Type::scalar(self.dtype), Scalar::I64(size).cast(self.dtype))])
     }
     fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {

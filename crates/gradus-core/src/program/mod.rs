@@ -352,8 +352,11 @@ impl Program {
         let bindings = self.solve_symbols(types)?;
         let p = self.map_dims(&|d| d.substitute(&|s| bindings.get(s).map(|v| Dim::from(*v))));
         if p.is_symbolic() {
-            return Err(error!(Signature, "`{}` computes with a dimension that its inputs do not determine", self.name)
-                .help("every symbol must stand in the shape of an input, alone or in a linear expression"));
+            return Err(error!(
+                Signature,
+                "`{}` computes with a dimension that its inputs do not determine", self.name
+            )
+            .help("every symbol must stand in the shape of an input, alone or in a linear expression"));
         }
         Ok(p)
     }
@@ -381,7 +384,8 @@ impl Program {
             for (axis, (w, h)) in want.shape().iter().zip(have.shape().iter()).enumerate() {
                 let evaluated = w.evaluate(&lookup).map_err(|e| misfit(i, have, want).note(e.to_string()))?;
                 if h.constant() != Some(evaluated) {
-                    let bound: Vec<_> = w.symbols().iter().filter_map(|s| Some(format!("{s}={}", lookup(s)?))).collect();
+                    let bound: Vec<_> =
+                        w.symbols().iter().filter_map(|s| Some(format!("{s}={}", lookup(s)?))).collect();
                     let e = misfit(i, have, want).note(format!("dimension {axis} is {h}, and {w} is {evaluated}"));
                     return Err(if bound.is_empty() { e } else { e.note(format!("with {}", bound.join(", "))) });
                 }
@@ -409,11 +413,8 @@ impl Program {
             return self;
         }
         let shift = captures.len() as u32;
-        let moved: Vec<Option<Atom>> = self
-            .constants
-            .iter()
-            .map(|c| c.capture_index().map(|i| ValueId::new(inputs + i).into()))
-            .collect();
+        let moved: Vec<Option<Atom>> =
+            self.constants.iter().map(|c| c.capture_index().map(|i| ValueId::new(inputs + i).into())).collect();
         let atoms = self.operands.iter_mut().chain(&mut self.outputs);
         for atom in atoms {
             *atom = match atom.constant_index() {
@@ -491,9 +492,7 @@ impl Program {
             && self.constraints == other.constraints
             && self.equations.len() == other.equations.len()
             && self.equations.iter().zip(&other.equations).all(|(a, b)| {
-                a.results_len == b.results_len
-                    && same_atoms(self.operands(a), other.operands(b))
-                    && a.op == b.op
+                a.results_len == b.results_len && same_atoms(self.operands(a), other.operands(b)) && a.op == b.op
             })
             && same_atoms(&self.outputs, &other.outputs)
     }

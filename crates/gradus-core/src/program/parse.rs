@@ -157,7 +157,7 @@ impl<'a> Parser<'a> {
         let mut b = Builder::new(self.word()?);
         self.want("(")?;
         while !self.take(")") {
-            if b.program().types.len() > 0 {
+            if !b.program().types.is_empty() {
                 self.want(",")?;
             }
             self.binding(b.program().types.len())?;

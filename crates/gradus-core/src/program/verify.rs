@@ -63,7 +63,8 @@ pub fn verify(p: &Program) -> Result<()> {
             }
             inputs.push(p.ty(a).clone());
         }
-        let types = infer(&e.op, &inputs, &mut needed).map_err(|err| err.at(e.place).note(format!("in equation {i}")))?;
+        let types =
+            infer(&e.op, &inputs, &mut needed).map_err(|err| err.at(e.place).note(format!("in equation {i}")))?;
         let end = defined + e.results_len as usize;
         if types[..] != p.types[defined..end] {
             fail!(Verify, "equation {i} (`{name}`) gives {types:?}, but the program says {:?}", &p.types[defined..end]);

@@ -21,8 +21,8 @@ use crate::program::{Program, ValueId, infer};
 use crate::types::Type;
 
 pub(crate) use state::constant as inline_constant;
-pub use state::{EMBED_LIMIT, is_tracing};
 use state::{Active, TraceId};
+pub use state::{EMBED_LIMIT, is_tracing};
 
 /// A value of a program that is being traced: identity and type, never a number.
 #[derive(Clone)]
@@ -148,7 +148,11 @@ pub fn caller_or_known(place: Place) -> Place {
 #[track_caller]
 pub fn bind(op: Op, inputs: &[Array]) -> Array {
     let mut outputs = bind_all(op, inputs);
-    if outputs.len() == 1 { outputs.remove(0) } else { error!(Rule, "an operation gave {} results", outputs.len()).into() }
+    if outputs.len() == 1 {
+        outputs.remove(0)
+    } else {
+        error!(Rule, "an operation gave {} results", outputs.len()).into()
+    }
 }
 
 /// Applies an operation: runs it on numbers, records it in a trace, or only infers types, as its operands demand.
@@ -213,14 +217,23 @@ fn belongs_to_program(op: &Op, inputs: &[Array], results: &[Type]) -> bool {
 pub fn inline(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
     let place = current_place();
     if inputs.len() != program.inputs().len() {
-        return Err(error!(Signature, "`{}` takes {} inputs, not {}", program.name(), program.inputs().len(), inputs.len())
-            .at(place));
+        return Err(error!(
+            Signature,
+            "`{}` takes {} inputs, not {}",
+            program.name(),
+            program.inputs().len(),
+            inputs.len()
+        )
+        .at(place));
     }
     let mut values: Vec<Array> = Vec::with_capacity(program.value_count());
     values.extend_from_slice(inputs);
     let read = |values: &[Array], atom| match program.constant(atom) {
         Some(c) => state::constant(c),
-        None => atom.value().and_then(|v| values.get(v.index()).cloned()).ok_or_else(|| error!(Verify, "an undefined value")),
+        None => atom
+            .value()
+            .and_then(|v| values.get(v.index()).cloned())
+            .ok_or_else(|| error!(Verify, "an undefined value")),
     };
     let mut operands: SmallVec<[Array; 4]> = SmallVec::new();
     for e in program.equations() {

@@ -128,9 +128,7 @@ impl Active {
 
     pub(super) fn finish(self, outputs: &[Array], place: Place) -> Result<Traced> {
         let atoms = outputs.iter().map(|a| atom_of(a, place)).collect::<Result<Vec<_>>>();
-        let state = STACK.with_borrow_mut(|s| {
-            if s.last().is_some_and(|t| t.id == self.id) { s.pop() } else { None }
-        });
+        let state = STACK.with_borrow_mut(|s| if s.last().is_some_and(|t| t.id == self.id) { s.pop() } else { None });
         let state = state.ok_or_else(out_of_order)?;
         // A swallowed read explains a failed output better than the output's own error.
         if let Some(e) = state.failed_read {

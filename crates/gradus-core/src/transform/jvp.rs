@@ -105,7 +105,8 @@ fn check(name: &str, outputs: &[Array], tangents: &[Option<Array>]) -> Result<()
         let Some(t) = t else { continue };
         let (y, t) = (y.ty()?, t.ty()?);
         if y != t {
-            return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {t} for a result {y}").at(Place::unknown()));
+            return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {t} for a result {y}")
+                .at(Place::unknown()));
         }
     }
     Ok(())

@@ -66,8 +66,7 @@ fn keep_outputs(known: Program, flags: &[bool], primal_outputs: usize) -> Progra
 #[track_caller]
 pub fn vjp(program: &Program, active: &[bool]) -> Result<Linearized> {
     let forward = linearize(program, active)?;
-    let linear_inputs: Vec<bool> =
-        (0..forward.linear.inputs().len()).map(|i| i >= forward.residuals.len()).collect();
+    let linear_inputs: Vec<bool> = (0..forward.linear.inputs().len()).map(|i| i >= forward.residuals.len()).collect();
     let pullback = transpose(&forward.linear, &linear_inputs)?;
     Ok(Linearized { linear: pullback.with_name(format!("{}_pullback", program.name())), ..forward })
 }

@@ -141,11 +141,8 @@ fn split(program: &Program, known_inputs: &[bool]) -> Result<Split> {
             }
         }
     }
-    let known_outputs: Vec<bool> = program
-        .outputs()
-        .iter()
-        .map(|a| a.value().is_none_or(|v| sides[v.index()] != Side::Unknown))
-        .collect();
+    let known_outputs: Vec<bool> =
+        program.outputs().iter().map(|a| a.value().is_none_or(|v| sides[v.index()] != Side::Unknown)).collect();
     let mut unknown = Builder::new(format!("{}_unknown", program.name()));
     let mut residual_inputs: Vec<Atom> = Vec::with_capacity(residuals.len());
     for r in &residuals {

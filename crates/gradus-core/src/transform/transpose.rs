@@ -113,7 +113,12 @@ pub(crate) fn transpose_on(
                     for ((&a, operand), bar) in program.operands(e).iter().zip(&operands).zip(all) {
                         let (Some(v), Linear::Unknown(ty), Some(bar)) = (a.value(), operand, bar) else { continue };
                         let Some(bar) = fitted(&bar, ty)? else {
-                            fail!(Rule, "the transpose rule of `{}` gave {} for an operand {ty}", e.op().name(), bar.ty()?);
+                            fail!(
+                                Rule,
+                                "the transpose rule of `{}` gave {} for an operand {ty}",
+                                e.op().name(),
+                                bar.ty()?
+                            );
                         };
                         accumulate(&mut bars, v.index(), bar);
                     }
@@ -134,8 +139,7 @@ fn fitted(bar: &Array, ty: &Type) -> Result<Option<Array>> {
         return Ok(Some(bar.clone()));
     }
     let equal = |(a, b): (&Dim, &Dim)| a.equals(b) != Decision::No;
-    let fits = have.dtype() == ty.dtype()
-        && have.rank() == ty.rank()
-        && have.shape().iter().zip(ty.shape().iter()).all(equal);
+    let fits =
+        have.dtype() == ty.dtype() && have.rank() == ty.rank() && have.shape().iter().zip(ty.shape().iter()).all(equal);
     Ok(fits.then(|| fit(bar.clone(), ty.shape())))
 }

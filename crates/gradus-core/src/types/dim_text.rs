@@ -115,7 +115,7 @@ impl<'a> Parser<'a> {
         found
     }
 
-    fn expect(&mut self, token: &str) -> Result<(), DimError> {
+    fn want(&mut self, token: &str) -> Result<(), DimError> {
         if self.eat(token) { Ok(()) } else { Err(self.expected(&format!("`{token}`"))) }
     }
 
@@ -184,9 +184,9 @@ impl<'a> Parser<'a> {
             }
             Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => self.name()?,
             Some(b'(') => self.nested(|parser| {
-                parser.expect("(")?;
+                parser.want("(")?;
                 let inner = parser.sum()?;
-                parser.expect(")")?;
+                parser.want(")")?;
                 Ok(inner)
             })?,
             Some(b'<') if self.eat(INVALID) => Dim::INVALID,
@@ -225,11 +225,11 @@ impl<'a> Parser<'a> {
             return Dim::symbol(name).map_err(|error| DimError::at(at, error.message()));
         };
         let (a, b) = self.nested(|parser| {
-            parser.expect("(")?;
+            parser.want("(")?;
             let a = parser.sum()?;
-            parser.expect(",")?;
+            parser.want(",")?;
             let b = parser.sum()?;
-            parser.expect(")")?;
+            parser.want(")")?;
             Ok((a, b))
         })?;
         self.valid(at, [&a, &b], func.apply(&a, &b))
@@ -402,8 +402,8 @@ impl FromStr for Constraint {
             let at = parser.at;
             let sign = if parser.eat("-") { -1 } else { 1 };
             let k = i64::try_from(sign * i128::from(parser.number()?));
-            parser.expect("==")?;
-            parser.expect("0")?;
+            parser.want("==")?;
+            parser.want("0")?;
             Constraint::Multiple(left, k.map_err(|_| DimError::at(at, "expected a number that fits 64 bits"))?)
         } else {
             return Err(parser.expected("`==`, `>=` or `%`"));

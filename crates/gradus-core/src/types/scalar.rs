@@ -254,7 +254,9 @@ impl Scalar {
         };
         if !exact || (dtype == DType::Bool && self.dtype() != DType::Bool) {
             let wanted = match self.dtype() {
-                d if d.promote(dtype).is_some() => format!("cast the array first, as in `x.cast(DType::{})`", d.rust_name()),
+                d if d.promote(dtype).is_some() => {
+                    format!("cast the array first, as in `x.cast(DType::{})`", d.rust_name())
+                }
                 _ => "cast the array, or write a number that its dtype holds".to_string(),
             };
             let from = self.dtype();
@@ -305,8 +307,20 @@ impl fmt::Display for Scalar {
             Scalar::U32(v) => write!(f, "{v}"),
             Scalar::U64(v) => write!(f, "{v}"),
             // Half floats print through f32, which holds them exactly and prints the fraction point always.
-            Scalar::F16(v) => if v.is_nan() { float(f, v, f64::NAN) } else { float(f, v.to_f32(), v.to_f64()) },
-            Scalar::BF16(v) => if v.is_nan() { float(f, v, f64::NAN) } else { float(f, v.to_f32(), v.to_f64()) },
+            Scalar::F16(v) => {
+                if v.is_nan() {
+                    float(f, v, f64::NAN)
+                } else {
+                    float(f, v.to_f32(), v.to_f64())
+                }
+            }
+            Scalar::BF16(v) => {
+                if v.is_nan() {
+                    float(f, v, f64::NAN)
+                } else {
+                    float(f, v.to_f32(), v.to_f64())
+                }
+            }
             Scalar::F32(v) => float(f, v, v as f64),
             Scalar::F64(v) => float(f, v, v),
             Scalar::C64(v) => write!(f, "({},{})", Scalar::F32(v.re), Scalar::F32(v.im)),

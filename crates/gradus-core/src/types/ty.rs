@@ -28,8 +28,8 @@ impl Type {
     /// The type of a single number.
     pub fn scalar(dtype: DType) -> Type {
         static SCALARS: OnceLock<[Type; 15]> = OnceLock::new();
-        let scalars = SCALARS
-            .get_or_init(|| DType::ALL.map(|dtype| Type(Arc::new(Parts { dtype, shape: Shape::scalar() }))));
+        let scalars =
+            SCALARS.get_or_init(|| DType::ALL.map(|dtype| Type(Arc::new(Parts { dtype, shape: Shape::scalar() }))));
         scalars[dtype as usize].clone()
     }
 
@@ -84,8 +84,7 @@ impl Type {
                 Some(b']') => return Ok((Type::checked(dtype, dims.into())?, at + 1)),
                 Some(b',') if !dims.is_empty() => at += 1,
                 Some(_) if dims.is_empty() || text[..at].trim_end().ends_with(',') => {
-                    let (dim, used) =
-                        Dim::parse_prefix(&text[at..]).map_err(|e| error!(Parse, "in a shape: {e}"))?;
+                    let (dim, used) = Dim::parse_prefix(&text[at..]).map_err(|e| error!(Parse, "in a shape: {e}"))?;
                     dims.push(dim);
                     at += used;
                 }
@@ -135,7 +134,11 @@ impl FromStr for Type {
         let text = text.trim();
         let (ty, used) = Type::parse_prefix(text)?;
         if used < text.len() {
-            fail!(Parse, "unexpected text after the type {ty}: `{}`", text[used..].chars().take(40).collect::<String>());
+            fail!(
+                Parse,
+                "unexpected text after the type {ty}: `{}`",
+                text[used..].chars().take(40).collect::<String>()
+            );
         }
         Ok(ty)
     }

@@ -65,7 +65,10 @@ impl<S: Signature> Compiled<S> {
             return Err(self.misfit(&Key::of::<S>(args)).at(place));
         }
         if let Some(guard) = self.entry.failed_guard(&leaves) {
-            let e = Error::new(ErrorKind::Frozen, format!("`{}` was compiled for a value that was {}", self.core.name(), guard.observed));
+            let e = Error::new(
+                ErrorKind::Frozen,
+                format!("`{}` was compiled for a value that was {}", self.core.name(), guard.observed),
+            );
             return Err(e.at(place).note(format!("the value was read at {}", guard.place)));
         }
         let mut inputs = leaves.arrays;
@@ -83,11 +86,17 @@ impl<S: Signature> Compiled<S> {
         };
         let (old, new) = (d.old().unwrap_or("nothing"), d.new().unwrap_or("nothing"));
         if d.is_frozen() {
-            Error::new(ErrorKind::Frozen, format!("{} of `{name}` was frozen at {old} when it was compiled, and is {new} now", d.path()))
-                .help("compile again for the new value, or let it vary: pass an array, or a `Num` with `track_numbers`")
+            Error::new(
+                ErrorKind::Frozen,
+                format!("{} of `{name}` was frozen at {old} when it was compiled, and is {new} now", d.path()),
+            )
+            .help("compile again for the new value, or let it vary: pass an array, or a `Num` with `track_numbers`")
         } else {
-            Error::new(ErrorKind::Signature, format!("{} of `{name}` was {old} when it was compiled, and is {new} now", d.path()))
-                .help("call the staged function, which compiles for what it is given, or compile for these arguments")
+            Error::new(
+                ErrorKind::Signature,
+                format!("{} of `{name}` was {old} when it was compiled, and is {new} now", d.path()),
+            )
+            .help("call the staged function, which compiles for what it is given, or compile for these arguments")
         }
     }
 }

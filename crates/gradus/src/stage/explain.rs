@@ -140,7 +140,11 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} of `{}`", if self.hit { "hit" } else { "miss" }, self.about.function)?;
         writeln!(f, "  transformations: {}", self.about.stack)?;
-        writeln!(f, "  options: {:?} tracing, backend {}, device cpu, any layout", self.about.mode, self.about.backend)?;
+        writeln!(
+            f,
+            "  options: {:?} tracing, backend {}, device cpu, any layout",
+            self.about.mode, self.about.backend
+        )?;
         for part in &self.key {
             writeln!(f, "  {part:?}")?;
         }

@@ -55,7 +55,9 @@ impl fmt::Display for KeyPart {
         match &self.content {
             Content::Leaf(ty) => write!(f, "{ty}"),
             Content::Frozen(_, text) => f.write_str(text),
-            Content::Structure(name, value) if name.starts_with("variant ") => write!(f, "{} (number {value})", &name["variant ".len()..]),
+            Content::Structure(name, value) if name.starts_with("variant ") => {
+                write!(f, "{} (number {value})", &name["variant ".len()..])
+            }
             Content::Structure(name, value) => write!(f, "{name} {value}"),
         }
     }

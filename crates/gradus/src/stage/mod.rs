@@ -29,9 +29,9 @@ use cache::{Cache, Entry};
 pub use compiled::{Compiled, TracedFunction};
 pub use executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
 pub use explain::{Difference, Explanation};
+use key::Key;
 pub use key::KeyPart;
 pub(crate) use key::Leaves;
-use key::Key;
 
 /// Stages a function: it is traced once for each key, compiled once for each program, and then only run.
 ///
@@ -191,7 +191,8 @@ impl<S: Signature> Core<S> {
     }
 
     fn lookup(&self, args: S::Refs<'_>, leaves: &Leaves) -> Option<Arc<Entry<S>>> {
-        self.cache.find(leaves.hash, |entry| entry.key.matches::<S>(args) && entry.is_alive() && entry.guards_hold(leaves))
+        self.cache
+            .find(leaves.hash, |entry| entry.key.matches::<S>(args) && entry.is_alive() && entry.guards_hold(leaves))
     }
 
     fn make_entry(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<Arc<Entry<S>>, Failed<S>> {
@@ -327,7 +328,8 @@ pub(crate) fn trace_function<S: Signature>(
             // The user's operations have lines of their own.
             trace::at_place(Place::unknown(), || {
                 let mut next = tracers.iter();
-                let traced_args = S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
+                let traced_args =
+                    S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
                 let result = function.apply(S::refs(&traced_args));
                 let arrays = result.leaves();
                 out = Some(result);

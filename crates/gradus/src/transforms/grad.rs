@@ -18,20 +18,28 @@ use crate::tree::Tree;
 pub fn grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
     let f = Arc::new(f);
     let inner = f.clone();
-    Fun::direct("grad", &*f, Box::new(move |args| {
-        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
-        give(S::first(args), result.map(|(_, _, bars)| bars))
-    }))
+    Fun::direct(
+        "grad",
+        &*f,
+        Box::new(move |args| {
+            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
+            give(S::first(args), result.map(|(_, _, bars)| bars))
+        }),
+    )
 }
 
 /// The value and the gradient by the first argument.
 pub fn value_and_grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
     let f = Arc::new(f);
     let inner = f.clone();
-    Fun::direct("value_and_grad", &*f, Box::new(move |args| {
-        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
-        with_value(&*inner, args, result)
-    }))
+    Fun::direct(
+        "value_and_grad",
+        &*f,
+        Box::new(move |args| {
+            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
+            with_value(&*inner, args, result)
+        }),
+    )
 }
 
 /// The gradient by every argument, as a tuple.
@@ -42,11 +50,15 @@ where
 {
     let f = Arc::new(f);
     let inner = f.clone();
-    Fun::direct("grad_all", &*f, Box::new(move |args| {
-        let result = gradient(&*inner, args, 0..usize::MAX, |t| t.leaves().len() == 1);
-        let owned = S::map(args, &mut crate::stage::Replace(|a: &Array| a.clone()));
-        give(&owned, result.map(|(_, _, bars)| bars))
-    }))
+    Fun::direct(
+        "grad_all",
+        &*f,
+        Box::new(move |args| {
+            let result = gradient(&*inner, args, 0..usize::MAX, |t| t.leaves().len() == 1);
+            let owned = S::map(args, &mut crate::stage::Replace(|a: &Array| a.clone()));
+            give(&owned, result.map(|(_, _, bars)| bars))
+        }),
+    )
 }
 
 /// The argument at a position of a signature.
@@ -61,12 +73,16 @@ pub trait Arg<const POSITION: usize>: Signature {
 pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S>) -> Fun<S::WithOut<S::Type>> {
     let f = Arc::new(f);
     let inner = f.clone();
-    Fun::direct("grad_by", &*f, Box::new(move |args| {
-        let before = count_before::<S>(args, POSITION);
-        let by = S::arg(args);
-        let result = gradient(&*inner, args, before..before + by.leaves().len(), |t| t.leaves().len() == 1);
-        give(by, result.map(|(_, _, bars)| bars))
-    }))
+    Fun::direct(
+        "grad_by",
+        &*f,
+        Box::new(move |args| {
+            let before = count_before::<S>(args, POSITION);
+            let by = S::arg(args);
+            let result = gradient(&*inner, args, before..before + by.leaves().len(), |t| t.leaves().len() == 1);
+            give(by, result.map(|(_, _, bars)| bars))
+        }),
+    )
 }
 
 /// The gradient of a function that also gives something else: `f` returns `(loss, aux)`, this `(gradient, aux)`.
@@ -79,11 +95,15 @@ where
 {
     let f = Arc::new(f);
     let inner = f.clone();
-    Fun::direct("grad_with_aux", &*f, Box::new(move |args| {
-        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
-        let ((_, aux), bars) = with_value(&*inner, args, result);
-        (bars, aux)
-    }))
+    Fun::direct(
+        "grad_with_aux",
+        &*f,
+        Box::new(move |args| {
+            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
+            let ((_, aux), bars) = with_value(&*inner, args, result);
+            (bars, aux)
+        }),
+    )
 }
 
 /// The value, aux and gradient of a function that returns `(loss, aux)`: `((loss, aux), gradient)`.
@@ -96,10 +116,14 @@ where
 {
     let f = Arc::new(f);
     let inner = f.clone();
-    Fun::direct("value_and_grad_with_aux", &*f, Box::new(move |args| {
-        let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
-        with_value(&*inner, args, result)
-    }))
+    Fun::direct(
+        "value_and_grad_with_aux",
+        &*f,
+        Box::new(move |args| {
+            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
+            with_value(&*inner, args, result)
+        }),
+    )
 }
 
 fn first_leaves<S: Signature>(args: S::Refs<'_>) -> usize {

@@ -40,22 +40,26 @@ fn jacobian<S: Signature<Out = Array>, F: Func<S>>(
 ) -> Fun<S::WithOut<S::First>> {
     let f = Arc::new(f);
     let inner = f.clone();
-    Fun::direct(name, &*f, Box::new(move |args| {
-        let place = trace::caller_or_known(Place::unknown());
-        let first = S::first(args);
-        let result = AtPoint::new(&*inner, args, place).and_then(|point| {
-            let by = first.leaves();
-            if let Some(x) = by.iter().find(|x| !x.dtype().is_inexact()) {
-                let message = format!("a Jacobian by {} does not exist: its dtype has no derivatives", x.ty()?);
-                return Err(Error::new(ErrorKind::DType, message).at(place).help("pass it as a later argument"));
+    Fun::direct(
+        name,
+        &*f,
+        Box::new(move |args| {
+            let place = trace::caller_or_known(Place::unknown());
+            let first = S::first(args);
+            let result = AtPoint::new(&*inner, args, place).and_then(|point| {
+                let by = first.leaves();
+                if let Some(x) = by.iter().find(|x| !x.dtype().is_inexact()) {
+                    let message = format!("a Jacobian by {} does not exist: its dtype has no derivatives", x.ty()?);
+                    return Err(Error::new(ErrorKind::DType, message).at(place).help("pass it as a later argument"));
+                }
+                method(&point, by.len())
+            });
+            match result {
+                Ok(arrays) => fill(first, arrays),
+                Err(e) => poison(first, &e),
             }
-            method(&point, by.len())
-        });
-        match result {
-            Ok(arrays) => fill(first, arrays),
-            Err(e) => poison(first, &e),
-        }
-    }))
+        }),
+    )
 }
 
 /// Pulls every unit cotangent of the result back, as one batch.

@@ -71,23 +71,27 @@ pub fn vmap<S: Signature, F: Func<S>>(f: F) -> Vmap<S> {
 impl<S: Signature> Vmap<S> {
     fn new(function: Arc<dyn Func<S>>, axes: Vec<Option<isize>>, out_axis: isize) -> Vmap<S> {
         let (inner, chosen) = (function.clone(), axes.clone());
-        let fun = Fun::direct("vmap", &*function, Box::new(move |args| {
-            let place = trace::caller_or_known(Place::unknown());
-            match map_over(&*inner, args, &chosen, out_axis, place) {
-                Ok(out) => out,
-                Err(e) => {
-                    let failed = S::map(args, &mut Replace(|_: &Array| Array::from(e.clone())));
-                    poison(&inner.apply(S::refs(&failed)), &e)
+        let fun = Fun::direct(
+            "vmap",
+            &*function,
+            Box::new(move |args| {
+                let place = trace::caller_or_known(Place::unknown());
+                match map_over(&*inner, args, &chosen, out_axis, place) {
+                    Ok(out) => out,
+                    Err(e) => {
+                        let failed = S::map(args, &mut Replace(|_: &Array| Array::from(e.clone())));
+                        poison(&inner.apply(S::refs(&failed)), &e)
+                    }
                 }
-            }
-        }));
+            }),
+        );
         Vmap { fun, function, axes, out_axis }
     }
 
     /// The axis of each argument: `(None, Some(0))` maps the second argument and passes the first as it is. Negative
     /// axes count from the end.
     pub fn axes(self, axes: impl Axes) -> Vmap<S> {
-        let axes = axes.axes(arity::<S>());
+        let axes = axes.axes(MOST_ARGUMENTS);
         Vmap::new(self.function, axes, self.out_axis)
     }
 
@@ -97,10 +101,8 @@ impl<S: Signature> Vmap<S> {
     }
 }
 
-/// More axes than arguments are refused at the call, so that the largest arity will do here.
-fn arity<S: Signature>() -> usize {
-    8
-}
+/// One axis for all arguments is given to as many as a function can have.
+const MOST_ARGUMENTS: usize = 8;
 
 impl<S: Signature> Deref for Vmap<S> {
     type Target = Fun<S::WithOut<S::Out>>;
@@ -183,7 +185,8 @@ fn map_over<S: Signature>(
         let dim = a.dim(from_front);
         match &size {
             Some(n) if n.equals(&dim) == Decision::No => {
-                let message = format!("`vmap` of `{}` maps axes of sizes {n} and {dim} (argument {owner}, {ty})", f.name());
+                let message =
+                    format!("`vmap` of `{}` maps axes of sizes {n} and {dim} (argument {owner}, {ty})", f.name());
                 return Err(bad(message).help("the mapped axes of all arguments have one size"));
             }
             Some(_) => {}

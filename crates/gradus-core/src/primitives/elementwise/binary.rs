@@ -8,8 +8,8 @@ use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::primitives::{
-    Batch, Batched, Derivative, Entry, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
-    entry, special,
+    Batch, Batched, Derivative, Entry, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed,
+    Types, entry, special,
 };
 use crate::rules_of;
 use crate::types::{Complex, DType, Effects, bf16, dispatch_float, dispatch_number, dispatch_real, f16};
@@ -219,7 +219,10 @@ impl Primitive for Pow {
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
         let mut all = samples_at(&Op::new(Pow), 2, Takes::Numbers, POSITIVE);
-        all.push(Sample::new(Op::new(Pow), vec![Array::from([-1.5_f64, 2.0, 0.0]), Array::from([3.0_f64, -2.0, 2.0])]).rough());
+        all.push(
+            Sample::new(Op::new(Pow), vec![Array::from([-1.5_f64, 2.0, 0.0]), Array::from([3.0_f64, -2.0, 2.0])])
+                .rough(),
+        );
         all
     }
 }

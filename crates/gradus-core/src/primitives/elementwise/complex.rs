@@ -190,8 +190,11 @@ impl ComplexSpecial for Complex<f64> {
             let near = (1.0 - x).hypot(y);
             let ratio = 4.0 * x / (near * near);
             // Beside the pole the square of a small distance vanishes; its logarithm does not.
-            let re =
-                if ratio < 1e8 { ratio.ln_1p() / 4.0 } else { (log_modulus(1.0 + x, y) - log_modulus(1.0 - x, y)) / 2.0 };
+            let re = if ratio < 1e8 {
+                ratio.ln_1p() / 4.0
+            } else {
+                (log_modulus(1.0 + x, y) - log_modulus(1.0 - x, y)) / 2.0
+            };
             (re, (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y) / 2.0)
         };
         Complex::new(re.copysign(self.re), im.copysign(self.im))

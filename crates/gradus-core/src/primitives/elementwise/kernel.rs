@@ -4,10 +4,10 @@
 
 use std::borrow::Cow;
 
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Concrete, check_room};
 use crate::error::{Result, error};
 use crate::primitives::Outputs;
-use crate::types::{Element, Scalar, Type};
+use crate::types::{DType, Element, Scalar, Type};
 
 /// Operand `i`, which the interpreter promises to be concrete.
 pub(crate) fn operand(inputs: &[Array], i: usize) -> Result<&Concrete> {
@@ -15,9 +15,26 @@ pub(crate) fn operand(inputs: &[Array], i: usize) -> Result<&Concrete> {
     inputs.get(i).ok_or_else(missing)?.concrete().ok_or_else(missing)
 }
 
+/// A loop's result, or why there is none.
+pub(crate) trait LoopResult {
+    fn into_result(self) -> Result<Concrete>;
+}
+
+impl LoopResult for Concrete {
+    fn into_result(self) -> Result<Concrete> {
+        Ok(self)
+    }
+}
+
+impl LoopResult for Result<Concrete> {
+    fn into_result(self) -> Result<Concrete> {
+        self
+    }
+}
+
 /// One result.
-pub(crate) fn one_output(concrete: Concrete) -> Result<Outputs> {
-    Ok(smallvec::smallvec![concrete.into()])
+pub(crate) fn one_output(result: impl LoopResult) -> Result<Outputs> {
+    Ok(smallvec::smallvec![result.into_result()?.into()])
 }
 
 /// Elements that one pass of a loop treats: small enough to stay in the fastest cache.
@@ -44,10 +61,17 @@ impl<T: Element> Lane<'_, T> {
     }
 }
 
-/// The result's elements, and whether one of them stands for all: then every operand is a splat.
-fn extent(operands: &[&Concrete]) -> (usize, bool) {
-    let same = operands.iter().all(|x| x.splat_value().is_some());
-    (if same { 1 } else { operands[0].count() }, same)
+/// The result's elements, and whether one of them stands for all: then every operand is a splat. An error if there is
+/// no memory for the result, or for an operand that has to be copied.
+fn extent(operands: &[&Concrete], dtype: DType) -> Result<(usize, bool)> {
+    if operands.iter().all(|x| x.splat_value().is_some()) {
+        return Ok((1, true));
+    }
+    check_room(&operands[0].ty().with_dtype(dtype))?;
+    for x in operands.iter().filter(|x| x.splat_value().is_none() && !x.is_dense()) {
+        check_room(x.ty())?;
+    }
+    Ok((operands[0].count(), false))
 }
 
 fn finish<U: Element>(like: &Concrete, same: bool, values: Vec<U>) -> Concrete {
@@ -59,8 +83,8 @@ fn finish<U: Element>(like: &Concrete, same: bool, values: Vec<U>) -> Concrete {
 }
 
 /// `f` of every element.
-pub(crate) fn map<T: Element, U: Element>(x: &Concrete, f: impl Fn(T) -> U) -> Concrete {
-    let (n, same) = extent(&[x]);
+pub(crate) fn map<T: Element, U: Element>(x: &Concrete, f: impl Fn(T) -> U) -> Result<Concrete> {
+    let (n, same) = extent(&[x], U::DTYPE)?;
     let a = lane::<T>(x, n);
     let mut out = vec![U::default(); n];
     let mut start = 0;
@@ -71,12 +95,16 @@ pub(crate) fn map<T: Element, U: Element>(x: &Concrete, f: impl Fn(T) -> U) -> C
         }
         start += block.len();
     }
-    finish(x, same, out)
+    Ok(finish(x, same, out))
 }
 
 /// `f` of the elements of two arrays of one shape.
-pub(crate) fn zip<A: Element, B: Element, U: Element>(x: &Concrete, y: &Concrete, f: impl Fn(A, B) -> U) -> Concrete {
-    let (n, same) = extent(&[x, y]);
+pub(crate) fn zip<A: Element, B: Element, U: Element>(
+    x: &Concrete,
+    y: &Concrete,
+    f: impl Fn(A, B) -> U,
+) -> Result<Concrete> {
+    let (n, same) = extent(&[x, y], U::DTYPE)?;
     let (a, b) = (lane::<A>(x, n), lane::<B>(y, n));
     let mut out = vec![U::default(); n];
     let mut start = 0;
@@ -88,7 +116,7 @@ pub(crate) fn zip<A: Element, B: Element, U: Element>(x: &Concrete, y: &Concrete
         }
         start += len;
     }
-    finish(x, same, out)
+    Ok(finish(x, same, out))
 }
 
 /// `f` of the elements of three arrays of one shape.
@@ -97,8 +125,8 @@ pub(crate) fn zip3<A: Element, B: Element, C: Element, U: Element>(
     y: &Concrete,
     z: &Concrete,
     f: impl Fn(A, B, C) -> U,
-) -> Concrete {
-    let (n, same) = extent(&[x, y, z]);
+) -> Result<Concrete> {
+    let (n, same) = extent(&[x, y, z], U::DTYPE)?;
     let (a, b, c) = (lane::<A>(x, n), lane::<B>(y, n), lane::<C>(z, n));
     let mut out = vec![U::default(); n];
     let mut start = 0;
@@ -110,7 +138,7 @@ pub(crate) fn zip3<A: Element, B: Element, C: Element, U: Element>(
         }
         start += len;
     }
-    finish(x, same, out)
+    Ok(finish(x, same, out))
 }
 
 /// The type with one number in every place.

@@ -1,6 +1,9 @@
 //! Bits, truth and choice: operations without a derivative of their own, and the two that pass tangents through
 //! (`select`, `clamp`).
 
+// The same text serves every integer type; for some of them a conversion is no change.
+#![allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)]
+
 use super::kernel::{map, one_output, operand, zip, zip3};
 use super::number::Ordered;
 use super::unary::elementwise_rules;
@@ -238,7 +241,9 @@ impl Primitive for Select {
         one_output(dispatch!(a.ty().dtype(), T => zip3(p, a, b, |p: bool, a: T, b: T| if p { a } else { b })))
     }
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
-        let ([pred, a, b], [_, a_dot, b_dot]) = (jvp.primals, jvp.tangents) else { fail!(Rule, "wants three operands") };
+        let ([pred, a, b], [_, a_dot, b_dot]) = (jvp.primals, jvp.tangents) else {
+            fail!(Rule, "wants three operands")
+        };
         if a_dot.is_none() && b_dot.is_none() {
             return Ok(Derivative::Zero);
         }
@@ -259,7 +264,9 @@ impl Primitive for Select {
     fn samples() -> Vec<Sample> {
         let op = Op::new(Select);
         let pred = Array::from([true, false, true]);
-        let pair = |d: DType| vec![pred.clone(), Array::from([1.0_f64, 2.0, 3.0]).cast(d), Array::from([4.0_f64, 5.0, 6.0]).cast(d)];
+        let pair = |d: DType| {
+            vec![pred.clone(), Array::from([1.0_f64, 2.0, 3.0]).cast(d), Array::from([4.0_f64, 5.0, 6.0]).cast(d)]
+        };
         let mut all: Vec<Sample> = DType::ALL.into_iter().map(|d| Sample::new(op.clone(), pair(d))).collect();
         all.push(Sample::new(op, vec![Array::from(true), Array::from(1.5_f64), Array::from(2.5_f64)]));
         all
@@ -299,7 +306,9 @@ impl Primitive for Clamp {
     fn samples() -> Vec<Sample> {
         let op = Op::new(Clamp);
         let three = |d: DType| {
-            [[-1.0_f64, 0.5, 2.0, 1.0], [0.3, 0.2, 3.5, 1.5], [1.0, 2.5, 3.0, 4.0]].map(|v| Array::from(v).cast(d)).to_vec()
+            [[-1.0_f64, 0.5, 2.0, 1.0], [0.3, 0.2, 3.5, 1.5], [1.0, 2.5, 3.0, 4.0]]
+                .map(|v| Array::from(v).cast(d))
+                .to_vec()
         };
         vec![
             Sample::new(op.clone(), three(DType::F64)),

@@ -132,7 +132,7 @@ pub(crate) fn samples_at(op: &Op, arity: usize, takes: Takes, points: &[f64]) ->
         }
     }
     if takes.accepts(DType::Bool) {
-        let bools = |k: usize| Array::from([true, false, k % 2 == 0, true]);
+        let bools = |k: usize| Array::from([true, false, k.is_multiple_of(2), true]);
         all.push(Sample::new(op.clone(), (0..arity).map(bools).collect()));
     }
     all

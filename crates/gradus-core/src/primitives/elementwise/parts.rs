@@ -112,7 +112,8 @@ impl Primitive for Complex {
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         let ty = same_type_one(infer, 2, Takes::Floats)?;
         let dtype = ty[0].dtype().complex_of();
-        let dtype = dtype.ok_or_else(|| error!(DType, "the parts of a complex number are f32 or f64, not {}", ty[0]))?;
+        let dtype =
+            dtype.ok_or_else(|| error!(DType, "the parts of a complex number are f32 or f64, not {}", ty[0]))?;
         Ok(ty.into_iter().map(|t| t.with_dtype(dtype)).collect())
     }
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {

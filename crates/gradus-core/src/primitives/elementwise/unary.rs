@@ -29,9 +29,9 @@ pub(super) use elementwise_rules;
 /// The tangent of a function of one operand, or zero if the operand does not vary.
 pub(super) fn chain(jvp: &Jvp<'_>, tangent: impl Fn(&Array, &Array, &Array) -> Option<Array>) -> Result<Derivative> {
     match (jvp.primals, jvp.tangents, jvp.outputs) {
-        ([x], [Some(t)], [y]) => Ok(tangent(x, y, t).map_or(Derivative::Zero, |t| {
-            Derivative::Tangents(smallvec::smallvec![Some(t)])
-        })),
+        ([x], [Some(t)], [y]) => {
+            Ok(tangent(x, y, t).map_or(Derivative::Zero, |t| Derivative::Tangents(smallvec::smallvec![Some(t)])))
+        }
         _ => Ok(Derivative::Zero),
     }
 }
@@ -349,8 +349,10 @@ impl Primitive for Polygamma {
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
-        let mut all: Vec<Sample> =
-            [1, 2].into_iter().flat_map(|order| samples_at(&Op::new(Polygamma { order }), 1, Takes::Floats, POSITIVE)).collect();
+        let mut all: Vec<Sample> = [1, 2]
+            .into_iter()
+            .flat_map(|order| samples_at(&Op::new(Polygamma { order }), 1, Takes::Floats, POSITIVE))
+            .collect();
         all.retain(|s| s.inputs.iter().all(|a| a.dtype().size() > 2));
         all
     }

@@ -193,7 +193,7 @@ impl Scatter {
         let inside = Walk::new(&dims, &from, &to);
         let source = T::slice(updates.data()).unwrap_or_default();
         if updates.count() > 0 {
-            windows.walk(&layout, indices, false, |to, from| {
+            windows.walk(&layout, &indices.try_dense()?, false, |to, from| {
                 if let Some(to) = to {
                     inside.merge(source, from, &mut out, to, &change);
                 }
@@ -263,8 +263,8 @@ impl Primitive for Scatter {
         // Sums and products of half floats are taken in f32 and rounded once, as reductions do it.
         macro_rules! widened {
             ($half:ident) => {
-                self.combine(&map(x, $half::to_f32), indices, &map(updates, $half::to_f32))
-                    .map(|y| map(&y, $half::from_f32))
+                self.combine(&map(x, $half::to_f32)?, indices, &map(updates, $half::to_f32)?)
+                    .and_then(|y| map(&y, $half::from_f32))
             };
         }
         one_output(match (x.ty().dtype(), self.kind) {

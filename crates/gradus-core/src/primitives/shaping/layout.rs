@@ -208,7 +208,7 @@ impl Primitive for Reshape {
         }
         one_output(match restride(x.dims(), x.strides(), &dims) {
             Some(strides) => x.view(self.shape.clone(), strides, x.offset()),
-            None => x.to_dense().view(self.shape.clone(), row_major(&dims), 0),
+            None => x.try_dense()?.view(self.shape.clone(), row_major(&dims), 0),
         })
     }
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {

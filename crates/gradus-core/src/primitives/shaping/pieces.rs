@@ -2,7 +2,7 @@
 
 use super::strided::{Walk, buffer, reserve};
 use super::{Broadcast, known, or_zeros, prepended, ramp, reals, transposed};
-use crate::array::{Array, Concrete, Strides, row_major};
+use crate::array::{Array, Concrete, Strides, check_room, row_major};
 use crate::error::{Result, error, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
 use crate::primitives::reduce::ReduceSum;
@@ -311,7 +311,10 @@ impl Concatenate {
         if dims.iter().take(self.axis).all(|d| *d == 1) {
             // The parts follow one another in memory.
             let mut out = reserve::<T>(&ty)?;
-            parts.iter().for_each(|p| out.extend_from_slice(&p.values::<T>()));
+            for p in parts {
+                check_room(p.ty())?;
+                out.extend_from_slice(&p.values::<T>());
+            }
             return Ok(Concrete::dense(ty, out));
         }
         let mut out = buffer(&ty, T::default())?;

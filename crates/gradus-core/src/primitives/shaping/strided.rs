@@ -1,6 +1,6 @@
 //! Loops over pairs of strided layouts, shared by all operations that copy or combine parts of arrays.
 
-use crate::array::{Concrete, Dims, Strides};
+use crate::array::{Concrete, Dims, Strides, check_room};
 use crate::error::{Result, error};
 use crate::types::{Element, Type};
 
@@ -136,6 +136,7 @@ pub(crate) fn owned<T: Element>(x: &Concrete) -> Result<Vec<T>> {
         Some(value) => buffer(x.ty(), value),
         None => {
             let mut values = reserve(x.ty())?;
+            check_room(x.ty())?;
             values.extend_from_slice(&x.values::<T>());
             Ok(values)
         }

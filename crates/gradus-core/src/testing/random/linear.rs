@@ -90,7 +90,10 @@ pub(super) fn pad(m: &mut Maker<'_, '_>) -> Done {
     let x = m.any()?;
     let ty = m.ty(x);
     let mut amounts = |least: i64| -> Vec<Dim> {
-        ty.shape().iter().map(|d| Dim::from(m.source.below(4) as i64 + if d.constant().is_some() { least } else { 0 })).collect()
+        ty.shape()
+            .iter()
+            .map(|d| Dim::from(m.source.below(4) as i64 + if d.constant().is_some() { least } else { 0 }))
+            .collect()
     };
     let (low, high) = (amounts(-1), amounts(-1));
     let interior = (0..ty.rank()).map(|_| m.source.below(6).saturating_sub(3)).collect();

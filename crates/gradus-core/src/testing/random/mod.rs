@@ -111,7 +111,9 @@ impl Palette {
         let usual = [DType::F64, DType::F32, DType::I32, DType::Bool, DType::C128];
         let dtypes = match recipe.smooth {
             true => vec![DType::F64, DType::F64, DType::F64, DType::C128],
-            false => (0..4).map(|i| *source.pick(if i < 3 { &usual[..] } else { &DType::ALL[..] }).unwrap_or(&DType::F64)).collect(),
+            false => (0..4)
+                .map(|i| *source.pick(if i < 3 { &usual[..] } else { &DType::ALL[..] }).unwrap_or(&DType::F64))
+                .collect(),
         };
         Palette { dims, dtypes }
     }
@@ -263,7 +265,9 @@ impl<'s, 'b> Maker<'s, 'b> {
 
     fn converted(&mut self, ty: &Type) -> Option<Atom> {
         let from_complex = ty.dtype().is_complex();
-        let x = self.any_of(|t| t.shape() == ty.shape() && t.dtype() != ty.dtype() && (from_complex || !t.dtype().is_complex()))?;
+        let x = self.any_of(|t| {
+            t.shape() == ty.shape() && t.dtype() != ty.dtype() && (from_complex || !t.dtype().is_complex())
+        })?;
         if self.recipe.smooth && !ty.dtype().is_inexact() {
             return None;
         }

@@ -6,8 +6,7 @@ use crate::program::{Atom, Constant};
 use crate::types::{Complex, DType, Scalar, Shape, Type, dispatch};
 
 /// Numbers that operations get wrong first.
-const SPECIAL: [f64; 10] =
-    [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e300, -1e300, 1e-320, 0.5, -0.5];
+const SPECIAL: [f64; 10] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e300, -1e300, 1e-320, 0.5, -0.5];
 
 fn float(source: &mut Source<'_>, smooth: bool) -> f64 {
     if smooth {
