@@ -270,7 +270,7 @@ fn row_s1_a_miss_says_which_part_of_the_key_differed() -> Result<()> {
     let miss = g.explain(&w, &Array::ones::<f32>([64, 128]));
     assert_eq!(miss.differences().len(), 1);
     let d = &miss.differences()[0];
-    assert_eq!((d.path(), d.old(), d.new()), ("argument 1", Some("f32[32,128]"), Some("f32[64,128]")));
+    assert_eq!((d.path(), d.before(), d.now()), ("argument 1", Some("f32[32,128]"), Some("f32[64,128]")));
     let text = miss.to_string();
     for component in
         ["argument 1: f32[32,128] → f32[64,128]", "jit(", "Abstract", "interpreter", "device cpu", "layout"]

@@ -84,7 +84,7 @@ impl<S: Signature> Compiled<S> {
         let Some(d) = differ.first() else {
             return Error::new(ErrorKind::Signature, format!("`{name}` does not take these arguments"));
         };
-        let (old, new) = (d.old().unwrap_or("nothing"), d.new().unwrap_or("nothing"));
+        let (old, new) = (d.before().unwrap_or("nothing"), d.now().unwrap_or("nothing"));
         if d.is_frozen() {
             Error::new(
                 ErrorKind::Frozen,

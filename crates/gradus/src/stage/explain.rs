@@ -23,12 +23,12 @@ impl Difference {
     }
 
     /// What the nearest entry has there.
-    pub fn old(&self) -> Option<&str> {
+    pub fn before(&self) -> Option<&str> {
         self.old.as_deref()
     }
 
     /// What the call has there.
-    pub fn new(&self) -> Option<&str> {
+    pub fn now(&self) -> Option<&str> {
         self.new.as_deref()
     }
 
@@ -40,7 +40,7 @@ impl Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (old, new) = (self.old().unwrap_or("nothing"), self.new().unwrap_or("nothing"));
+        let (old, new) = (self.before().unwrap_or("nothing"), self.now().unwrap_or("nothing"));
         write!(f, "{}: {old} → {new}", self.path)?;
         if self.frozen { f.write_str(" (frozen: part of the key)") } else { Ok(()) }
     }

@@ -11,10 +11,9 @@ pub(crate) trait Number: Element {
     /// Integers: toward zero; by zero all bits set; `MIN / -1` wraps.
     fn over(self, other: Self) -> Self;
     fn negated(self) -> Self;
-    /// By repeated squaring, the same on every machine.
-    fn integer_power(self, exponent: i64) -> Self {
-        let one = Self::from_wide(crate::types::Wide::UInt(1));
-        let (mut base, mut n, mut product) = (self, exponent.unsigned_abs(), None::<Self>);
+    /// A whole power of at least zero by repeated squaring, the same on every machine.
+    fn whole_power(self, exponent: u64) -> Self {
+        let (mut base, mut n, mut product) = (self, exponent, None::<Self>);
         while n > 0 {
             if n & 1 == 1 {
                 product = Some(product.map_or(base, |p| p.times(base)));
@@ -24,8 +23,15 @@ pub(crate) trait Number: Element {
                 base = base.times(base);
             }
         }
-        let product = product.unwrap_or(one);
-        if exponent < 0 { one.over(product) } else { product }
+        product.unwrap_or_else(Self::one)
+    }
+    /// A whole power; a negative one divides.
+    fn integer_power(self, exponent: i64) -> Self {
+        let power = self.whole_power(exponent.unsigned_abs());
+        if exponent < 0 { Self::one().over(power) } else { power }
+    }
+    fn one() -> Self {
+        Self::from_wide(crate::types::Wide::UInt(1))
     }
 }
 
@@ -133,6 +139,15 @@ macro_rules! complex {
                 }
                 let d = other / scale;
                 (self / scale) * d.conj() / (d.re * d.re + d.im * d.im)
+            }
+            fn integer_power(self, exponent: i64) -> Self {
+                let n = exponent.unsigned_abs();
+                if exponent >= 0 {
+                    return self.whole_power(n);
+                }
+                // A power that overflows has no parts to divide by; its reciprocal vanishes in peace.
+                let power = self.whole_power(n);
+                if power.is_finite() { Self::one().over(power) } else { Self::one().over(self).whole_power(n) }
             }
             fn negated(self) -> Self { -self }
         }
