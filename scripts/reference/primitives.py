@@ -4,7 +4,9 @@
     python -m venv venv && venv/bin/pip install -r scripts/reference/requirements.txt
     venv/bin/python scripts/reference/primitives.py samples.jsonl > crates/gradus-core/tests/data/primitives.jsonl
 
-Each line of the result is a sample with its `outputs` and who computed them (`by`):
+Each line of the result is a sample with its `outputs`, who computed them (`by`), and the `derivatives` of the outputs
+in the direction of the sample's tangents by JAX's own rules (null where JAX has none): what is right at a kink or a tie
+is a convention, which differences of values cannot tell.
 
 - `jax`: the operation of JAX with the same meaning, in 64-bit mode on the CPU. Structure, integers, NaN, infinities and
   signs of zeros are JAX's. Its compiler takes subnormal numbers for zero; places with one are computed by NumPy.
@@ -493,15 +495,39 @@ def evaluate(op, params, inputs):
     return outputs, "jax"
 
 
+def derivatives(op, params, inputs, tangents):
+    """JAX's forward derivative of each result; None for results without one, and if JAX has no rule."""
+    active = [i for i, t in enumerate(tangents) if t is not None]
+    if not active or by_python(op, params, inputs) is not None:
+        return None
+
+    def f(*varying):
+        xs = list(inputs)
+        for i, x in zip(active, varying):
+            xs[i] = x
+        y = by_jax(op, params, xs)
+        return y if isinstance(y, (list, tuple)) else [y]
+
+    try:
+        _, outputs = jax.jvp(f, [jnp.asarray(inputs[i]) for i in active], [jnp.asarray(tangents[i]) for i in active])
+    except NotImplementedError:
+        return None
+    return [None if y.dtype == jax.dtypes.float0 else np.asarray(y) for y in outputs]
+
+
 def main():
     for line in open(sys.argv[1]):
         sample = json.loads(line)
         try:
-            outputs, by = evaluate(sample["op"], sample["params"], [read_array(a) for a in sample["inputs"]])
+            inputs = [read_array(a) for a in sample["inputs"]]
+            tangents = [t and read_array(t) for t in sample["tangents"]]
+            outputs, by = evaluate(sample["op"], sample["params"], inputs)
+            dots = derivatives(sample["op"], sample["params"], inputs, tangents)
         except Exception as e:
             raise RuntimeError(f"no value for {line}") from e
         sample["by"] = by
         sample["outputs"] = [write_array(np.asarray(y)) for y in outputs]
+        sample["derivatives"] = dots and [None if y is None else write_array(y) for y in dots]
         print(json.dumps(sample, separators=(",", ":")))
 
 

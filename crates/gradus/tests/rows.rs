@@ -499,3 +499,11 @@ fn a_cached_program_that_captured_an_outer_value_is_not_used_after_its_trace() -
     assert_eq!(outer(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [5.0, 10.0]);
     Ok(())
 }
+
+#[test]
+fn an_empty_array_with_huge_dimensions_has_no_elements() -> Result<()> {
+    let x = Array::zeros::<f64>([1_usize << 40, 1 << 40, 0]);
+    assert_eq!(x.to_vec::<f64>()?, []);
+    assert_eq!((x + 1.0_f64).to_vec::<f64>()?, []);
+    Ok(())
+}

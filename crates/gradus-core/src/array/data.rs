@@ -73,6 +73,11 @@ pub(crate) fn check_room(ty: &Type) -> Result<()> {
     }
 }
 
+/// The number of elements. A zero anywhere makes it zero, whatever the other dimensions would overflow to.
+fn count(dims: &[usize]) -> usize {
+    if dims.contains(&0) { 0 } else { dims.iter().product() }
+}
+
 /// Strides of a dense row-major array.
 pub(crate) fn row_major(dims: &[usize]) -> Strides {
     let mut strides: Strides = smallvec::smallvec![1; dims.len()];
@@ -86,7 +91,7 @@ impl Concrete {
     /// A dense row-major array over a whole buffer. The type's shape is known and counts the buffer's elements.
     pub fn dense<T: Element>(ty: Type, values: Vec<T>) -> Concrete {
         let dims = ty.shape().known().unwrap_or_default();
-        debug_assert_eq!(dims.iter().product::<usize>(), values.len(), "{ty}");
+        debug_assert_eq!(count(&dims), values.len(), "{ty}");
         debug_assert_eq!(ty.dtype(), T::DTYPE);
         let strides = row_major(&dims);
         Concrete { ty, dims, strides, offset: 0, data: Arc::new(T::into_data(values)) }
@@ -164,7 +169,7 @@ impl Concrete {
 
     /// The number of elements.
     pub fn count(&self) -> usize {
-        self.dims.iter().product()
+        count(&self.dims)
     }
 
     /// Whether the elements stand in the buffer in row-major order without gaps.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Batched, Derivative, Infer, Jvp, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+use super::{Batch, Batched, Derivative, Infer, Jvp, Outputs, Partition, Primitive, Sample, Transpose, Transposed, Types};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::interpret::interpret;
@@ -46,6 +46,9 @@ impl Primitive for Call {
     }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         transform::batch_of_call(&self.program, batch)
+    }
+    fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
+        transform::split_of_call(&self.program, known)
     }
     fn effects(&self) -> Effects {
         self.program.effects()

@@ -141,7 +141,8 @@ impl Primitive for Bitcast {
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let x = operand(inputs, 0)?;
         // Through 64 bits: one loop for each dtype, not one for each pair.
-        let bits = dispatch_real!(x.ty().dtype(), T => map(x, |v: T| v.bits() as u64)?, else fail!(DType, "no bits in {}", x.ty()));
+        let bits = dispatch_real!(x.ty().dtype(), T => map(x, |v: T| v.bits() as u64)?,
+            else fail!(DType, "no bits in {}", x.ty()));
         one_output(
             dispatch_real!(self.dtype, T => map(&bits, T::of_bits), else fail!(DType, "no bits in {}", self.dtype)),
         )

@@ -49,7 +49,7 @@ macro_rules! cumulatives {
             }
             #[allow(unused_variables)]
             fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
-                match (jvp.primals, jvp.tangents, jvp.outputs) {
+                match (jvp.primals, jvp.tangents, jvp.outputs()) {
                     ([$x], [Some($t)], [$y]) => {
                         let $o = self;
                         Derivative::one($tangent)
@@ -103,7 +103,9 @@ macro_rules! cumulatives {
 cumulatives! {
     /// Sums of all elements up to each place. Half floats are added in `f32`, integers wrap.
     CumSum = "cumsum", "numbers" if |d| d != DType::Bool,
-        numbers |op, x| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::plus)))?,
+        numbers |op, x| widened(x, |x| {
+            dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::plus))
+        })?,
         d |op, x, y, x_dot| bind(Op::new(op.clone()), &[x_dot.clone()]),
         transpose |op, y_bar| {
             Transposed::one(bind(Op::new(CumSum { axis: op.axis, reverse: !op.reverse }), &[y_bar.clone()]))
@@ -111,7 +113,9 @@ cumulatives! {
         samples |make| vec![make(0, true, complex_wave(&[4], 10))];
     /// Products of all elements up to each place. Half floats are multiplied in `f32`, integers wrap.
     CumProd = "cumprod", "numbers" if |d| d != DType::Bool,
-        numbers |op, x| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::times)))?,
+        numbers |op, x| widened(x, |x| {
+            dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::times))
+        })?,
         d |op, x, y, x_dot| op.tangent(x, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![
@@ -121,13 +125,17 @@ cumulatives! {
         ];
     /// The maximum of all elements up to each place; NaN from the first NaN on. The first of equals has the derivative.
     CumMax = "cummax", "integers or floats" if |d| d.is_int() || d.is_float(),
-        numbers |op, x| widened(x, |x| dispatch_wide!(real x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Ordered::larger)))?,
+        numbers |op, x| widened(x, |x| {
+            dispatch_wide!(real x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Ordered::larger))
+        })?,
         d |op, x, y, x_dot| winner_tangent(op.axis, op.reverse, y, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![make(0, false, array(&[5], vec![1.0, 1.0, 0.5, 2.0, 2.0])).rough()];
     /// The minimum of all elements up to each place; NaN from the first NaN on. The first of equals has the derivative.
     CumMin = "cummin", "integers or floats" if |d| d.is_int() || d.is_float(),
-        numbers |op, x| widened(x, |x| dispatch_wide!(real x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Ordered::smaller)))?,
+        numbers |op, x| widened(x, |x| {
+            dispatch_wide!(real x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Ordered::smaller))
+        })?,
         d |op, x, y, x_dot| winner_tangent(op.axis, op.reverse, y, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![make(0, true, array(&[5], vec![2.0, 1.0, 0.5, 2.0, 2.0])).rough()];

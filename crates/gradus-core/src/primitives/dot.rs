@@ -290,28 +290,31 @@ fn rows_by_rows<T: Number>(a: &[T], b: &[T], c: &mut [T], k: usize, n: usize) {
 }
 
 /// `c[i,:] += Σ a[i,k] b[k,:]`: whole rows of `b` are added to rows of `c`, four at a time so that `c` is read and
-/// written less often, in blocks of `b` that stay in the cache while all rows of `a` pass.
+/// written less often. Blocks of `b` are copied together, so that they stay in the cache while all rows of `a` pass.
 fn rows_by_columns<T: Number>(a: &[T], b: &[T], c: &mut [T], k: usize, n: usize) {
     const ROWS: usize = 128;
     const COLUMNS: usize = 512;
+    let mut panel: Vec<T> = Vec::with_capacity(k.min(ROWS) * n.min(COLUMNS));
     for from in (0..n).step_by(COLUMNS) {
         let to = n.min(from + COLUMNS);
+        let width = to - from;
         for (block, b) in b.chunks(ROWS * n).enumerate() {
-            let depth = b.len() / n;
+            panel.clear();
+            b.chunks_exact(n).for_each(|row| panel.extend_from_slice(&row[from..to]));
+            let depth = block * ROWS..block * ROWS + b.len() / n;
             for (a, c) in a.chunks_exact(k).zip(c.chunks_exact_mut(n)) {
                 let c = &mut c[from..to];
-                let (fours, rest) = a[block * ROWS..block * ROWS + depth].as_chunks::<4>();
-                let row = |i: usize| &b[i * n + from..i * n + to];
-                for (i, &[a0, a1, a2, a3]) in fours.iter().enumerate() {
-                    let rows = row(4 * i).iter().zip(row(4 * i + 1)).zip(row(4 * i + 2).iter().zip(row(4 * i + 3)));
-                    for (c, ((&b0, &b1), (&b2, &b3))) in c.iter_mut().zip(rows) {
+                let (fours, rest) = a[depth.clone()].as_chunks::<4>();
+                let (quads, last) = panel.split_at(4 * fours.len() * width);
+                for (&[a0, a1, a2, a3], rows) in fours.iter().zip(quads.chunks_exact(4 * width)) {
+                    let (low, high) = rows.split_at(2 * width);
+                    let ((b0, b1), (b2, b3)) = (low.split_at(width), high.split_at(width));
+                    for (c, ((&b0, &b1), (&b2, &b3))) in c.iter_mut().zip(b0.iter().zip(b1).zip(b2.iter().zip(b3))) {
                         *c = c.plus(a0.times(b0)).plus(a1.times(b1)).plus(a2.times(b2)).plus(a3.times(b3));
                     }
                 }
-                for (i, &a) in rest.iter().enumerate() {
-                    for (c, &b) in c.iter_mut().zip(row(4 * fours.len() + i)) {
-                        *c = c.plus(a.times(b));
-                    }
+                for (&a, b) in rest.iter().zip(last.chunks_exact(width)) {
+                    c.iter_mut().zip(b).for_each(|(c, &b)| *c = c.plus(a.times(b)));
                 }
             }
         }

@@ -25,7 +25,7 @@ use std::sync::{Arc, LazyLock, RwLock};
 use smallvec::SmallVec;
 
 pub use params::{Param, ParamReader, ParamValue, Params};
-pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Transpose, Transposed};
+pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Partition, Transpose, Transposed};
 pub use sample::Sample;
 
 use crate::array::Array;
@@ -71,6 +71,12 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
 
     /// The operation on operands of which some have a leading batch axis.
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched>;
+
+    /// For an operation that holds a program: its split by which operands are known. `None`, the answer of every
+    /// other operation, keeps it whole.
+    fn partial_eval(&self, _known: &[bool]) -> Result<Option<Partition>> {
+        Ok(None)
+    }
 
     /// What it does besides computing.
     fn effects(&self) -> Effects;

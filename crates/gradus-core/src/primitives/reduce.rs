@@ -47,7 +47,7 @@ macro_rules! reductions {
             }
             #[allow(unused_variables)]
             fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
-                match (jvp.primals, jvp.tangents, jvp.outputs) {
+                match (jvp.primals, jvp.tangents, jvp.outputs()) {
                     ([$x], [Some($t)], [$y]) if $x.dtype().is_inexact() => {
                         let $a = self.axes.as_slice();
                         Ok($tangent)
@@ -67,6 +67,7 @@ macro_rules! reductions {
             }
             fn samples() -> Vec<Sample> {
                 let make = |axes: &[usize], x: Array| Sample::new(Op::new($name { axes: axes.to_vec() }), vec![x]);
+                let empty = |dtype| Array::from(Concrete::splat(Type::new(dtype, &[2, 0][..]), Scalar::zero(dtype)));
                 let shared = |dtype: DType| vec![
                     make(&[0], wave(&[5], 1).cast(dtype)),
                     make(&[], wave(&[2, 2], 2).cast(dtype)),
@@ -75,16 +76,16 @@ macro_rules! reductions {
                     make(&[0], wave(&[3, 4], 5).cast(dtype)),
                     make(&[1], wave(&[2, 3, 2], 6).cast(dtype)),
                     make(&[0, 2], wave(&[2, 3, 2], 7).cast(dtype)),
-                    make(&[1], Array::from(Concrete::splat(Type::new(dtype, &[2, 0][..]), Scalar::zero(dtype)))).rough(),
-                    make(&[0], Array::from(Concrete::splat(Type::new(dtype, &[2, 0][..]), Scalar::zero(dtype)))),
+                    make(&[1], empty(dtype)).rough(),
+                    make(&[0], empty(dtype)),
                 ];
                 let extra: fn(&dyn Fn(&[usize], Array) -> Sample) -> Vec<Sample> = $samples;
                 let $d = DType::F64;
                 let mut all = if $accepts { shared(DType::F64) } else { shared(DType::I32) };
-                for dtype in [DType::I8, DType::I32, DType::U8, DType::U64, DType::Bool, DType::F32, DType::F16, DType::BF16] {
-                    let $d = dtype;
+                use DType::*;
+                for $d in [I8, I32, U8, U64, Bool, F32, F16, BF16] {
                     if $accepts {
-                        all.push(make(&[1], wave(&[2, 3], 8).abs().cast(dtype)).rough());
+                        all.push(make(&[1], wave(&[2, 3], 8).abs().cast($d)).rough());
                     }
                 }
                 all.extend(extra(&make));
@@ -97,7 +98,9 @@ macro_rules! reductions {
 reductions! {
     /// Sum over axes. Half floats are added in `f32`, integers wrap; the sum of nothing is zero.
     ReduceSum = "reduce_sum", "numbers" if |d| d != DType::Bool,
-        numbers |x, axes| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::zero(T::DTYPE), Number::plus)))?,
+        numbers |x, axes| widened(x, |x| {
+            dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::zero(T::DTYPE), Number::plus))
+        })?,
         d |axes, x, y, x_dot| tangent(sum(x_dot, axes)),
         transpose |axes, t| match (t.operands, t.cotangents) {
             ([x], [Some(y_bar)]) => match x.unknown() {
@@ -114,7 +117,9 @@ reductions! {
         ];
     /// Product over axes. Half floats are multiplied in `f32`, integers wrap; the product of nothing is one.
     ReduceProd = "reduce_prod", "numbers" if |d| d != DType::Bool,
-        numbers |x, axes| widened(x, |x| dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::one(T::DTYPE), Number::times)))?,
+        numbers |x, axes| widened(x, |x| {
+            dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::one(T::DTYPE), Number::times))
+        })?,
         d |axes, x, y, x_dot| tangent(product_tangent(axes, x, x_dot)),
         transpose |_, _| Ok(Transposed::NotLinear),
         samples |make| vec![
@@ -475,7 +480,8 @@ macro_rules! places {
                 let x = operand(inputs, 0)?;
                 let places = match x.ty().dtype() {
                     DType::Bool => places::<bool>(x, self.axis, |$a, $b| $better)?,
-                    d => dispatch_real!(d, T => places::<T>(x, self.axis, |$a, $b| $better)?, else fail!(DType, "no order")),
+                    d => dispatch_real!(d, T => places::<T>(x, self.axis, |$a, $b| $better)?,
+                        else fail!(DType, "no order in {d}")),
                 };
                 let ty = Type::new(self.dtype, x.ty().shape().without(|i| i == self.axis));
                 one_output(dispatch_int!(self.dtype, T => {
@@ -676,10 +682,11 @@ mod tests {
     fn long_sums_are_accurate() {
         let tenths = array(&[1 << 20], vec![0.1f32; 1 << 20]);
         let along: f32 = reduce(ReduceSum { axes: vec![0] }, tenths.clone()).item().unwrap();
-        assert!((along - 104857.6).abs() < 0.05, "{along}");
+        // One after the other the error is in the thousands.
+        assert!((along - 104857.6).abs() < 0.1, "{along}");
         let rows = bind(Op::new(Reshape { shape: [1usize << 18, 4].into_iter().collect() }), &[tenths]);
         for sum in reduce(ReduceSum { axes: vec![0] }, rows).to_vec::<f32>().unwrap() {
-            assert!((sum - 26214.4).abs() < 0.02, "{sum}");
+            assert!((sum - 26214.4).abs() < 0.03, "{sum}");
         }
         let half = array(&[4096], vec![f16::ONE; 4096]);
         assert_eq!(reduce(ReduceSum { axes: vec![0] }, half).item::<f16>().unwrap().to_f32(), 4096.0);
@@ -751,6 +758,20 @@ mod tests {
         assert_eq!(ty(Op::new(ReduceMax { axes: vec![1] })), "f32[B,2*B]");
         assert_eq!(ty(Op::new(ReduceSum { axes: vec![0, 2] })), "f32[3]");
         assert_eq!(ty(Op::new(ArgMax { axis: 0, dtype: DType::I32 })), "i32[3,2*B]");
+    }
+
+    #[test]
+    fn the_extremum_of_nothing_does_not_vary() {
+        let max = |xs: &[Array]| vec![reduce(ReduceMax { axes: vec![0] }, xs[0].clone())];
+        let traced = crate::trace::trace("f", &[Array::spec("f64[B]")], crate::Mode::Abstract, max).unwrap();
+        let (forward, _) = crate::transform::jvp(&traced.program, &[true]).unwrap();
+        let run = |x: Vec<f64>, x_dot: Vec<f64>| {
+            let inputs = [array(&[x.len()], x), array(&[x_dot.len()], x_dot)];
+            crate::interpret(&forward, &inputs).unwrap()[1].item::<f64>().unwrap()
+        };
+        assert_eq!(run(vec![], vec![]), 0.0);
+        assert_eq!(run(vec![2.0, 3.0, 3.0], vec![1.0, 10.0, 20.0]), 15.0);
+        assert!(run(vec![2.0, f64::NAN], vec![1.0, 1.0]).is_nan());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What each rule of a primitive is given, and the answers it can give. `x_dot` is a tangent, `x_bar` a cotangent.
 
+use std::cell::OnceCell;
+
 use smallvec::SmallVec;
 
 use super::{Op, Outputs, Types};
@@ -95,14 +97,40 @@ pub struct Jvp<'a> {
     pub primals: &'a [Array],
     /// Their tangents; `None` is a symbolic zero, which costs nothing.
     pub tangents: &'a [Option<Array>],
-    /// The results, already computed.
-    pub outputs: &'a [Array],
+    op: &'a Op,
+    outputs: OnceCell<Outputs>,
+}
+
+impl<'a> Jvp<'a> {
+    /// The operands of an operation with their tangents.
+    pub fn new(op: &'a Op, primals: &'a [Array], tangents: &'a [Option<Array>]) -> Jvp<'a> {
+        Jvp { primals, tangents, op, outputs: OnceCell::new() }
+    }
+
+    /// The results. They are computed when they are first asked for: a rule that computes results and tangents
+    /// together ([`Derivative::Whole`]) does not ask.
+    pub fn outputs(&self) -> &[Array] {
+        self.outputs.get_or_init(|| bind_all(self.op.clone(), self.primals))
+    }
+
+    /// The results, given up.
+    pub(crate) fn into_outputs(self) -> Outputs {
+        self.outputs();
+        self.outputs.into_inner().unwrap_or_default()
+    }
 }
 
 /// A forward derivative's answer.
 pub enum Derivative {
     /// A tangent for each result; `None` is a symbolic zero.
     Tangents(SmallVec<[Option<Array>; 1]>),
+    /// Results and tangents, computed together: for operations that hold programs.
+    Whole {
+        /// The results.
+        outputs: Outputs,
+        /// A tangent for each of them; `None` is a symbolic zero.
+        tangents: SmallVec<[Option<Array>; 1]>,
+    },
     /// The derivative is zero everywhere it exists.
     Zero,
     /// There is no rule; the text says what to do instead.
@@ -217,6 +245,16 @@ impl Batched {
     pub fn one(output: Array) -> Result<Batched> {
         Ok(Batched::Outputs(smallvec::smallvec![output]))
     }
+}
+
+/// An operation that holds a program, split by which of its operands are known.
+pub struct Partition {
+    /// Takes the known operands; gives the known results, then the residuals.
+    pub known: Op,
+    /// Takes the residuals, then the unknown operands; gives the other results.
+    pub unknown: Op,
+    /// Which results the known part gives.
+    pub known_outputs: Vec<bool>,
 }
 
 /// One result type.

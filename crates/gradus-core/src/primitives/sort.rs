@@ -176,7 +176,7 @@ impl Primitive for TopK {
     }
 
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
-        let ([Some(x_dot)], [_, places]) = (jvp.tangents, jvp.outputs) else { return Ok(Derivative::Zero) };
+        let ([Some(x_dot)], [_, places]) = (jvp.tangents, jvp.outputs()) else { return Ok(Derivative::Zero) };
         let moved = take_along(x_dot, places, x_dot.rank().saturating_sub(1));
         Ok(Derivative::Tangents(smallvec::smallvec![Some(moved), None]))
     }

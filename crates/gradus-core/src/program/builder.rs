@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Atom, Constant, Equation, Program, ValueId, as_word};
 use crate::error::{Place, Result, error, fail};
+use crate::primitives::call::Call;
 use crate::primitives::{Infer, Op, Types};
 use crate::types::{Constraint, Type};
 
@@ -13,6 +14,10 @@ pub struct Builder {
     program: Program,
     constants: FxHashMap<Constant, Atom>,
 }
+
+/// How deep calls nest. Everything that walks over programs goes down with them, and a thread's stack ends somewhere;
+/// at this depth reverse mode, which goes deepest, takes less than half of the usual one even in a debug build.
+pub(super) const DEEPEST_CALL: usize = 60;
 
 /// More values than this and ids would run into the bit that marks constants.
 const MOST_VALUES: usize = 1 << 31;
@@ -80,6 +85,13 @@ impl Builder {
         let p = &mut self.program;
         if p.types.len() + types.len() >= MOST_VALUES || p.operands.len() + operands.len() >= MOST_VALUES {
             fail!(Size, "a program of more than {MOST_VALUES} values");
+        }
+        if let Some(call) = op.downcast::<Call>() {
+            p.depth = p.depth.max(call.program.depth + 1);
+            if p.depth > DEEPEST_CALL {
+                return Err(error!(Size, "calls nest more than {DEEPEST_CALL} deep, the last one to `{}`", call.program.name())
+                    .help("turn the recursion into a loop, or leave the inner functions unstaged: they are inlined then"));
+            }
         }
         p.equations.push(Equation {
             op,

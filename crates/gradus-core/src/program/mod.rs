@@ -226,6 +226,8 @@ pub struct Program {
     constants: Vec<Constant>,
     outputs: Vec<Atom>,
     constraints: Vec<Constraint>,
+    /// How deep calls nest inside.
+    depth: usize,
 }
 
 impl Program {

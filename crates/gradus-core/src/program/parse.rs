@@ -11,7 +11,7 @@ use crate::primitives::{Op, Param};
 use crate::types::{Constraint, DType, Dim, Effects, Element, Scalar, Type, dispatch};
 
 /// Nested programs and lists deeper than this are refused, so that no text can exhaust the stack.
-const DEEPEST: usize = 100000;
+const DEEPEST: usize = super::builder::DEEPEST_CALL + 4;
 
 impl FromStr for Program {
     type Err = Error;

@@ -99,7 +99,7 @@ pub fn run_check(check: Check, samples: &[Sample]) -> Tally {
     let mut tally = Tally::default();
     for sample in samples {
         let mut steps = Steps { sample, tally: &mut tally, check };
-        match Case::of(sample) {
+        match Case::of(sample).and_then(|case| case.agrees().map(|_| case)) {
             Ok(case) => steps.run(&case),
             Err(e) => steps.failed("the sample is refused", e.into()),
         }
@@ -288,6 +288,17 @@ impl Case {
 
     fn run(&self) -> Result<Vec<Array>> {
         interpret(&self.program, &self.inputs)
+    }
+
+    /// Refuses a sample whose evaluation gives other types than the type rule says: operations that take its results
+    /// rely on the rule, and nothing else about it is worth checking.
+    fn agrees(&self) -> Result<()> {
+        let gave = self.run()?.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+        let said = self.program.output_types();
+        if gave != said {
+            return Err(Error::new(ErrorKind::Rule, format!("the type rule says {said:?}, evaluation gives {gave:?}")));
+        }
+        Ok(())
     }
 
     /// A program made of this one, with the sizes that the point has.

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Split, jvp, partial_eval, transpose, vmap};
+use super::{jvp, partial_eval, transpose, vmap};
 use crate::array::Array;
 use crate::error::Result;
-use crate::optimize::eliminate_dead_code;
 use crate::primitives::call::Call;
-use crate::primitives::{Batch, Batched, Derivative, Jvp, Op, Transpose, Transposed};
+use crate::primitives::{Batch, Batched, Derivative, Jvp, Op, Partition, Transpose, Transposed};
 use crate::program::Program;
 use crate::trace::bind_all;
 
@@ -16,12 +15,13 @@ pub(crate) fn jvp_of_call(program: &Arc<Program>, rule: &Jvp<'_>) -> Result<Deri
     let (derivative, varies) = jvp(program, &active)?;
     let mut inputs: Vec<Array> = rule.primals.to_vec();
     inputs.extend(rule.tangents.iter().flatten().cloned());
-    // The primal results were computed by the call itself; the derivative call gives the tangents alone.
-    let n = program.outputs().len();
-    let keep: Vec<usize> = (n..derivative.outputs().len()).collect();
-    let derivative = eliminate_dead_code(&derivative.select_outputs(&keep), false);
-    let mut tangents = bind_all(Op::new(Call { program: Arc::new(derivative) }), &inputs).into_iter();
-    Ok(Derivative::Tangents(varies.into_iter().map(|v| if v { tangents.next() } else { None }).collect()))
+    let mut outputs = bind_all(Op::new(Call { program: Arc::new(derivative) }), &inputs);
+    if let Some(e) = outputs.first().and_then(Array::error) {
+        return Err(e.clone());
+    }
+    let mut dots = outputs.drain(program.outputs().len()..).collect::<Vec<_>>().into_iter();
+    let tangents = varies.into_iter().map(|v| if v { dots.next() } else { None }).collect();
+    Ok(Derivative::Whole { outputs, tangents })
 }
 
 pub(crate) fn transpose_of_call(program: &Arc<Program>, rule: &Transpose<'_>) -> Result<Transposed> {
@@ -41,8 +41,11 @@ pub(crate) fn batch_of_call(program: &Arc<Program>, rule: &Batch<'_>) -> Result<
 }
 
 /// A call split by which operands are known; `None` if nothing inside can be computed early.
-pub(crate) fn split_call(call: &Call, known: &[bool]) -> Result<Option<Split>> {
-    let split = partial_eval(&call.program, known)?;
-    let useful = !split.known.equations().is_empty() || split.known_outputs.contains(&true);
-    Ok(useful.then_some(split))
+pub(crate) fn split_of_call(program: &Arc<Program>, known: &[bool]) -> Result<Option<Partition>> {
+    let split = partial_eval(program, known)?;
+    if split.known.equations().is_empty() && !split.known_outputs.contains(&true) {
+        return Ok(None);
+    }
+    let call = |p: Program| Op::new(Call { program: Arc::new(p) });
+    Ok(Some(Partition { known: call(split.known), unknown: call(split.unknown), known_outputs: split.known_outputs }))
 }

@@ -1,12 +1,14 @@
 //! Forward mode: a program that carries tangents along. Inactive inputs cost nothing: a tangent that is zero by
 //! construction is `None` and never becomes an equation.
 
+use smallvec::SmallVec;
+
 use super::{missing, place_of, read};
 use crate::array::Array;
 use crate::error::{Place, Result, error, fail};
 use crate::phases::phase;
-use crate::primitives::{Derivative, Jvp};
-use crate::program::{Program, ValueId};
+use crate::primitives::{Derivative, Jvp, Outputs};
+use crate::program::{Equation, Program, ValueId};
 use crate::trace::{at_place, bind_all, current_place, trace_closed};
 
 /// The derivative program of `program` by its `active` inputs.
@@ -68,25 +70,10 @@ pub fn jvp_on(
         let operand_dots: Vec<Option<Array>> =
             atoms.iter().map(|a| a.value().and_then(|v| dots[v.index()].clone())).collect();
         at_place(place_of(e, caller), || -> Result<()> {
-            let outputs = bind_all(e.op().clone(), &operands);
-            for o in &outputs {
-                o.ty()?;
-            }
-            let count = outputs.len();
-            if operand_dots.iter().all(Option::is_none) {
-                dots.extend(std::iter::repeat_n(None, count));
-            } else {
-                let rule = Jvp { primals: &operands, tangents: &operand_dots, outputs: &outputs };
-                match e.op().jvp(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
-                    Derivative::Zero => dots.extend(std::iter::repeat_n(None, count)),
-                    Derivative::Missing(why) => return Err(missing(e, "derivative", why)),
-                    Derivative::Tangents(tangents) => {
-                        check(e.op().name(), &outputs, &tangents).map_err(|err| err.at(e.place()))?;
-                        dots.extend(tangents);
-                    }
-                }
-            }
+            let (outputs, tangents) = differentiate(e, &operands, &operand_dots)?;
+            check(e.op().name(), &outputs, &tangents).map_err(|err| err.at(e.place()))?;
             values.extend(outputs);
+            dots.extend(tangents);
             Ok(())
         })?;
     }
@@ -96,14 +83,35 @@ pub fn jvp_on(
     Ok((outputs, output_dots))
 }
 
+/// The results of one equation and their tangents.
+fn differentiate(e: &Equation, operands: &[Array], dots: &[Option<Array>]) -> Result<(Outputs, Tangents)> {
+    let none = |outputs: Outputs| {
+        let zeros = smallvec::smallvec![None; outputs.len()];
+        (outputs, zeros)
+    };
+    if dots.iter().all(Option::is_none) {
+        return Ok(none(bind_all(e.op().clone(), operands)));
+    }
+    let rule = Jvp::new(e.op(), operands, dots);
+    match e.op().jvp(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
+        Derivative::Whole { outputs, tangents } => Ok((outputs, tangents)),
+        Derivative::Zero => Ok(none(rule.into_outputs())),
+        Derivative::Missing(why) => Err(missing(e, "derivative", why)),
+        Derivative::Tangents(tangents) => Ok((rule.into_outputs(), tangents)),
+    }
+}
+
+type Tangents = SmallVec<[Option<Array>; 1]>;
+
 /// A rule must give a tangent of its result's type, for each result; integers and bools have none.
 fn check(name: &str, outputs: &[Array], tangents: &[Option<Array>]) -> Result<()> {
     if outputs.len() != tangents.len() {
         fail!(Rule, "the derivative rule of `{name}` gave {} tangents for {} results", tangents.len(), outputs.len());
     }
     for (y, t) in outputs.iter().zip(tangents) {
+        let y = y.ty()?;
         let Some(t) = t else { continue };
-        let (y, t) = (y.ty()?, t.ty()?);
+        let t = t.ty()?;
         if y != t {
             return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {t} for a result {y}")
                 .at(Place::unknown()));

@@ -10,7 +10,7 @@ mod partial;
 mod transpose;
 mod vmap;
 
-pub(crate) use calls::{batch_of_call, jvp_of_call, transpose_of_call};
+pub(crate) use calls::{batch_of_call, jvp_of_call, split_of_call, transpose_of_call};
 pub use jvp::{jvp, jvp_on};
 pub use linearize::{Linearized, linearize, vjp};
 pub use partial::{Split, partial_eval};

@@ -1,15 +1,11 @@
 //! Partial evaluation: splits a program into what can be computed from its known inputs, and the rest. Values of
 //! the first part that the second needs pass between them as residuals.
 
-use std::sync::Arc;
-
 use rustc_hash::FxHashMap;
 
-use super::calls::split_call;
 use crate::error::{Result, error, fail};
 use crate::phases::phase;
 use crate::primitives::Op;
-use crate::primitives::call::Call;
 use crate::program::{Atom, Builder, Constant, Program};
 use crate::types::Type;
 
@@ -103,29 +99,27 @@ fn split(program: &Program, known_inputs: &[bool]) -> Result<Split> {
             continue;
         }
         let results: Vec<usize> = e.results().map(|r| r.index()).collect();
-        // A call is split inside, so that what it can compute early it does.
-        if let Some(call) = e.op().downcast::<Call>()
-            && early.iter().any(Option::is_some)
-            && let Some(parts) = split_call(call, &early.iter().map(Option::is_some).collect::<Vec<_>>())?
+        // An operation that holds a program is split inside, so that what it can compute early it does.
+        let flags: Vec<bool> = early.iter().map(Option::is_some).collect();
+        if flags.contains(&true)
+            && let Some(parts) = e.op().partial_eval(&flags)?
         {
             let inputs: Vec<Atom> = early.iter().flatten().copied().collect();
-            let op = Op::new(Call { program: Arc::new(parts.known.clone()) });
-            let made: Vec<Atom> = known.equation(op, &inputs, e.place())?.results().map(Atom::from).collect();
-            let known_count = made.len() - parts.residuals.len();
-            let mut known_results = made[..known_count].iter();
+            let made: Vec<Atom> = known.equation(parts.known, &inputs, e.place())?.results().map(Atom::from).collect();
+            let (first, kept) = made.split_at(parts.known_outputs.iter().filter(|on| **on).count());
+            let mut first = first.iter();
             let mut unknown_results = Vec::new();
-            for (i, on) in parts.known_outputs.iter().enumerate() {
-                let side = if *on { known_results.next().map(|a| Side::Known(*a)) } else { Some(Side::Unknown) };
-                sides.push(side.ok_or_else(|| error!(Rule, "a split call lost a result"))?);
+            for (on, result) in parts.known_outputs.iter().zip(&results) {
+                let side = if *on { first.next().map(|a| Side::Known(*a)) } else { Some(Side::Unknown) };
+                sides.push(side.ok_or_else(|| error!(Rule, "`{}` lost a result when it was split", e.op().name()))?);
                 if !on {
-                    unknown_results.push(results[i]);
+                    unknown_results.push(*result);
                 }
             }
-            let passed = made[known_count..].iter().map(|a| Source::Residual(residual_of(*a)));
+            let passed = kept.iter().map(|a| Source::Residual(residual_of(*a)));
             let rest = early.iter().zip(sources).filter(|(k, _)| k.is_none()).map(|(_, s)| s);
             let operands = passed.chain(rest).collect();
-            let op = Op::new(Call { program: Arc::new(parts.unknown) });
-            later.push(Later { op, operands, place: e.place(), results: unknown_results });
+            later.push(Later { op: parts.unknown, operands, place: e.place(), results: unknown_results });
             continue;
         }
         sides.extend(results.iter().map(|_| Side::Unknown));

@@ -47,7 +47,7 @@ macro_rules! functions {
                 }
                 #[allow(unused_variables)]
                 fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
-                    let ([$x, $y], [x_dot, y_dot], [$z]) = (jvp.primals, jvp.tangents, jvp.outputs) else {
+                    let ([$x, $y], [x_dot, y_dot], [$z]) = (jvp.primals, jvp.tangents, jvp.outputs()) else {
                         fail!(Rule, "wants two operands");
                     };
                     sum_rule([
@@ -200,7 +200,7 @@ impl Primitive for Pow {
     /// d(x^y) = y x^(y-1) dx + log(x) x^y dy. At y = 0 the first is 0 whatever x is; at x = 0 the second is 0, which
     /// its limit is for y > 0: log(0) must not turn it into NaN.
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
-        let ([x, y], [x_dot, y_dot], [z]) = (jvp.primals, jvp.tangents, jvp.outputs) else {
+        let ([x, y], [x_dot, y_dot], [z]) = (jvp.primals, jvp.tangents, jvp.outputs()) else {
             fail!(Rule, "wants two operands");
         };
         let by_base = x_dot.as_ref().map(|t| {

@@ -28,7 +28,7 @@ pub(super) use elementwise_rules;
 
 /// The tangent of a function of one operand, or zero if the operand does not vary.
 pub(super) fn chain(jvp: &Jvp<'_>, tangent: impl Fn(&Array, &Array, &Array) -> Option<Array>) -> Result<Derivative> {
-    match (jvp.primals, jvp.tangents, jvp.outputs) {
+    match (jvp.primals, jvp.tangents, jvp.outputs()) {
         ([x], [Some(t)], [y]) => {
             Ok(tangent(x, y, t).map_or(Derivative::Zero, |t| Derivative::Tangents(smallvec::smallvec![Some(t)])))
         }

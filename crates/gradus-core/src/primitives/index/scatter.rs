@@ -147,7 +147,7 @@ impl Scatter {
 
     /// The tangent of `min` and `max`: whatever is equal to the result passes its tangent on, and ties share.
     fn jvp_extreme(&self, jvp: &Jvp<'_>) -> Result<Array> {
-        let ([x, indices, updates], [x_dot, _, u_dot], [y]) = (jvp.primals, jvp.tangents, jvp.outputs) else {
+        let ([x, indices, updates], [x_dot, _, u_dot], [y]) = (jvp.primals, jvp.tangents, jvp.outputs()) else {
             fail!(Rule, "wants three operands")
         };
         let (x_ty, u_ty) = (x.ty()?, updates.ty()?);
