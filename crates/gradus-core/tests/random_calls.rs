@@ -258,7 +258,8 @@ fn close(a: &Array, b: &Array) -> bool {
         Scalar::C128(v) => [v.re, v.im],
         other => [other.to_f64(), 0.0],
     };
-    let near = |p: f64, q: f64| p == q || (p.is_nan() && q.is_nan()) || (p - q).abs() <= 1e-3 * (p.abs() + q.abs()) + 1e-6;
+    let near =
+        |p: f64, q: f64| p == q || (p.is_nan() && q.is_nan()) || (p - q).abs() <= 1e-3 * (p.abs() + q.abs()) + 1e-6;
     x.ty() == y.ty()
         && (0..x.count()).all(|i| match (x.scalar_at(i), y.scalar_at(i)) {
             (Ok(p), Ok(q)) => p == q || parts(p).into_iter().zip(parts(q)).all(|(p, q)| near(p, q)),
@@ -303,7 +304,11 @@ fn a_traced_call_gives_what_the_eager_call_gives() {
                 }
                 // What depends on the numbers of an index cannot be traced, or not refused while it is.
                 (Ok(_), Err(e)) => {
-                    assert_eq!(e.kind(), gradus_core::ErrorKind::NotConcrete, "seed {seed}, `{name}` {i}: {e}\n{inputs:?}");
+                    assert_eq!(
+                        e.kind(),
+                        gradus_core::ErrorKind::NotConcrete,
+                        "seed {seed}, `{name}` {i}: {e}\n{inputs:?}"
+                    );
                     static_only += 1;
                 }
                 (Err(e), Ok(traced)) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
 use crate::stage::{Compiled, Core, Explanation, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
-use gradus_core::{Mode, Result};
+use gradus_core::{Mode, Place, Result};
 
 /// Whatever a transformation takes: functions, closures, and the results of other transformations.
 ///
@@ -69,6 +69,7 @@ impl<S: Signature> Fun<S> {
     }
 
     /// A function that a transformation made of `f` and that runs as it is called, without staging.
+    #[track_caller]
     pub(crate) fn direct<G, O>(transform: &'static str, f: &dyn Func<G>, call: WrappedCall<G, O>) -> Fun<S>
     where
         G: Signature<WithOut<O> = S>,
@@ -76,7 +77,7 @@ impl<S: Signature> Fun<S> {
     {
         let name = format!("{transform}_{}", f.name());
         let wrapped = Wrapped { call, name, stack: f.stack() };
-        Fun::new(Core::direct(transform, G::function(wrapped)))
+        Fun::new(Core::new(transform, false, G::function(wrapped), Place::caller()))
     }
 
     /// How tracing treats values: by type only, or with values at hand and guards.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Batch, Batched, Derivative, Infer, Jvp, Outputs, Partition, Primitive, Sample, Transpose, Transposed, Types};
+use super::{
+    Batch, Batched, Derivative, Infer, Jvp, Outputs, Partition, Primitive, Sample, Transpose, Transposed, Types,
+};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::interpret::interpret;

@@ -89,8 +89,12 @@ impl Builder {
         if let Some(call) = op.downcast::<Call>() {
             p.depth = p.depth.max(call.program.depth + 1);
             if p.depth > DEEPEST_CALL {
-                return Err(error!(Size, "calls nest more than {DEEPEST_CALL} deep, the last one to `{}`", call.program.name())
-                    .help("turn the recursion into a loop, or leave the inner functions unstaged: they are inlined then"));
+                return Err(error!(
+                    Size,
+                    "calls nest more than {DEEPEST_CALL} deep, the last one to `{}`",
+                    call.program.name()
+                )
+                .help("turn the recursion into a loop, or leave the inner functions unstaged: they are inlined then"));
             }
         }
         p.equations.push(Equation {

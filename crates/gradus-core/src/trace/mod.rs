@@ -94,7 +94,7 @@ pub fn trace<F>(name: &str, inputs: &[Array], mode: Mode, f: F) -> Result<Traced
 where
     F: FnOnce(&[Array]) -> Vec<Array>,
 {
-    let place = Place::caller();
+    let place = current_place();
     let active = Active::start(name, mode, place);
     let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>()?;
     let outputs = f(&tracers);

@@ -41,8 +41,9 @@ pub(crate) use key::Leaves;
 ///
 /// Effects of the host (a `println!`, a push to a vector) happen when the function is traced, not when the program
 /// runs.
+#[track_caller]
 pub fn jit<S: Signature, F: Func<S>>(f: F) -> Fun<S> {
-    Fun::new(Core::staged(f))
+    Fun::new(Core::new("jit", true, Box::new(f), Place::caller()))
 }
 
 /// What a call may choose.
@@ -100,31 +101,35 @@ pub(crate) struct Core<S: Signature> {
     transform: &'static str,
     /// Whether calls run a stored program, or the function itself.
     staged: bool,
+    /// The line that made it. A call through `dyn Fn` does not know its own line, so errors of calls name this one.
+    place: Place,
     options: Options,
     counters: Counters,
     cache: Cache<S>,
 }
 
 impl<S: Signature> Core<S> {
-    fn staged<F: Func<S>>(f: F) -> Core<S> {
-        let options = Options::default();
-        let cache = Cache::new(options.cache_limit);
-        Core { function: Arc::new(f), transform: "jit", staged: true, options, counters: Counters::default(), cache }
+    /// A function as a transformation made it: `staged` ones keep their programs, others run as they are called.
+    pub(crate) fn new(transform: &'static str, staged: bool, f: Box<dyn Func<S>>, place: Place) -> Core<S> {
+        Core::with(transform, staged, f.into(), place, Options::default())
     }
 
-    /// A function that runs as it is called; its programs are used once.
-    pub(crate) fn direct(transform: &'static str, f: Box<dyn Func<S>>) -> Core<S> {
-        let options = Options::default();
+    fn with(
+        transform: &'static str,
+        staged: bool,
+        function: Arc<dyn Func<S>>,
+        place: Place,
+        options: Options,
+    ) -> Core<S> {
         let cache = Cache::new(options.cache_limit);
-        Core { function: f.into(), transform, staged: false, options, counters: Counters::default(), cache }
+        Core { function, transform, staged, place, options, counters: Counters::default(), cache }
     }
 
+    /// The same function with other options, and nothing kept yet.
     pub(crate) fn with_options(&self, change: impl FnOnce(&mut Options)) -> Core<S> {
         let mut options = self.options.clone();
         change(&mut options);
-        let cache = Cache::new(options.cache_limit);
-        let function = self.function.clone();
-        Core { function, transform: self.transform, staged: self.staged, options, counters: Counters::default(), cache }
+        Core::with(self.transform, self.staged, self.function.clone(), self.place, options)
     }
 
     pub(crate) fn name(&self) -> String {
@@ -155,13 +160,12 @@ impl<S: Signature> Core<S> {
     }
 
     /// The straight line. An error comes back as a result whose arrays carry it.
-    #[track_caller]
     pub(crate) fn call(&self, args: S::Refs<'_>) -> S::Out {
         if !self.staged {
             self.counters.traces.fetch_add(1, Ordering::Relaxed);
             return self.function.apply(args);
         }
-        let place = Place::caller();
+        let place = self.place;
         let leaves = Leaves::of::<S>(args);
         if let Err(e) = self.check(&leaves, place) {
             return self.failed(args, &e);

@@ -15,46 +15,49 @@ use crate::tree::Tree;
 ///
 /// The function gives a scalar: one array of a real dtype with no axes. Integers and bools in the argument get
 /// zeros. Not staged, it runs as it is called and host branches on values work; `jit(grad(f))` is a stored program.
+#[track_caller]
 pub fn grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
     let f = Arc::new(f);
-    let inner = f.clone();
+    let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(
         "grad",
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
+            let result = gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
             give(S::first(args), result.map(|(_, _, bars)| bars))
         }),
     )
 }
 
 /// The value and the gradient by the first argument.
+#[track_caller]
 pub fn value_and_grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
     let f = Arc::new(f);
-    let inner = f.clone();
+    let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(
         "value_and_grad",
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
+            let result = gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
             with_value(&*inner, args, result)
         }),
     )
 }
 
 /// The gradient by every argument, as a tuple.
+#[track_caller]
 pub fn grad_all<S, F>(f: F) -> Fun<S::WithOut<S::Args>>
 where
     S: Signature<Args: Tree>,
     F: Func<S>,
 {
     let f = Arc::new(f);
-    let inner = f.clone();
+    let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(
         "grad_all",
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, args, 0..usize::MAX, |t| t.leaves().len() == 1);
+            let result = gradient(&*inner, place, args, 0..usize::MAX, |t| t.leaves().len() == 1);
             let owned = S::map(args, &mut crate::stage::Replace(|a: &Array| a.clone()));
             give(&owned, result.map(|(_, _, bars)| bars))
         }),
@@ -70,22 +73,24 @@ pub trait Arg<const POSITION: usize>: Signature {
 }
 
 /// The gradient by the argument at a position: `grad_by::<1, _>(f)`.
+#[track_caller]
 pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S>) -> Fun<S::WithOut<S::Type>> {
     let f = Arc::new(f);
-    let inner = f.clone();
+    let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(
         "grad_by",
         &*f,
         Box::new(move |args| {
             let before = count_before::<S>(args, POSITION);
             let by = S::arg(args);
-            let result = gradient(&*inner, args, before..before + by.leaves().len(), |t| t.leaves().len() == 1);
+            let result = gradient(&*inner, place, args, before..before + by.leaves().len(), |t| t.leaves().len() == 1);
             give(by, result.map(|(_, _, bars)| bars))
         }),
     )
 }
 
 /// The gradient of a function that also gives something else: `f` returns `(loss, aux)`, this `(gradient, aux)`.
+#[track_caller]
 pub fn grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::First, X)>>
 where
     S: Signature<Out = (L, X)>,
@@ -94,12 +99,13 @@ where
     F: Func<S>,
 {
     let f = Arc::new(f);
-    let inner = f.clone();
+    let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(
         "grad_with_aux",
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
+            let result =
+                gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
             let ((_, aux), bars) = with_value(&*inner, args, result);
             (bars, aux)
         }),
@@ -107,6 +113,7 @@ where
 }
 
 /// The value, aux and gradient of a function that returns `(loss, aux)`: `((loss, aux), gradient)`.
+#[track_caller]
 pub fn value_and_grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>>
 where
     S: Signature<Out = (L, X)>,
@@ -115,12 +122,13 @@ where
     F: Func<S>,
 {
     let f = Arc::new(f);
-    let inner = f.clone();
+    let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(
         "value_and_grad_with_aux",
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
+            let result =
+                gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
             with_value(&*inner, args, result)
         }),
     )
@@ -181,14 +189,14 @@ fn with_value<S: Signature>(f: &dyn Func<S>, args: S::Refs<'_>, result: Result<G
 }
 
 /// The value's structure and arrays, and a gradient for each of the arguments' arrays in `by`.
-#[track_caller]
 fn gradient<S: Signature>(
     f: &dyn Func<S>,
+    made_at: Place,
     args: S::Refs<'_>,
     by: std::ops::Range<usize>,
     one_loss: impl Fn(&S::Out) -> bool,
 ) -> Result<Gradient<S>> {
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(made_at);
     let point = AtPoint::new(f, args, place)?;
     let by = by.start..by.end.min(point.arguments);
     check_loss(&point, &one_loss, f).map_err(|e| e.at(place))?;

@@ -22,29 +22,32 @@ fn basis(shape: &Shape, dtype: DType) -> Result<Array> {
 /// The Jacobian by the first argument in reverse mode: one pullback for each element of the result.
 ///
 /// The function gives one array. Each array of the first argument gets one of shape `[...result, ...argument]`.
+#[track_caller]
 pub fn jacrev<S: Signature<Out = Array>, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
     jacobian("jacrev", f, rows)
 }
 
 /// The Jacobian by the first argument in forward mode: one tangent for each element of the argument.
+#[track_caller]
 pub fn jacfwd<S: Signature<Out = Array>, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
     jacobian("jacfwd", f, columns)
 }
 
 type Method<S> = fn(&AtPoint<S>, usize) -> Result<Vec<Array>>;
 
+#[track_caller]
 fn jacobian<S: Signature<Out = Array>, F: Func<S>>(
     name: &'static str,
     f: F,
     method: Method<S>,
 ) -> Fun<S::WithOut<S::First>> {
     let f = Arc::new(f);
-    let inner = f.clone();
+    let (inner, made_at) = (f.clone(), Place::caller());
     Fun::direct(
         name,
         &*f,
         Box::new(move |args| {
-            let place = trace::caller_or_known(Place::unknown());
+            let place = trace::caller_or_known(made_at);
             let first = S::first(args);
             let result = AtPoint::new(&*inner, args, place).and_then(|point| {
                 let by = first.leaves();
@@ -125,6 +128,7 @@ fn zeros(shape: &Shape, dtype: DType) -> Array {
 }
 
 /// The Hessian by the first argument, an array: forward mode over reverse mode.
+#[track_caller]
 pub fn hessian<S, F>(f: F) -> Fun<<S::WithOut<Array> as Signature>::WithOut<Array>>
 where
     S: Signature<First = Array>,

@@ -64,18 +64,20 @@ pub struct Vmap<S: Signature> {
 ///
 /// Every array of an argument is mapped over the same axis. Results have the mapped axis in front
 /// ([`Vmap::out_axis`] says otherwise).
+#[track_caller]
 pub fn vmap<S: Signature, F: Func<S>>(f: F) -> Vmap<S> {
     Vmap::new(Arc::new(f), Vec::new(), 0)
 }
 
 impl<S: Signature> Vmap<S> {
+    #[track_caller]
     fn new(function: Arc<dyn Func<S>>, axes: Vec<Option<isize>>, out_axis: isize) -> Vmap<S> {
-        let (inner, chosen) = (function.clone(), axes.clone());
+        let (inner, chosen, made_at) = (function.clone(), axes.clone(), Place::caller());
         let fun = Fun::direct(
             "vmap",
             &*function,
             Box::new(move |args| {
-                let place = trace::caller_or_known(Place::unknown());
+                let place = trace::caller_or_known(made_at);
                 match map_over(&*inner, args, &chosen, out_axis, place) {
                     Ok(out) => out,
                     Err(e) => {
@@ -90,12 +92,14 @@ impl<S: Signature> Vmap<S> {
 
     /// The axis of each argument: `(None, Some(0))` maps the second argument and passes the first as it is. Negative
     /// axes count from the end.
+    #[track_caller]
     pub fn axes(self, axes: impl Axes) -> Vmap<S> {
         let axes = axes.axes(MOST_ARGUMENTS);
         Vmap::new(self.function, axes, self.out_axis)
     }
 
     /// The axis of the results that counts the examples.
+    #[track_caller]
     pub fn out_axis(self, axis: isize) -> Vmap<S> {
         Vmap::new(self.function, self.axes, axis)
     }
