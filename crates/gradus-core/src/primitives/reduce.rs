@@ -478,6 +478,8 @@ macro_rules! places {
             }
             fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
                 let x = operand(inputs, 0)?;
+                // Once more: the type rule may have seen a symbolic dimension.
+                fits_places(&Dim::from(x.dims()[self.axis]), self.dtype, x.ty())?;
                 let places = match x.ty().dtype() {
                     DType::Bool => places::<bool>(x, self.axis, |$a, $b| $better)?,
                     d => dispatch_real!(d, T => places::<T>(x, self.axis, |$a, $b| $better)?,
@@ -539,7 +541,7 @@ fn place_type(infer: &mut Infer<'_>, axis: usize, dtype: DType) -> Result<Types>
         return Err(error!(Shape, "axis {axis} of {ty} is empty, so nothing stands first in it")
             .help("reduce along an axis of at least one element"));
     }
-    fits_places(n, dtype, &ty)?;
+    fits_places(n, dtype, &ty).map_err(|e| e.help("ask for `DType::I64`"))?;
     one(Type::new(dtype, ty.shape().without(|i| i == axis)))
 }
 
@@ -547,7 +549,7 @@ fn place_type(infer: &mut Infer<'_>, axis: usize, dtype: DType) -> Result<Types>
 pub(super) fn fits_places(n: &Dim, dtype: DType, ty: &Type) -> Result<()> {
     let last = n.as_usize().map_or(0, |n| n.saturating_sub(1)) as u64;
     if dispatch_int!(dtype, T => T::try_from(last).is_err(), else true) {
-        return Err(error!(DType, "{dtype} cannot hold the places up to {last} of {ty}").help("take `DType::I64`"));
+        fail!(DType, "{dtype} cannot hold the places up to {last} of {ty}");
     }
     Ok(())
 }
@@ -772,6 +774,15 @@ mod tests {
         assert_eq!(run(vec![], vec![]), 0.0);
         assert_eq!(run(vec![2.0, 3.0, 3.0], vec![1.0, 10.0, 20.0]), 15.0);
         assert!(run(vec![2.0, f64::NAN], vec![1.0, 1.0]).is_nan());
+    }
+
+    #[test]
+    fn a_place_that_turns_out_too_large_is_an_error() {
+        let place = |xs: &[Array]| vec![reduce(ArgMax { axis: 0, dtype: DType::I8 }, xs[0].clone())];
+        let traced = crate::trace::trace("f", &[Array::spec("f64[B]")], crate::Mode::Abstract, place).unwrap();
+        let run = |n: usize| crate::interpret(&traced.program, &[array(&[n], (0..n).map(|i| i as f64).collect())]);
+        assert_eq!(run(128).unwrap()[0].item::<i8>().unwrap(), 127);
+        assert_eq!(run(129).unwrap_err().kind(), ErrorKind::DType);
     }
 
     #[test]

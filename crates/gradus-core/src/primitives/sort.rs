@@ -151,6 +151,8 @@ impl Primitive for TopK {
         let shape = x.ty().shape().replaced(x.dims().len().saturating_sub(1), Dim::from(self.k));
         let (values_ty, places_ty) = (x.ty().with_shape(shape.clone()), Type::new(DType::I32, shape));
         let n = x.dims().last().copied().unwrap_or(0);
+        // Once more: the type rule may have seen a symbolic dimension.
+        fits_places(&Dim::from(n), DType::I32, x.ty())?;
         let mut from = Vec::new();
         if self.k > 0 && !x.dims().contains(&0) {
             let keys = order_keys(x, true)?;

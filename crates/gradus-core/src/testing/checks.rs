@@ -365,26 +365,17 @@ impl Case {
         if inputs.len() == self.inputs.len() {
             return Ok(None);
         }
-        let mut failed = None;
         // Specs of the program's own types, which may be symbolic, and of the outputs'.
         let types = self.program.inputs().iter().cloned();
         let bars = self.program.output_types().into_iter().zip(&reverse.varies).filter(|(_, on)| **on).map(|(t, _)| t);
         let specs: Vec<Array> = types.chain(bars).map(Array::of_type).collect();
         let program = trace_closed("pullback", &specs, |xs| {
             let (xs, bars) = xs.split_at(self.inputs.len().min(xs.len()));
-            let pulled = inline(&reverse.primal, xs).and_then(|mut made| {
-                let mut residuals = made.split_off(outputs.len().min(made.len()));
-                residuals.extend_from_slice(bars);
-                inline(&reverse.linear, &residuals)
-            });
-            pulled.unwrap_or_else(|e| {
-                failed = Some(e);
-                Vec::new()
-            })
+            let mut made = inline(&reverse.primal, xs)?;
+            let mut residuals = made.split_off(outputs.len().min(made.len()));
+            residuals.extend_from_slice(bars);
+            inline(&reverse.linear, &residuals)
         })?;
-        if let Some(e) = failed {
-            return Err(e);
-        }
         verify(&program)?;
         Ok(Some(Case { program, inputs }))
     }

@@ -106,12 +106,12 @@ where
 #[track_caller]
 pub(crate) fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Program>
 where
-    F: FnOnce(&[Array]) -> Vec<Array>,
+    F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
     let place = Place::caller();
     let active = Active::start_closed(name, place);
     let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>()?;
-    let outputs = f(&tracers);
+    let outputs = f(&tracers)?;
     active.finish(&outputs, place).map(|traced| traced.program)
 }
 

@@ -29,26 +29,15 @@ fn forward(program: &Program, active: &[bool]) -> Result<(Program, Vec<bool>)> {
     let tangents: Vec<Array> = inputs.iter().zip(active).filter(|(_, on)| **on).map(|(a, _)| a.clone()).collect();
     inputs.extend(tangents);
     let mut varies = Vec::new();
-    let mut failed = None;
-    let traced = trace_closed(&format!("jvp_{}", program.name()), &inputs, |xs| {
+    let derivative = trace_closed(&format!("jvp_{}", program.name()), &inputs, |xs| {
         let (primals, mut dots) = (&xs[..active.len()], xs[active.len()..].iter().cloned());
         let tangents: Vec<Option<Array>> = active.iter().map(|on| if *on { dots.next() } else { None }).collect();
-        match jvp_on(program, primals, &tangents) {
-            Ok((mut outputs, output_dots)) => {
-                varies = output_dots.iter().map(Option::is_some).collect();
-                outputs.extend(output_dots.into_iter().flatten());
-                outputs
-            }
-            Err(e) => {
-                failed = Some(e);
-                Vec::new()
-            }
-        }
+        let (mut outputs, output_dots) = jvp_on(program, primals, &tangents)?;
+        varies = output_dots.iter().map(Option::is_some).collect();
+        outputs.extend(output_dots.into_iter().flatten());
+        Ok(outputs)
     })?;
-    match failed {
-        Some(e) => Err(e),
-        None => Ok((traced, varies)),
-    }
+    Ok((derivative, varies))
 }
 
 /// Runs a program forward on values and tangents at once; `None` is a zero tangent.

@@ -25,24 +25,13 @@ fn backward(program: &Program, linear: &[bool]) -> Result<Program> {
     }
     let known = program.inputs().iter().zip(linear).filter(|(_, on)| !**on).map(|(t, _)| t.clone());
     let inputs: Vec<Array> = known.chain(program.output_types()).map(Array::of_type).collect();
-    let mut failed = None;
-    let traced = trace_closed(&format!("transpose_{}", program.name()), &inputs, |xs| {
+    trace_closed(&format!("transpose_{}", program.name()), &inputs, |xs| {
         let (known, bars) = xs.split_at(linear.iter().filter(|on| !**on).count());
         let bars: Vec<Option<Array>> = bars.iter().cloned().map(Some).collect();
-        transpose_on(program, linear, known, &bars)
-            .map(|bars| {
-                let types = program.inputs().iter().zip(linear).filter(|(_, on)| **on).map(|(t, _)| t);
-                bars.into_iter().zip(types).map(|(b, t)| b.unwrap_or_else(|| zeros_of(t))).collect()
-            })
-            .unwrap_or_else(|e| {
-                failed = Some(e);
-                Vec::new()
-            })
-    })?;
-    match failed {
-        Some(e) => Err(e),
-        None => Ok(traced),
-    }
+        let bars = transpose_on(program, linear, known, &bars)?;
+        let types = program.inputs().iter().zip(linear).filter(|(_, on)| **on).map(|(t, _)| t);
+        Ok(bars.into_iter().zip(types).map(|(b, t)| b.unwrap_or_else(|| zeros_of(t))).collect())
+    })
 }
 
 /// Runs a linear program backward. A `None` is a zero cotangent.

@@ -26,21 +26,11 @@ fn over_batch(program: &Program, batched: &[bool], size: &Dim) -> Result<Program
         .zip(batched)
         .map(|(t, on)| Array::of_type(if *on { t.with_shape(t.shape().inserted(0, size.clone())) } else { t.clone() }))
         .collect();
-    let mut failed = None;
-    let traced = trace_closed(&format!("vmap_{}", program.name()), &inputs, |xs| {
-        let outputs = vmap_on(program, xs, batched, size).map(|(outputs, flags)| {
-            let each = outputs.into_iter().zip(flags);
-            each.map(|(o, on)| if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) }).collect()
-        });
-        outputs.unwrap_or_else(|e| {
-            failed = Some(e);
-            Vec::new()
-        })
-    })?;
-    match failed {
-        Some(e) => Err(e),
-        None => Ok(traced),
-    }
+    trace_closed(&format!("vmap_{}", program.name()), &inputs, |xs| {
+        let (outputs, flags) = vmap_on(program, xs, batched, size)?;
+        let each = outputs.into_iter().zip(flags);
+        Ok(each.map(|(o, on)| if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) }).collect())
+    })
 }
 
 /// Runs a program on a batch. The flags that come back say which outputs have the batch axis.

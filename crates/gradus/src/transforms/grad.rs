@@ -17,29 +17,59 @@ use crate::tree::Tree;
 /// zeros. Not staged, it runs as it is called and host branches on values work; `jit(grad(f))` is a stored program.
 #[track_caller]
 pub fn grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
-    let f = Arc::new(f);
-    let (inner, place) = (f.clone(), Place::caller());
-    Fun::direct(
-        "grad",
-        &*f,
-        Box::new(move |args| {
-            let result = gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
-            give(S::first(args), result.map(|(_, _, bars)| bars))
-        }),
-    )
+    by_first("grad", f, one_array, |(_, gradient)| gradient)
 }
 
 /// The value and the gradient by the first argument.
 #[track_caller]
 pub fn value_and_grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
+    by_first("value_and_grad", f, one_array, |both| both)
+}
+
+/// The gradient of a function that also gives something else: `f` returns `(loss, aux)`, this `(gradient, aux)`.
+#[track_caller]
+pub fn grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::First, X)>>
+where
+    S: Signature<Out = (L, X)>,
+    L: Tree,
+    X: Tree,
+    F: Func<S>,
+{
+    by_first("grad_with_aux", f, |t| one_array(&t.0), |((_, aux), gradient)| (gradient, aux))
+}
+
+/// The value, aux and gradient of a function that returns `(loss, aux)`: `((loss, aux), gradient)`.
+#[track_caller]
+pub fn value_and_grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>>
+where
+    S: Signature<Out = (L, X)>,
+    L: Tree,
+    X: Tree,
+    F: Func<S>,
+{
+    by_first("value_and_grad_with_aux", f, |t| one_array(&t.0), |both| both)
+}
+
+fn one_array<T: Tree>(loss: &T) -> bool {
+    loss.leaves().len() == 1
+}
+
+/// What the four gradients by the first argument share: `finish` picks what is given of value and gradient.
+#[track_caller]
+fn by_first<S: Signature, O: Tree>(
+    transform: &'static str,
+    f: impl Func<S>,
+    one_loss: fn(&S::Out) -> bool,
+    finish: fn((S::Out, S::First)) -> O,
+) -> Fun<S::WithOut<O>> {
     let f = Arc::new(f);
     let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(
-        "value_and_grad",
+        transform,
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t| t.leaves().len() == 1);
-            with_value(&*inner, args, result)
+            let result = gradient(&*inner, place, args, 0..S::first(args).leaves().len(), one_loss);
+            finish(with_value(&*inner, args, result))
         }),
     )
 }
@@ -57,7 +87,7 @@ where
         "grad_all",
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, place, args, 0..usize::MAX, |t| t.leaves().len() == 1);
+            let result = gradient(&*inner, place, args, 0..usize::MAX, one_array);
             let owned = S::map(args, &mut crate::stage::Replace(|a: &Array| a.clone()));
             give(&owned, result.map(|(_, _, bars)| bars))
         }),
@@ -83,59 +113,10 @@ pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S>) -> Fun<
         Box::new(move |args| {
             let before = count_before::<S>(args, POSITION);
             let by = S::arg(args);
-            let result = gradient(&*inner, place, args, before..before + by.leaves().len(), |t| t.leaves().len() == 1);
+            let result = gradient(&*inner, place, args, before..before + by.leaves().len(), one_array);
             give(by, result.map(|(_, _, bars)| bars))
         }),
     )
-}
-
-/// The gradient of a function that also gives something else: `f` returns `(loss, aux)`, this `(gradient, aux)`.
-#[track_caller]
-pub fn grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::First, X)>>
-where
-    S: Signature<Out = (L, X)>,
-    L: Tree,
-    X: Tree,
-    F: Func<S>,
-{
-    let f = Arc::new(f);
-    let (inner, place) = (f.clone(), Place::caller());
-    Fun::direct(
-        "grad_with_aux",
-        &*f,
-        Box::new(move |args| {
-            let result =
-                gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
-            let ((_, aux), bars) = with_value(&*inner, args, result);
-            (bars, aux)
-        }),
-    )
-}
-
-/// The value, aux and gradient of a function that returns `(loss, aux)`: `((loss, aux), gradient)`.
-#[track_caller]
-pub fn value_and_grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>>
-where
-    S: Signature<Out = (L, X)>,
-    L: Tree,
-    X: Tree,
-    F: Func<S>,
-{
-    let f = Arc::new(f);
-    let (inner, place) = (f.clone(), Place::caller());
-    Fun::direct(
-        "value_and_grad_with_aux",
-        &*f,
-        Box::new(move |args| {
-            let result =
-                gradient(&*inner, place, args, 0..first_leaves::<S>(args), |t: &(L, X)| t.0.leaves().len() == 1);
-            with_value(&*inner, args, result)
-        }),
-    )
-}
-
-fn first_leaves<S: Signature>(args: S::Refs<'_>) -> usize {
-    S::first(args).leaves().len()
 }
 
 /// How many arrays come before the argument at a position.
