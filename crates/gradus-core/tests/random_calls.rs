@@ -224,11 +224,15 @@ fn starting_arrays(source: &mut Source<'_>, count: usize) -> Vec<Array> {
         .collect()
 }
 
+/// So many seeds, times `GRADUS_SEEDS`.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    0..count * std::env::var("GRADUS_SEEDS").ok().and_then(|v| v.parse().ok()).unwrap_or(1)
+}
+
 #[test]
 fn random_calls_never_panic() {
-    let times: u64 = std::env::var("GRADUS_SEEDS").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
     let (mut calls, mut errors, mut arrays) = (0, 0, 0);
-    for seed in 0..400 * times {
+    for seed in seeds(400) {
         let mut source = Source::seed(seed);
         let mut desk = Desk { arrays: starting_arrays(&mut source, 8), source: &mut source };
         for _ in 0..50 {
@@ -270,7 +274,7 @@ fn close(a: &Array, b: &Array) -> bool {
 #[test]
 fn a_traced_call_gives_what_the_eager_call_gives() {
     let (mut same, mut errors, mut static_only) = (0, 0, 0);
-    for seed in 0..2500 {
+    for seed in seeds(2500) {
         let mut source = Source::seed(seed);
         let inputs = starting_arrays(&mut source, 3);
         let decisions: Vec<u8> = (0..64).map(|_| source.byte()).collect();

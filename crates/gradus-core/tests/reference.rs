@@ -2,7 +2,8 @@
 //! `data/primitives.jsonl`, made by `scripts/reference/primitives.py` (JAX, and mpmath where rounding matters).
 //!
 //! Whole numbers, bools and everything that only moves elements must be equal; zeros have the same sign, a NaN meets
-//! a NaN. Floats may differ by units in the last place, as the tables below say for each operation.
+//! a NaN. Floats may differ by units in the last place, as the tables below say for each operation. Forward derivatives
+//! are JAX's too, also at kinks and ties.
 
 #[path = "support/samples.rs"]
 mod samples;
@@ -10,7 +11,9 @@ mod samples;
 use std::collections::BTreeSet;
 
 use gradus_core::primitives::{BUILT_IN, Sample};
-use gradus_core::{Array, DType};
+use gradus_core::program::Builder;
+use gradus_core::transform::jvp_on;
+use gradus_core::{Array, DType, Place};
 use serde_json::Value;
 
 const HOW: &str = "make the file anew: see the head of scripts/reference/primitives.py";
@@ -20,6 +23,7 @@ struct Line {
     sample: Value,
     by: String,
     outputs: Vec<Value>,
+    derivatives: Option<Vec<Value>>,
 }
 
 fn lines() -> Vec<Line> {
@@ -28,7 +32,8 @@ fn lines() -> Vec<Line> {
         let Value::Object(mut fields) = serde_json::from_str(line).ok()? else { return None };
         let by = fields.remove("by")?.as_str()?.to_string();
         let outputs = fields.remove("outputs")?.as_array()?.clone();
-        Some(Line { sample: Value::Object(fields), by, outputs })
+        let derivatives = fields.remove("derivatives")?.as_array().cloned();
+        Some(Line { sample: Value::Object(fields), by, outputs, derivatives })
     };
     text.lines().map(|line| read(line).unwrap_or_else(|| panic!("not a sample: {line}"))).collect()
 }
@@ -208,4 +213,92 @@ fn every_primitive_has_the_values_of_another_implementation() {
     for entry in BUILT_IN.iter() {
         assert!(seen.contains(entry.name), "`{}` has no reference values; {HOW}", entry.name);
     }
+}
+
+/// The derivative of a sample in the direction of its tangents; none for a result that does not vary.
+fn derivatives(sample: &Sample) -> gradus_core::Result<Vec<Option<Array>>> {
+    let mut builder = Builder::new("sample");
+    let mut atoms = Vec::new();
+    for input in &sample.inputs {
+        atoms.push(builder.input(input.ty()?.clone())?.into());
+    }
+    let outputs = builder.equation(sample.op.clone(), &atoms, Place::unknown())?.results().map(Into::into).collect();
+    let (_, tangents) = jvp_on(&builder.finish(outputs), &sample.inputs, &samples::tangents(sample))?;
+    Ok(tangents)
+}
+
+/// Operations whose derivative is another one than JAX's on purpose, and those that JAX has none for.
+const OTHER_DERIVATIVES: &[(&str, &str)] = &[
+    ("acosh", "JAX has the wrong branch of the root left of the imaginary axis"),
+    ("cummax", "the first of equals has the derivative; in JAX it depends on how the scan is cut up"),
+    ("cummin", "as cummax"),
+    ("sign", "of a complex number it turns with it; JAX has zero"),
+];
+const NO_DERIVATIVE_IN_JAX: &[(&str, &str)] = &[
+    ("call", "the script interprets calls, which JAX does not see"),
+    ("convert", "to integers and bools by the script"),
+    ("nextafter", "JAX has no rule"),
+    ("scatter", "JAX has no rule for products with repeated indices"),
+    ("sort", "downwards by the script"),
+];
+
+/// Compares a derivative with JAX's, which differences of values cannot do at a kink or a tie.
+fn compare_derivative(have: Option<&Array>, want: &Value, operands: &[Vec<Vec<f64>>]) -> Result<(), String> {
+    let Some(ty) = want["type"].as_str() else {
+        return have.map_or(Ok(()), |t| Err(format!("a derivative {t:?} of what has none")));
+    };
+    if let Some(t) = have.filter(|t| t.ty().is_ok_and(|t| t.to_string() != ty)) {
+        return Err(format!("{t:?} where {ty} is expected"));
+    }
+    let want = elements(want);
+    let have = match have {
+        Some(t) => elements(&samples::array(t)),
+        None => want.iter().map(|w| vec![0.0; w.len()]).collect(),
+    };
+    let largest = want.iter().flatten().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
+    for (i, (a, b)) in have.iter().zip(&want).enumerate() {
+        let size = b.iter().fold(largest / 1000.0, |m: f64, v| m.max(v.abs()));
+        // Where JAX has infinities or NaN a pole is near, and where squares of an operand overflow, rules have NaN.
+        let extreme = operands.iter().filter_map(|x| x.get(i)).flatten().any(|v| v.abs() > 1e150);
+        let near = |a: f64, b: f64| !b.is_finite() || (a.is_nan() && extreme) || (a - b).abs() <= 1e-10 * size;
+        if !a.iter().zip(b).all(|(a, b)| near(*a, *b)) {
+            return Err(format!("element {i}: derivative {a:?} where JAX has {b:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The elements of an array of 64-bit floats or complex numbers.
+fn elements(array: &Value) -> Vec<Vec<f64>> {
+    let inexact = array["type"].as_str().is_some_and(|t| t.starts_with("f64") || t.starts_with("c128"));
+    let text = array["values"].as_str().filter(|_| inexact).unwrap_or_default();
+    text.split_whitespace().map(|t| parts(t, DType::F64)).collect()
+}
+
+#[test]
+fn derivatives_at_kinks_and_ties_are_those_of_jax() {
+    let (mut wrong, mut without, mut other) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for (line, sample) in lines().iter().zip(samples::all()) {
+        if samples::tangents(&sample).iter().all(Option::is_none) {
+            continue;
+        }
+        let Some(want) = &line.derivatives else {
+            without.insert(sample.op.name());
+            continue;
+        };
+        let operands: Vec<_> = sample.inputs.iter().map(|a| elements(&samples::array(a))).collect();
+        let have = derivatives(&sample).unwrap_or_else(|e| panic!("{e}"));
+        for (have, want) in have.iter().zip(want) {
+            let Err(e) = compare_derivative(have.as_ref(), want, &operands) else { continue };
+            if OTHER_DERIVATIVES.iter().any(|(op, _)| *op == sample.op.name()) {
+                other.insert(sample.op.name());
+            } else {
+                wrong.push(format!("{e}\n  {}\n  have {have:?}", line.sample));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ\n\n{}", wrong.len(), wrong.join("\n\n"));
+    let names = |list: &[(&'static str, &str)]| list.iter().map(|(op, _)| *op).collect::<BTreeSet<_>>();
+    assert_eq!(other, names(OTHER_DERIVATIVES), "those that differ, and the list of them");
+    assert_eq!(without, names(NO_DERIVATIVE_IN_JAX), "those that JAX has no derivative for, and the list of them");
 }

@@ -7,8 +7,6 @@ use crate::types::Scalar;
 
 /// Arrays with more elements than this are shortened.
 const SHORTEN: usize = 1000;
-/// How many items at each end of a shortened axis are shown.
-const EDGE: usize = 3;
 
 impl fmt::Display for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,6 +26,9 @@ fn write_array(f: &mut fmt::Formatter<'_>, c: &Concrete) -> fmt::Result {
             Err(_) => Err(fmt::Error),
         };
     }
+    if c.count() == 0 {
+        return f.write_str("[]");
+    }
     let short = c.count() > SHORTEN;
     let mut cells = Vec::new();
     collect(c, 0, 0, short, f.precision(), &mut cells);
@@ -37,15 +38,24 @@ fn write_array(f: &mut fmt::Formatter<'_>, c: &Concrete) -> fmt::Result {
 }
 
 /// The positions of an axis that are shown; `None` marks the gap.
-fn shown(dim: usize, short: bool) -> impl Iterator<Item = Option<usize>> {
-    let cut = short && dim > 2 * EDGE;
-    let head = 0..if cut { EDGE } else { dim };
-    let tail = if cut { dim - EDGE } else { dim }..dim;
-    head.map(Some).chain(cut.then_some(None)).chain(tail.map(Some))
+///
+/// Three at each end of a shortened axis; fewer where there are many axes, since what is shown multiplies.
+fn shown(c: &Concrete, axis: usize, short: bool) -> impl Iterator<Item = Option<usize>> {
+    let (dim, rank) = (c.dims()[axis], c.dims().len());
+    let (head, tail) = match rank {
+        0..=4 => (3, 3),
+        5..=6 => (2, 2),
+        7..=12 => (1, 1),
+        _ if axis + 12 > rank => (1, 1),
+        _ => (1, 0),
+    };
+    let cut = short && dim > head + tail;
+    let (head, tail) = if cut { (head, dim - tail) } else { (dim, dim) };
+    (0..head).map(Some).chain(cut.then_some(None)).chain((tail..dim).map(Some))
 }
 
 fn collect(c: &Concrete, axis: usize, at: usize, short: bool, precision: Option<usize>, cells: &mut Vec<String>) {
-    for i in shown(c.dims()[axis], short).flatten() {
+    for i in shown(c, axis, short).flatten() {
         let at = at * c.dims()[axis] + i;
         if axis + 1 < c.dims().len() {
             collect(c, axis + 1, at, short, precision, cells);
@@ -65,7 +75,7 @@ fn write_axis(
 ) -> fmt::Result {
     let rank = c.dims().len();
     f.write_str("[")?;
-    for (n, i) in shown(c.dims()[axis], short).enumerate() {
+    for (n, i) in shown(c, axis, short).enumerate() {
         if axis + 1 < rank {
             if n > 0 {
                 // A blank line between matrices, as NumPy has it.
@@ -127,5 +137,8 @@ mod tests {
     fn long_arrays_are_shortened() {
         let text = Array::from((0..2000).collect::<Vec<i64>>()).to_string();
         assert_eq!(text, "[   0    1    2 ... 1997 1998 1999]");
+        // What is shown does not grow with the sizes or the number of axes.
+        assert_eq!(Array::zeros::<f64>([1usize << 40, 0]).to_string(), "[]");
+        assert!(Array::zeros::<i8>([9usize; 19]).to_string().len() < 100_000);
     }
 }

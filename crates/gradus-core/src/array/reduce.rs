@@ -10,7 +10,7 @@ use super::{Array, IntoAxes};
 use crate::error::{Result, fail};
 use crate::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
 use crate::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
-use crate::types::{DType, Dim, Scalar};
+use crate::types::{DType, Dim, Scalar, Shape};
 
 /// The three forms of a reduction whose core takes resolved axes.
 macro_rules! reductions {
@@ -82,7 +82,7 @@ impl Array {
 
     /// How many elements are folded into one.
     fn folded(&self, axes: &[usize]) -> Dim {
-        axes.iter().filter_map(|a| self.shape().get(*a)).fold(Dim::from(1usize), |n, d| n * d)
+        axes.iter().filter_map(|a| self.shape().get(*a).cloned()).collect::<Shape>().size()
     }
 
     /// The array in a dtype that means and exponentials are good in: half floats as `f32` (65505 halves already have

@@ -707,8 +707,7 @@ mod tests {
             let op = ReduceSum { axes };
             assert_eq!(floats(op.clone(), seen.clone()), floats(op, dense.clone()));
         }
-        let sevens: u8 = reduce(ReduceProd { axes: vec![0] }, Array::full([5usize], 7u8)).item().unwrap();
-        assert_eq!(sevens, 16807u32 as u8);
+        assert_eq!(reduce(ReduceProd { axes: vec![0] }, Array::full([5usize], 7u8)).item::<u8>(), Ok(16807u32 as u8));
     }
 
     #[test]
@@ -719,10 +718,8 @@ mod tests {
         assert_eq!(floats(ReduceMax { axes: vec![1] }, none()), [f64::NEG_INFINITY; 2]);
         assert_eq!(floats(ReduceMin { axes: vec![1] }, none()), [f64::INFINITY; 2]);
         assert_eq!(floats(ReduceMax { axes: vec![0] }, none()), []);
-        let lowest: i8 = reduce(ReduceMax { axes: vec![0] }, array::<i8>(&[0], vec![])).item().unwrap();
-        assert_eq!(lowest, -128);
-        let bits: u8 = reduce(ReduceAnd { axes: vec![0] }, array::<u8>(&[0], vec![])).item().unwrap();
-        assert_eq!(bits, 255);
+        assert_eq!(reduce(ReduceMax { axes: vec![0] }, array::<i8>(&[0], vec![])).item::<i8>(), Ok(-128));
+        assert_eq!(reduce(ReduceAnd { axes: vec![0] }, array::<u8>(&[0], vec![])).item::<u8>(), Ok(255));
     }
 
     #[test]
@@ -732,12 +729,10 @@ mod tests {
             assert!(floats(ReduceMax { axes: vec![0] }, x.clone())[0].is_nan());
             assert!(floats(ReduceMin { axes: vec![0] }, x)[0].is_nan());
         }
-        let wrapped: i8 = reduce(ReduceSum { axes: vec![0] }, array(&[2], vec![127i8, 1])).item().unwrap();
-        assert_eq!(wrapped, -128);
+        assert_eq!(reduce(ReduceSum { axes: vec![0] }, array(&[2], vec![127i8, 1])).item::<i8>(), Ok(-128));
         let any: bool = reduce(ReduceMax { axes: vec![0] }, array(&[2], vec![false, true])).item().unwrap();
         assert!(any);
-        let common: i32 = reduce(ReduceAnd { axes: vec![0] }, array(&[3], vec![14, 7, -2])).item().unwrap();
-        assert_eq!(common, 6);
+        assert_eq!(reduce(ReduceAnd { axes: vec![0] }, array(&[3], vec![14, 7, -2])).item::<i32>(), Ok(6));
     }
 
     #[test]

@@ -21,6 +21,9 @@ impl Primitive for Size {
     rules_of!("size"; dim, dtype);
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         infer.arity(0)?;
+        if self.dim.is_invalid() {
+            fail!(Size, "a dimension that overflows has no number");
+        }
         if self.dtype == DType::Bool {
             fail!(DType, "a size is a number, not a bool");
         }

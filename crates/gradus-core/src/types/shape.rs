@@ -44,6 +44,10 @@ impl Shape {
 
     /// The number of elements as a dimension, symbolic if need be.
     pub fn size(&self) -> Dim {
+        // A zero makes the array empty before the other factors can overflow.
+        if self.0.iter().any(|d| d.constant() == Some(0)) {
+            return Dim::from(0usize);
+        }
         self.0.iter().fold(Dim::from(1usize), |n, d| n * d)
     }
 

@@ -89,6 +89,11 @@ macro_rules! functions {
     };
 }
 
+/// 1 - x², as a product that loses no digits where x is near to one.
+fn beside_one(x: &Array) -> Array {
+    (1.0_f64 - x) * (x + 1.0_f64)
+}
+
 const WIDE: &[f64] = &[0.3, -1.2, 2.5, -0.7, 4.1];
 const POSITIVE: &[f64] = &[0.3, 1.2, 2.5, 0.07, 14.1];
 const UNIT: &[f64] = &[0.3, -0.2, 0.75, -0.9, 0.05];
@@ -124,9 +129,9 @@ functions! {
     /// Tangent: y' = 1 + y².
     Tan = "tan", Inexact, at UNIT, |v| v.tan(), complex v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
     /// Inverse sine.
-    Asin = "asin", Inexact, at UNIT, |v| v.asin(), complex v.asin_(), d |x, _y, t| Some(t * (1.0_f64 - x * x).rsqrt());
+    Asin = "asin", Inexact, at UNIT, |v| v.asin(), complex v.asin_(), d |x, _y, t| Some(t * beside_one(x).rsqrt());
     /// Inverse cosine.
-    Acos = "acos", Inexact, at UNIT, |v| v.acos(), complex v.acos_(), d |x, _y, t| Some(t * -(1.0_f64 - x * x).rsqrt());
+    Acos = "acos", Inexact, at UNIT, |v| v.acos(), complex v.acos_(), d |x, _y, t| Some(t * -beside_one(x).rsqrt());
     /// Inverse tangent.
     Atan = "atan", Inexact, at WIDE, |v| v.atan(), complex v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
     /// Hyperbolic sine.
@@ -141,7 +146,7 @@ functions! {
     Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], |v| v.acosh(), complex v.acosh_(),
         d |x, _y, t| Some(t * (x - 1.0_f64).rsqrt() * (x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic tangent.
-    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh(), complex v.atanh_(), d |x, _y, t| Some(t / (1.0_f64 - x * x));
+    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh(), complex v.atanh_(), d |x, _y, t| Some(t / beside_one(x));
     /// 1 / (1 + e^-x): y' = y (1 - y).
     Logistic = "logistic", Inexact, at WIDE, |v| v.logistic_(), complex v.logistic_(),
         d |_x, y, t| Some(t * (y * (1.0_f64 - y)));
