@@ -211,7 +211,21 @@ fn examine(name: &str, array: &Array) {
 }
 
 fn starting_arrays(source: &mut Source<'_>, count: usize) -> Vec<Array> {
-    let shapes: [&[usize]; 9] = [&[], &[3], &[2, 3], &[3, 2], &[1], &[0], &[2, 0, 3], &[2, 2], &[4]];
+    const LARGE: usize = 1 << 45;
+    let shapes: [&[usize]; 12] = [
+        &[],
+        &[3],
+        &[2, 3],
+        &[3, 2],
+        &[1],
+        &[0],
+        &[2, 0, 3],
+        &[2, 2],
+        &[4],
+        &[LARGE, LARGE, 0],
+        &[0, LARGE],
+        &[LARGE, 0, LARGE],
+    ];
     (0..count)
         .map(|_| {
             let dtype = match source.chance(60) {

@@ -49,6 +49,9 @@ impl Primitive for Call {
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         transform::batch_of_call(&self.program, batch)
     }
+    fn holds_programs(&self) -> bool {
+        true
+    }
     fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
         transform::split_of_call(&self.program, known)
     }

@@ -72,6 +72,11 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     /// The operation on operands of which some have a leading batch axis.
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched>;
 
+    /// Whether it holds programs, so that its derivative computes results and tangents together.
+    fn holds_programs(&self) -> bool {
+        false
+    }
+
     /// For an operation that holds a program: its split by which operands are known. `None`, the answer of every
     /// other operation, keeps it whole.
     fn partial_eval(&self, _known: &[bool]) -> Result<Option<Partition>> {

@@ -82,6 +82,10 @@ fn differentiate(e: &Equation, operands: &[Array], dots: &[Option<Array>]) -> Re
         return Ok(none(bind_all(e.op().clone(), operands)));
     }
     let rule = Jvp::new(e.op(), operands, dots);
+    if !e.op().holds_programs() {
+        // A reader of the program meets the result before its derivative.
+        rule.outputs();
+    }
     match e.op().jvp(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
         Derivative::Whole { outputs, tangents } => Ok((outputs, tangents)),
         Derivative::Zero => Ok(none(rule.into_outputs())),

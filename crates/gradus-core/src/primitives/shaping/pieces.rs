@@ -318,6 +318,10 @@ impl Concatenate {
             return Ok(Concrete::dense(ty, out));
         }
         let mut out = buffer(&ty, T::default())?;
+        if out.is_empty() {
+            // The other dimensions may be so large that a step along them has no number.
+            return Ok(Concrete::dense(ty, out));
+        }
         let strides = row_major(&dims);
         let along = strides.get(self.axis).map_or(1, |s| *s as usize);
         let mut to = 0;

@@ -42,7 +42,8 @@ pub(super) fn scalar(source: &mut Source<'_>, dtype: DType, smooth: bool) -> Sca
 
 fn dense(source: &mut Source<'_>, ty: &Type, smooth: bool) -> Concrete {
     let dims = ty.shape().known().unwrap_or_default();
-    let count = dims.iter().product::<usize>();
+    // Not the product of the dimensions: those of an empty array may overflow it.
+    let count = ty.shape().count().unwrap_or(0);
     dispatch!(ty.dtype(), T => {
         let number = |_| <T as crate::types::Element>::from_scalar(scalar(source, ty.dtype(), smooth)).unwrap_or_default();
         Concrete::from_vec(&dims, (0..count).map(number).collect::<Vec<T>>())
@@ -95,7 +96,7 @@ impl Maker<'_, '_> {
             return Some(x);
         }
         let dims = shape.known()?;
-        let count = dims.iter().product::<usize>();
+        let count = shape.count()?;
         let numbers: Vec<i32> = (0..count).map(|_| self.source.below(n + 2) as i32 - 1).collect();
         Some(self.builder.constant(Constant::array(&Concrete::from_vec(&dims, numbers))))
     }
