@@ -1,0 +1,161 @@
+//! The public face of derivatives and batching, as a user types it.
+
+use gradus::prelude::*;
+
+fn close(a: &Array, b: &[f64]) {
+    let a = a.to_vec::<f64>().unwrap();
+    assert_eq!(a.len(), b.len());
+    for (x, y) in a.iter().zip(b) {
+        assert!((x - y).abs() <= 1e-10 * (1.0 + y.abs()), "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn forward_and_reverse() -> Result<()> {
+    let f = |x: &Array| (x * x).sin();
+    let x = Array::from(0.7_f64);
+    let (y, dy) = jvp(f, &x, &Array::from(1.0_f64))?;
+    let (y2, pullback) = vjp(f, &x)?;
+    assert_eq!(y.item::<f64>()?, y2.item::<f64>()?);
+    assert!((dy.item::<f64>()? - pullback.call(&Array::from(1.0_f64))?.item::<f64>()?).abs() < 1e-15);
+    // the two halves of reverse mode are programs, and what passes between them can be seen
+    println!("{}\n{}", pullback.primal(), pullback.program());
+    assert!(!pullback.residuals().is_empty());
+    println!("{} bytes of residuals: {:?}", pullback.residual_bytes(), pullback.residuals());
+    Ok(())
+}
+
+#[test]
+fn constants_leave_nothing_behind() -> Result<()> {
+    let df = jit(grad(|x: &Array| x * 3.0_f64));
+    let p = df.trace(&Array::spec("f64[]"))?.optimized();
+    assert_eq!(p.equations().len(), 0, "{p}"); // the derivative of 3x is the constant 3
+    Ok(())
+}
+
+#[test]
+fn levels_are_not_confused() -> Result<()> {
+    // d/dx ( x * d/dy (x + y) at y = 1 ) = 1
+    let outer = grad(|x: &Array| {
+        let x = x.clone();
+        let x2 = x.clone();
+        x * grad(move |y: &Array| &x2 + y)(&Array::from(1.0_f64))
+    });
+    assert_eq!(outer(&Array::from(5.0_f64)).item::<f64>()?, 1.0);
+    let third = grad(grad(grad(|x: &Array| x.powi(4))));
+    assert_eq!(third(&Array::from(2.0_f64)).item::<f64>()?, 48.0);
+    Ok(())
+}
+
+#[test]
+fn batching_composes() -> Result<()> {
+    let loss = |w: &Array, x: &Array| (w * x).sum().tanh();
+    let w = Array::from([0.1_f64, 0.2, 0.3]);
+    let xs = Array::from([[1.0_f64, 2.0, 3.0], [4.0, 5.0, 6.0]]);
+    let per_example = vmap(grad(loss)).axes((None, Some(0)));
+    let a = per_example(&w, &xs);
+    let b = jit(vmap(jit(grad(loss))).axes((None, Some(0))))(&w, &xs);
+    assert_eq!(a.shape(), [2, 3]);
+    close(&a, &b.to_vec::<f64>()?);
+    let h = hessian(|x: &Array| (x * x * x).sum())(&w);
+    close(&h, &[0.6, 0.0, 0.0, 0.0, 1.2, 0.0, 0.0, 0.0, 1.8]);
+    Ok(())
+}
+
+#[derive(Clone, Tree)]
+struct Mlp {
+    w1: Array,
+    b1: Array,
+    w2: Array,
+    #[tree(skip)]
+    activation: Activation, // static: part of the key
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Activation {
+    Relu,
+    Tanh,
+}
+
+fn loss(m: &Mlp, x: &Array, y: &Array) -> Array {
+    let h = x.dot(&m.w1) + &m.b1;
+    let h = match m.activation {
+        Activation::Relu => h.relu(),
+        Activation::Tanh => h.tanh(),
+    };
+    let e = h.dot(&m.w2) - y;
+    (&e * &e).mean()
+}
+
+#[test]
+fn a_model_is_a_struct() -> Result<()> {
+    let m = Mlp {
+        w1: Array::ones::<f32>([3, 4]),
+        b1: Array::zeros::<f32>([4]),
+        w2: Array::ones::<f32>([4, 1]),
+        activation: Activation::Tanh,
+    };
+    let step = jit(value_and_grad(loss));
+    let (l, g): (Array, Mlp) = step(&m, &Array::ones::<f32>([8, 3]), &Array::zeros::<f32>([8, 1]));
+    assert_eq!(g.w1.shape(), [3, 4]);
+    assert!(l.item::<f32>()?.is_finite());
+    let relu = Mlp { activation: Activation::Relu, ..m };
+    step(&relu, &Array::ones::<f32>([8, 3]), &Array::zeros::<f32>([8, 1])).0.item::<f32>()?;
+    assert_eq!(step.stats().traces, 2);
+    Ok(())
+}
+
+#[test]
+fn gradients_by_any_argument_and_with_aux() -> Result<()> {
+    let f = |x: &Array, y: &Array| x * x * y;
+    let (x, y) = (Array::from(3.0_f64), Array::from(5.0_f64));
+    assert_eq!(grad_by::<1, _>(f)(&x, &y).item::<f64>()?, 9.0);
+    let (dx, dy) = jit(grad_all(f))(&x, &y);
+    assert_eq!((dx.item::<f64>()?, dy.item::<f64>()?), (30.0, 9.0));
+    let (g, aux) = grad_with_aux(|x: &Array| (x * x, x + 1.0_f64))(&x);
+    assert_eq!((g.item::<f64>()?, aux.item::<f64>()?), (6.0, 4.0));
+    let ((v, aux), g) = jit(value_and_grad_with_aux(|x: &Array| (x * x, x + 1.0_f64)))(&x);
+    assert_eq!((v.item::<f64>()?, aux.item::<f64>()?, g.item::<f64>()?), (9.0, 4.0, 6.0));
+    Ok(())
+}
+
+#[test]
+fn jacobians_agree_in_both_modes() -> Result<()> {
+    let f = |x: &Array| Array::stack([&x.index(0) * &x.index(1), x.index(1).sin()], 0);
+    let x = Array::from([2.0_f64, 0.5]);
+    let want = [0.5, 2.0, 0.0, 0.5_f64.cos()];
+    close(&jacrev(f)(&x), &want);
+    close(&jacfwd(f)(&x), &want);
+    close(&jit(jacfwd(f))(&x), &want);
+    let (_, linear) = linearize(f, &x)?;
+    close(&linear.call(&Array::from([1.0_f64, 0.0]))?, &[0.5, 0.0]);
+    close(&hvp(|x: &Array| (x * x * x).sum(), &x, &Array::from([1.0_f64, 2.0]))?, &[12.0, 6.0]);
+    Ok(())
+}
+
+#[test]
+fn the_edges_of_a_gradient() -> Result<()> {
+    // An argument that is not used has zeros of its type; an integer too.
+    let unused = grad(|x: &Vec<Array>| x[0].sum());
+    let g = unused(&vec![Array::from([1.0_f64]), Array::from([2.0_f32, 3.0]), Array::from(7_i32)]);
+    assert_eq!(g[0].to_vec::<f64>()?, [1.0]);
+    assert_eq!(g[1].to_vec::<f32>()?, [0.0, 0.0]);
+    assert_eq!(g[2].item::<i32>()?, 0);
+    // The same array twice, an output that is an input, an argument captured and passed.
+    let x = Array::from(3.0_f64);
+    assert_eq!(grad(|x: &Array, y: &Array| x * y)(&x, &x).item::<f64>()?, 3.0);
+    assert_eq!(grad(|x: &Array| x.clone())(&x).item::<f64>()?, 1.0);
+    let captured = x.clone();
+    assert_eq!(grad(move |x: &Array| x * &captured)(&x).item::<f64>()?, 3.0);
+    // Both sides of a tie share.
+    assert_eq!(grad(|x: &Array| x.maximum(3.0_f64))(&x).item::<f64>()?, 0.5);
+    close(&grad(|x: &Array| x.max())(&Array::from([2.0_f64, 2.0, 1.0])), &[0.5, 0.5, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_staged_function_stays_a_call_under_grad() -> Result<()> {
+    let inner = jit(|x: &Array| (x * x).sin());
+    let traced = jit(grad(inner)).trace(&Array::spec("f64[]"))?;
+    assert_eq!(traced.program().count("call"), 2, "{}", traced.program());
+    Ok(())
+}
