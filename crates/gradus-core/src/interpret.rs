@@ -2,6 +2,7 @@
 //! executable until there is one.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -36,19 +37,22 @@ impl Backend for Interpreter {
         "interpreter"
     }
     fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
-        Ok(Arc::new(Interpreted { last_use: last_uses(program), program: program.program().clone() }))
+        Ok(Arc::new(Interpreted::new(program.program().clone())))
     }
 }
 
 #[derive(Debug)]
-struct Interpreted {
-    program: Arc<Program>,
+struct Interpreted<P> {
+    program: P,
     last_use: Vec<u32>,
+    /// The constants' numbers; none for those whose size is symbolic.
+    constants: Vec<Option<Array>>,
+    symbolic: bool,
 }
 
-impl Executable for Interpreted {
+impl Executable for Interpreted<Arc<Program>> {
     fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        run(&self.program, &self.last_use, inputs)
+        self.interpret(inputs)
     }
     fn bytes(&self) -> usize {
         self.program.bytes() + self.last_use.len() * size_of::<u32>()
@@ -74,16 +78,7 @@ fn last_uses(p: &Program) -> Vec<u32> {
 
 /// Runs a program on concrete arrays. Symbolic dimensions take their numbers from the inputs.
 pub fn interpret(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
-    run(program, &last_uses(program), inputs)
-}
-
-fn run(program: &Program, last_use: &[u32], inputs: &[Array]) -> Result<Vec<Array>> {
-    check_inputs(program, inputs)?;
-    if program.is_symbolic() {
-        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
-        return run_equations(&program.bind_symbols(&types)?, last_use, inputs);
-    }
-    run_equations(program, last_use, inputs)
+    Interpreted::new(program).interpret(inputs)
 }
 
 fn check_inputs(program: &Program, inputs: &[Array]) -> Result<()> {
@@ -102,41 +97,57 @@ fn check_inputs(program: &Program, inputs: &[Array]) -> Result<()> {
     Ok(())
 }
 
-fn run_equations(p: &Program, last_use: &[u32], inputs: &[Array]) -> Result<Vec<Array>> {
-    let mut values: Vec<Option<Array>> = Vec::with_capacity(p.value_count());
-    values.extend(inputs.iter().cloned().map(Some));
-    let constants = p.constants().iter().map(|c| c.to_array().ok()).collect::<Vec<_>>();
-    let read = |values: &[Option<Array>], atom: crate::program::Atom| {
-        let found = match atom.constant_index() {
-            Some(c) => constants[c].clone(),
-            None => atom.value().and_then(|v| values.get(v.index()).cloned().flatten()),
+impl<P: Deref<Target = Program>> Interpreted<P> {
+    fn new(program: P) -> Interpreted<P> {
+        let constants = program.constants().iter().map(|c| c.to_array().ok()).collect();
+        Interpreted { last_use: last_uses(&program), constants, symbolic: program.is_symbolic(), program }
+    }
+
+    fn interpret(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        check_inputs(&self.program, inputs)?;
+        if self.symbolic {
+            let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+            return Interpreted::new(&self.program.bind_symbols(&types)?).run_equations(inputs);
+        }
+        self.run_equations(inputs)
+    }
+
+    fn run_equations(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        let p: &Program = &self.program;
+        let mut values: Vec<Option<Array>> = Vec::with_capacity(p.value_count());
+        values.extend(inputs.iter().cloned().map(Some));
+        let read = |values: &[Option<Array>], atom: crate::program::Atom| {
+            let found = match atom.constant_index() {
+                Some(c) => self.constants[c].clone(),
+                None => atom.value().and_then(|v| values.get(v.index()).cloned().flatten()),
+            };
+            found.ok_or_else(|| error!(Verify, "a value of `{}` is used before it is defined", p.name()))
         };
-        found.ok_or_else(|| error!(Verify, "a value of `{}` is used before it is defined", p.name()))
-    };
-    let mut operands: SmallVec<[Array; 4]> = SmallVec::new();
-    for (i, e) in p.equations().iter().enumerate() {
-        operands.clear();
-        for &a in p.operands(e) {
-            operands.push(read(&values, a)?);
-        }
-        let outputs = e.op().evaluate(&operands).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
-        if outputs.len() != e.results().len() {
-            fail!(
-                Rule,
-                "`{}` gave {} results where its type rule says {}",
-                e.op().name(),
-                outputs.len(),
-                e.results().len()
-            );
-        }
-        values.extend(outputs.into_iter().map(Some));
-        // What nothing needs any more is freed, so that memory follows the live values.
-        let used = p.operands(e).iter().filter_map(|a| a.value()).chain(e.results());
-        for v in used {
-            if last_use[v.index()] == i as u32 {
-                values[v.index()] = None;
+        let mut operands: SmallVec<[Array; 4]> = SmallVec::new();
+        for (i, e) in p.equations().iter().enumerate() {
+            operands.clear();
+            for &a in p.operands(e) {
+                operands.push(read(&values, a)?);
+            }
+            let outputs = e.op().evaluate(&operands).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
+            if outputs.len() != e.results().len() {
+                fail!(
+                    Rule,
+                    "`{}` gave {} results where its type rule says {}",
+                    e.op().name(),
+                    outputs.len(),
+                    e.results().len()
+                );
+            }
+            values.extend(outputs.into_iter().map(Some));
+            // What nothing needs any more is freed, so that memory follows the live values.
+            let used = p.operands(e).iter().filter_map(|a| a.value()).chain(e.results());
+            for v in used {
+                if self.last_use[v.index()] == i as u32 {
+                    values[v.index()] = None;
+                }
             }
         }
+        p.outputs().iter().map(|&a| read(&values, a)).collect()
     }
-    p.outputs().iter().map(|&a| read(&values, a)).collect()
 }
