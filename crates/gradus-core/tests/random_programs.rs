@@ -238,48 +238,94 @@ fn moved(inputs: &[Array], tangents: &[Array], h: f64) -> Vec<Array> {
     inputs.iter().zip(tangents).map(|(x, t)| x + t * h).collect()
 }
 
+/// The derivative program of `p` by all its inputs, compared with slopes of `p` at `inputs`. How many slopes were
+/// compared, and how many could not be trusted.
+fn check_slopes(p: &Program, inputs: &[Array], tangents: &[Array]) -> (Program, usize, usize) {
+    let (mut checked, mut unsure) = (0, 0);
+    let (derivative, varies) = jvp(p, &vec![true; inputs.len()]).unwrap_or_else(|e| panic!("{e}\n{p}"));
+    verify(&derivative).unwrap();
+    let both: Vec<Array> = inputs.iter().chain(tangents).cloned().collect();
+    let results = interpret(&derivative, &both).unwrap_or_else(|e| panic!("{e}\n{derivative}"));
+    let (primal, dots) = results.split_at(p.outputs().len());
+    assert_same(primal, &interpret(p, inputs).unwrap(), &|| p.to_string());
+    let slope = |h: f64| -> Vec<Vec<f64>> {
+        let up = interpret(p, &moved(inputs, tangents, h)).unwrap();
+        let down = interpret(p, &moved(inputs, tangents, -h)).unwrap();
+        let each = up.iter().zip(&down);
+        each.map(|(u, d)| reals(u).iter().zip(reals(d)).map(|(u, d)| (u - d) / (2.0 * h)).collect()).collect()
+    };
+    let (coarse, fine) = (slope(2e-4), slope(1e-4));
+    let mut dots = dots.iter();
+    for (i, varies) in varies.iter().enumerate() {
+        let dot = if *varies { reals(dots.next().unwrap()) } else { vec![0.0; fine[i].len()] };
+        for ((c, f), have) in coarse[i].iter().zip(&fine[i]).zip(dot) {
+            // One step of extrapolation; how far the two differ says how far to trust it.
+            let (want, scale) = (f + (f - c) / 3.0, 1.0 + f.abs());
+            if !want.is_finite() || (f - c).abs() > 1e-3 * scale || scale > 1e6 {
+                unsure += 1;
+                continue;
+            }
+            checked += 1;
+            assert!((have - want).abs() < 2e-5 * scale, "output {i}: {have} is not {want}\n{p}\n{derivative}");
+        }
+    }
+    (derivative, checked, unsure)
+}
+
 #[test]
 fn jvp_is_the_limit_of_finite_differences() {
     let (mut checked, mut unsure) = (0, 0);
     for seed in seeds(2500) {
         let _seed = Seed(seed);
         let r = smooth(seed);
-        let active = vec![true; r.inputs.len()];
-        let (derivative, varies) = jvp(&r.program, &active).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
-        verify(&derivative).unwrap();
-        let tangents = r.more_inputs(seed + 1, true);
-        let both: Vec<Array> = r.inputs.iter().chain(&tangents).cloned().collect();
-        let results = interpret(&derivative, &both).unwrap_or_else(|e| panic!("{e}\n{derivative}"));
-        let (primal, dots) = results.split_at(r.program.outputs().len());
-        let plain = interpret(&r.program, &r.inputs).unwrap();
-        assert_same(primal, &plain, &|| r.program.to_string());
-        let slope = |h: f64| -> Vec<Vec<f64>> {
-            let up = interpret(&r.program, &moved(&r.inputs, &tangents, h)).unwrap();
-            let down = interpret(&r.program, &moved(&r.inputs, &tangents, -h)).unwrap();
-            let each = up.iter().zip(&down);
-            each.map(|(u, d)| reals(u).iter().zip(reals(d)).map(|(u, d)| (u - d) / (2.0 * h)).collect()).collect()
-        };
-        let (coarse, fine) = (slope(2e-4), slope(1e-4));
-        let mut dots = dots.iter();
-        for (i, varies) in varies.iter().enumerate() {
-            let dot = if *varies { reals(dots.next().unwrap()) } else { vec![0.0; fine[i].len()] };
-            for ((c, f), have) in coarse[i].iter().zip(&fine[i]).zip(dot) {
-                // One step of extrapolation; how far the two differ says how far to trust it.
-                let (want, scale) = (f + (f - c) / 3.0, 1.0 + f.abs());
-                if !want.is_finite() || (f - c).abs() > 1e-3 * scale || scale > 1e6 {
-                    unsure += 1;
-                    continue;
-                }
-                checked += 1;
+        let (_, sure, in_doubt) = check_slopes(&r.program, &r.inputs, &r.more_inputs(seed + 1, true));
+        (checked, unsure) = (checked + sure, unsure + in_doubt);
+    }
+    assert!(checked > 10_000 && unsure * 20 < checked, "{checked} slopes checked, {unsure} in doubt");
+}
+
+#[test]
+fn the_derivative_of_the_derivative_is_right() {
+    let (mut checked, mut unsure) = (0, 0);
+    for seed in seeds(400) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let once = jvp(&r.program, &vec![true; r.inputs.len()]).unwrap().0;
+        let pick = |k: u64| r.more_inputs(seed + k, true);
+        let inputs: Vec<Array> = r.inputs.iter().cloned().chain(pick(1)).collect();
+        let tangents: Vec<Array> = pick(2).into_iter().chain(pick(3)).collect();
+        let (_, sure, in_doubt) = check_slopes(&once, &inputs, &tangents);
+        (checked, unsure) = (checked + sure, unsure + in_doubt);
+    }
+    assert!(checked > 2_000 && unsure * 10 < checked, "{checked} slopes checked, {unsure} in doubt");
+}
+
+#[test]
+fn vmap_and_jvp_commute() {
+    for seed in seeds(400) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let (n, size) = (r.inputs.len(), Dim::from(2usize));
+        let each = vec![true; n];
+        let (derivative, varies) = jvp(&r.program, &each).unwrap();
+        let first = vmap(&derivative, &vec![true; 2 * n], &size).unwrap();
+        let (second, also) = jvp(&vmap(&r.program, &each, &size).unwrap(), &each).unwrap();
+        assert_eq!(varies, also, "{}", r.program);
+        let stack =
+            |a: Vec<Array>, b: Vec<Array>| a.iter().zip(&b).map(|(a, b)| Array::stack([a, b], 0)).collect::<Vec<_>>();
+        let mut inputs = stack(r.inputs.clone(), r.more_inputs(seed + 1, true));
+        inputs.extend(stack(r.more_inputs(seed + 2, true), r.more_inputs(seed + 3, true)));
+        let (a, b) = (interpret(&first, &inputs).unwrap(), interpret(&second, &inputs).unwrap());
+        for (x, y) in a.iter().zip(&b) {
+            for (x, y) in reals(x).into_iter().zip(reals(y)) {
                 assert!(
-                    (have - want).abs() < 2e-5 * scale,
-                    "output {i}: {have} is not {want}\n{}\n{derivative}",
+                    (x - y).abs() <= 1e-8 * (1.0 + x.abs()) || (x.is_nan() && y.is_nan()),
+                    "{x} {y}\n{}",
                     r.program
                 );
             }
         }
     }
-    assert!(checked > 10_000 && unsure * 20 < checked, "{checked} slopes checked, {unsure} in doubt");
 }
 
 /// The sum of products of real parts less that of imaginary parts: the pairing under which transposes are taken.
