@@ -407,26 +407,7 @@ def by_python(op, p, xs):
             return [y[..., : p["k"]] for y in sort_descending([x, places], x.ndim - 1, 1)]
         case "size":
             return [np.array(p["dim"], dtype=DTYPES[p["dtype"]])]
-        case "call":
-            return call(p["program"], xs)
     return None
-
-
-def call(text, xs):
-    """A program in canonical text, equation by equation."""
-    head, *lines = text.strip().splitlines()
-    values = dict(zip(re.findall(r"(x\d+): \w+\[", head), xs))
-    for line in lines:
-        line = line.strip()
-        if line.startswith("return"):
-            return [values[name.strip()] for name in line[len("return") :].split(",")]
-        if line == "}":
-            break
-        result, op, params, operands = re.fullmatch(r"(x\d+): \S+ = (\w+)(?:\{(.*)\})?((?: x\d+)*)", line).groups()
-        params = {k: json.loads(v) for k, v in re.findall(r"(\w+)=(\[[^]]*\]|[^,]+)", params or "")}
-        outputs, _ = evaluate(op, params, [values[o] for o in operands.split()])
-        values[result] = outputs[0]
-    raise ValueError(text)
 
 
 NUMPY = {

@@ -42,7 +42,7 @@ impl Backend for Interpreter {
 }
 
 #[derive(Debug)]
-struct Interpreted<P> {
+pub(crate) struct Interpreted<P> {
     program: P,
     last_use: Vec<u32>,
     /// The constants' numbers; none for those whose size is symbolic.
@@ -81,6 +81,11 @@ pub fn interpret(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
     Interpreted::new(program).interpret(inputs)
 }
 
+/// A program made ready to be run many times on inputs of its types.
+pub(crate) fn prepare(program: &Program) -> Interpreted<&Program> {
+    Interpreted::new(program)
+}
+
 fn check_inputs(program: &Program, inputs: &[Array]) -> Result<()> {
     if inputs.len() != program.inputs().len() {
         fail!(Signature, "`{}` takes {} inputs, not {}", program.name(), program.inputs().len(), inputs.len());
@@ -103,7 +108,8 @@ impl<P: Deref<Target = Program>> Interpreted<P> {
         Interpreted { last_use: last_uses(&program), constants, symbolic: program.is_symbolic(), program }
     }
 
-    fn interpret(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+    /// Runs it.
+    pub(crate) fn interpret(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         check_inputs(&self.program, inputs)?;
         if self.symbolic {
             let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gradus_core::array::{all, ellipsis, new_axis, step};
 use gradus_core::primitives::Op;
-use gradus_core::primitives::call::Call;
+use gradus_core::primitives::control::Call;
 use gradus_core::program::{Builder, verify};
 use gradus_core::trace::trace;
 use gradus_core::{

@@ -10,11 +10,13 @@ use smallvec::SmallVec;
 use super::rules::{Rewrite, Site, rewrite};
 use crate::array::Array;
 use crate::error::{Result, error};
+use crate::primitives::control::Switch;
 use crate::primitives::convert::Convert;
 use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, Param, elementwise};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
-use crate::types::Type;
+use crate::transform::simplified;
+use crate::types::{Scalar, Type};
 
 /// Results with more elements than this are not computed ahead: a program should not grow by its constants.
 const LARGEST_FOLDED: usize = 64;
@@ -36,6 +38,10 @@ pub fn simplify(p: &Program) -> Result<Program> {
             operands.push(map_atom(p, &there, &mut b, a)?);
         }
         let types: SmallVec<[Type; 1]> = e.results().map(|r| p.ty(r).clone()).collect();
+        if e.op().holds_programs() {
+            there.extend(simplify_nested(&mut b, &mut shared, e, &operands, &types)?);
+            continue;
+        }
         if !e.op().effects().is_pure() || types.len() != 1 {
             let made = add_shared(&mut b, &mut shared, e.op().clone(), &operands, &types, e)?;
             there.extend((0..types.len()).map(|i| Atom::from(ValueId::new(made + i))));
@@ -53,6 +59,30 @@ fn map_atom(p: &Program, there: &[Atom], b: &mut Builder, a: Atom) -> Result<Ato
         (None, Some(c)) => Ok(b.constant(c.clone())),
         (None, None) => Err(error!(Verify, "an undefined value")),
     }
+}
+
+/// An operation that holds programs: they are simplified; a branch whose number is known is put in its place.
+fn simplify_nested(
+    b: &mut Builder,
+    shared: &mut FxHashMap<u64, SmallVec<[u32; 1]>>,
+    e: &Equation,
+    operands: &[Atom],
+    types: &[Type],
+) -> Result<Vec<Atom>> {
+    if let Some(switch) = e.op().downcast::<Switch>()
+        && let Some(index) = b.program().constant(operands[0]).and_then(Constant::splat_value).and_then(Scalar::to_i64)
+    {
+        let last = switch.branches.len() as i64 - 1;
+        let branch = simplified(&switch.branches[index.clamp(0, last) as usize])?;
+        let made = b.inline(&branch, &operands[1..], e.place())?;
+        // Dimensions that are equal by a condition may differ in their text; then the branch stays.
+        if made.iter().zip(types).all(|(a, t)| b.ty(*a) == t) {
+            return Ok(made);
+        }
+    }
+    let op = e.op().map_programs(&simplified)?;
+    let made = add_shared(b, shared, op, operands, types, e)?;
+    Ok((0..types.len()).map(|i| Atom::from(ValueId::new(made + i))).collect())
 }
 
 fn simplify_one(

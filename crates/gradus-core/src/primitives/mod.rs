@@ -1,7 +1,7 @@
 //! The operations of the language: one public trait that holds every rule, the built-in set, and how to find one by
 //! its name. Names in rules: `x_dot` is a tangent, `x_bar` a cotangent.
 
-pub mod call;
+pub mod control;
 pub mod convert;
 pub mod cumulative;
 pub mod dot;
@@ -25,11 +25,12 @@ use std::sync::{Arc, LazyLock, RwLock};
 use smallvec::SmallVec;
 
 pub use params::{Param, ParamReader, ParamValue, Params};
-pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Partition, Transpose, Transposed};
+pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Partition, Pruned, Transpose, Transposed};
 pub use sample::Sample;
 
 use crate::array::Array;
 use crate::error::{Result, fail};
+use crate::program::Program;
 use crate::types::{Dim, Effects, Type};
 
 /// Types of an operation's results, most often one.
@@ -77,9 +78,20 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
         false
     }
 
-    /// For an operation that holds a program: its split by which operands are known. `None`, the answer of every
+    /// For an operation that holds programs: its split by which operands are known. `None`, the answer of every
     /// other operation, keeps it whole.
     fn partial_eval(&self, _known: &[bool]) -> Result<Option<Partition>> {
+        Ok(None)
+    }
+
+    /// For an operation that holds programs: which results depend on the marked operands. `None`, the answer of every
+    /// other operation, means all of them if any operand is marked.
+    fn depends(&self, _on: &[bool]) -> Option<Vec<bool>> {
+        None
+    }
+
+    /// For an operation that holds programs: itself without the results that are not used. `None` keeps it whole.
+    fn prune(&self, _used: &[bool]) -> Result<Option<Pruned>> {
         Ok(None)
     }
 
@@ -148,6 +160,41 @@ impl Op {
         let op = make(&mut reader)?;
         reader.finish()?;
         Ok(op)
+    }
+
+    /// Where it is in memory: one operation in two places has one address.
+    pub(crate) fn address(&self) -> usize {
+        match &self.0 {
+            Inner::Static(p) => std::ptr::from_ref(*p).cast::<()>() as usize,
+            Inner::Shared(p) => Arc::as_ptr(p).cast::<()>() as usize,
+        }
+    }
+
+    /// The programs it holds.
+    pub fn programs(&self) -> Vec<Arc<Program>> {
+        fn collect(param: Param, all: &mut Vec<Arc<Program>>) {
+            match param {
+                Param::Program(p) => all.push(p),
+                Param::List(items) => items.into_iter().for_each(|p| collect(p, all)),
+                _ => {}
+            }
+        }
+        let mut all = Vec::new();
+        self.params().into_iter().for_each(|(_, p)| collect(p, &mut all));
+        all
+    }
+
+    /// The same operation with every program it holds replaced by one that does the same.
+    pub(crate) fn map_programs(&self, f: &dyn Fn(&Arc<Program>) -> Result<Arc<Program>>) -> Result<Op> {
+        fn map(param: Param, f: &dyn Fn(&Arc<Program>) -> Result<Arc<Program>>) -> Result<Param> {
+            Ok(match param {
+                Param::Program(p) => Param::Program(f(&p)?),
+                Param::List(items) => Param::List(items.into_iter().map(|p| map(p, f)).collect::<Result<_>>()?),
+                other => other,
+            })
+        }
+        let params = self.params().into_iter().map(|(n, p)| Ok((n.to_string(), map(p, f)?)));
+        self.rebuild(&mut ParamReader::new(self.name(), &params.collect::<Result<Vec<_>>>()?))
     }
 
     /// The same operation with every symbolic dimension of its parameters replaced.
@@ -259,8 +306,8 @@ fn built_in() -> Vec<Entry> {
         entry::<sort::Sort>("sort"),
         entry::<sort::TopK>("top_k"),
         entry::<size::Size>("size"),
-        entry::<call::Call>("call"),
     ]);
+    list.extend(control::entries());
     list
 }
 

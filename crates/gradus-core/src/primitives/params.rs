@@ -179,6 +179,20 @@ impl<T: ParamValue> ParamValue for Vec<T> {
     }
 }
 
+/// A value that may be absent is a list of one or none.
+impl<T: ParamValue> ParamValue for Option<T> {
+    fn to_param(&self) -> Param {
+        Param::List(self.iter().map(T::to_param).collect())
+    }
+    fn from_param(param: &Param) -> Option<Self> {
+        match param {
+            Param::List(items) if items.is_empty() => Some(None),
+            Param::List(items) if items.len() == 1 => T::from_param(&items[0]).map(Some),
+            _ => None,
+        }
+    }
+}
+
 /// The parameters of an operation that is being read from text; each is taken once.
 pub struct ParamReader<'a> {
     operation: &'a str,

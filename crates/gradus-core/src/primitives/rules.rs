@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::{Op, Outputs, Types};
 use crate::array::Array;
 use crate::error::{Result, fail};
+use crate::program::Program;
 use crate::trace::bind_all;
 use crate::types::{Constraint, DType, Decision, Dim, Shape, Type};
 
@@ -247,14 +248,24 @@ impl Batched {
     }
 }
 
-/// An operation that holds a program, split by which of its operands are known.
+/// An operation that holds programs, split by which of its operands are known.
 pub struct Partition {
     /// Takes the known operands; gives the known results, then the residuals.
-    pub known: Op,
+    pub known: Program,
     /// Takes the residuals, then the unknown operands; gives the other results.
-    pub unknown: Op,
+    pub unknown: Program,
     /// Which results the known part gives.
     pub known_outputs: Vec<bool>,
+}
+
+/// An operation without the results that nobody uses, and without the operands that only those needed.
+pub struct Pruned {
+    /// What is left.
+    pub op: Op,
+    /// Which operands it takes.
+    pub operands: Vec<bool>,
+    /// Which results it gives.
+    pub results: Vec<bool>,
 }
 
 /// One result type.

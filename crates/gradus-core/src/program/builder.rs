@@ -4,7 +4,6 @@ use rustc_hash::FxHashMap;
 
 use super::{Atom, Constant, Equation, Program, ValueId, as_word};
 use crate::error::{Place, Result, error, fail};
-use crate::primitives::call::Call;
 use crate::primitives::{Infer, Op, Types};
 use crate::types::{Constraint, Type};
 
@@ -86,15 +85,19 @@ impl Builder {
         if p.types.len() + types.len() >= MOST_VALUES || p.operands.len() + operands.len() >= MOST_VALUES {
             fail!(Size, "a program of more than {MOST_VALUES} values");
         }
-        if let Some(call) = op.downcast::<Call>() {
-            p.depth = p.depth.max(call.program.depth + 1);
-            if p.depth > DEEPEST_CALL {
-                return Err(error!(
-                    Size,
-                    "calls nest more than {DEEPEST_CALL} deep, the last one to `{}`",
-                    call.program.name()
-                )
-                .help("turn the recursion into a loop, or leave the inner functions unstaged: they are inlined then"));
+        if op.holds_programs() {
+            for nested in op.programs() {
+                p.depth = p.depth.max(nested.depth + 1);
+                if p.depth > DEEPEST_CALL {
+                    return Err(error!(
+                        Size,
+                        "programs nest more than {DEEPEST_CALL} deep, the last one is `{}`",
+                        nested.name()
+                    )
+                    .help(
+                        "turn the recursion into a loop, or leave the inner functions unstaged: they are inlined then",
+                    ));
+                }
             }
         }
         p.equations.push(Equation {

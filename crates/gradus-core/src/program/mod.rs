@@ -4,6 +4,7 @@
 //! definition. A constant is not a value: it stands where it is used.
 
 mod builder;
+mod edit;
 mod parse;
 mod print;
 mod verify;

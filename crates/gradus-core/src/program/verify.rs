@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::error::ErrorKind;
     use crate::primitives::Op;
-    use crate::primitives::call::Call;
+    use crate::primitives::control::Call;
     use crate::program::ValueId;
     use crate::types::{DType, Dim, Shape};
 

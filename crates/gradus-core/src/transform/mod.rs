@@ -3,18 +3,21 @@
 //! Reverse mode is three of them in a row: [`jvp`] gives a program that is linear in its tangents, [`partial_eval`]
 //! splits it into what can be computed without them and what cannot, [`transpose`] turns the linear part around.
 
-mod calls;
 mod jvp;
 mod linearize;
+mod memo;
 mod partial;
+mod residuals;
 mod transpose;
 mod vmap;
 
-pub(crate) use calls::{batch_of_call, jvp_of_call, split_of_call, transpose_of_call};
 pub use jvp::{jvp, jvp_on};
 pub use linearize::{Linearized, linearize, vjp};
+pub(crate) use memo::{jvp_of, pruned, simplified, split_of, transpose_of, vmap_of};
 pub use partial::{Split, partial_eval};
+pub(crate) use residuals::estimated_bytes;
 pub use transpose::transpose;
+pub(crate) use transpose::transpose_on;
 pub use vmap::{vmap, vmap_on};
 
 use crate::array::Array;
@@ -45,6 +48,6 @@ fn place_of(equation: &Equation, otherwise: Place) -> Place {
 }
 
 /// Zeros of an array's type.
-fn zeros_of(ty: &crate::Type) -> Array {
+pub(crate) fn zeros_of(ty: &crate::Type) -> Array {
     Array::full_scalar(ty.shape().clone(), crate::Scalar::zero(ty.dtype()))
 }

@@ -3,10 +3,11 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{Result, error, fail};
+use super::residuals;
+use crate::error::{Place, Result, error, fail};
 use crate::phases::phase;
 use crate::primitives::Op;
-use crate::program::{Atom, Builder, Constant, Program};
+use crate::program::{Atom, Builder, Constant, Program, ValueId};
 use crate::types::Type;
 
 /// A program split in two.
@@ -29,62 +30,62 @@ enum Side {
     Unknown,
 }
 
-/// One equation of the unknown part, before it is built.
+/// A piece of the unknown part, before it is built.
 struct Later {
-    op: Op,
+    what: Piece,
     operands: Vec<Source>,
-    place: crate::Place,
+    place: Place,
     /// The original values that its results are.
     results: Vec<usize>,
 }
 
-/// An operand of the unknown part: an original value, a constant, or a residual made for it.
+enum Piece {
+    Equation(Op),
+    /// The later half of an operation that holds programs.
+    Half(Program),
+}
+
+/// An operand of the unknown part: an original value, a constant, or a value of the known part.
 #[derive(Clone)]
 enum Source {
     Value(usize),
     Constant(Constant),
-    Residual(usize),
+    Known(Atom),
 }
 
 /// Splits `program` by which of its inputs are known.
 pub fn partial_eval(program: &Program, known_inputs: &[bool]) -> Result<Split> {
-    phase("partially evaluate", |s: &Split| vec![&s.known, &s.unknown], || split(program, known_inputs))
+    let (late, at_hand) = (vec![false; program.outputs().len()], vec![true; program.inputs().len()]);
+    let run = || split(program, known_inputs, &late, &at_hand);
+    phase("partially evaluate", |s: &Split| vec![&s.known, &s.unknown], run)
 }
 
-fn split(program: &Program, known_inputs: &[bool]) -> Result<Split> {
+/// Splits a program. Outputs marked in `late` are given by the unknown part even if they are known; inputs marked in
+/// `at_hand` cost nothing to keep, so what is cheaply made of them is not saved.
+pub(super) fn split(program: &Program, known_inputs: &[bool], late: &[bool], at_hand: &[bool]) -> Result<Split> {
     if known_inputs.len() != program.inputs().len() {
         fail!(Signature, "`{}` has {} inputs, not {}", program.name(), program.inputs().len(), known_inputs.len());
     }
     let mut known = Builder::new(format!("{}_known", program.name()));
     let mut sides: Vec<Side> = Vec::with_capacity(program.value_count());
-    for (ty, on) in program.inputs().iter().zip(known_inputs) {
+    let mut known_at_hand = Vec::new();
+    for (i, (ty, on)) in program.inputs().iter().zip(known_inputs).enumerate() {
         sides.push(if *on { Side::Known(known.input(ty.clone())?.into()) } else { Side::Unknown });
+        if *on {
+            known_at_hand.push(at_hand[i]);
+        }
     }
-    let mut later: Vec<Later> = Vec::new();
-    let mut residuals: Vec<Atom> = Vec::new();
-    let mut residual_index: FxHashMap<Atom, usize> = FxHashMap::default();
-    let mut residual_of = |atom: Atom| {
-        *residual_index.entry(atom).or_insert_with(|| {
-            residuals.push(atom);
-            residuals.len() - 1
-        })
-    };
+    let mut pieces: Vec<Later> = Vec::new();
     for e in program.equations() {
         let atoms = program.operands(e);
         let mut sources = Vec::with_capacity(atoms.len());
         let mut early: Vec<Option<Atom>> = Vec::with_capacity(atoms.len());
         for &a in atoms {
             match (a.value(), program.constant(a)) {
-                (Some(v), _) => match sides[v.index()] {
-                    Side::Known(atom) => {
-                        early.push(Some(atom));
-                        sources.push(Source::Value(v.index()));
-                    }
-                    Side::Unknown => {
-                        early.push(None);
-                        sources.push(Source::Value(v.index()));
-                    }
-                },
+                (Some(v), _) => {
+                    early.push(if let Side::Known(atom) = sides[v.index()] { Some(atom) } else { None });
+                    sources.push(Source::Value(v.index()));
+                }
                 (None, Some(c)) => {
                     early.push(Some(known.constant(c.clone())));
                     sources.push(Source::Constant(c.clone()));
@@ -101,11 +102,12 @@ fn split(program: &Program, known_inputs: &[bool]) -> Result<Split> {
         let results: Vec<usize> = e.results().map(|r| r.index()).collect();
         // An operation that holds a program is split inside, so that what it can compute early it does.
         let flags: Vec<bool> = early.iter().map(Option::is_some).collect();
-        if flags.contains(&true)
+        if e.op().holds_programs()
+            && flags.contains(&true)
             && let Some(parts) = e.op().partial_eval(&flags)?
         {
             let inputs: Vec<Atom> = early.iter().flatten().copied().collect();
-            let made: Vec<Atom> = known.equation(parts.known, &inputs, e.place())?.results().map(Atom::from).collect();
+            let made = known.inline(&parts.known, &inputs, e.place())?;
             let (first, kept) = made.split_at(parts.known_outputs.iter().filter(|on| **on).count());
             let mut first = first.iter();
             let mut unknown_results = Vec::new();
@@ -116,31 +118,56 @@ fn split(program: &Program, known_inputs: &[bool]) -> Result<Split> {
                     unknown_results.push(*result);
                 }
             }
-            let passed = kept.iter().map(|a| Source::Residual(residual_of(*a)));
+            let passed = kept.iter().map(|a| Source::Known(*a));
             let rest = early.iter().zip(sources).filter(|(k, _)| k.is_none()).map(|(_, s)| s);
-            let operands = passed.chain(rest).collect();
-            later.push(Later { op: parts.unknown, operands, place: e.place(), results: unknown_results });
+            let (what, operands) = (Piece::Half(parts.unknown), passed.chain(rest).collect());
+            pieces.push(Later { what, operands, place: e.place(), results: unknown_results });
             continue;
         }
         sides.extend(results.iter().map(|_| Side::Unknown));
-        later.push(Later { op: e.op().clone(), operands: sources, place: e.place(), results });
+        pieces.push(Later { what: Piece::Equation(e.op().clone()), operands: sources, place: e.place(), results });
     }
+    let known_outputs: Vec<bool> = program
+        .outputs()
+        .iter()
+        .zip(late)
+        .map(|(a, late)| !late && a.value().is_none_or(|v| sides[v.index()] != Side::Unknown))
+        .collect();
     // Which known values the second part needs is known only now.
-    for equation in &mut later {
-        for source in &mut equation.operands {
+    let mut wanted: Vec<Atom> = Vec::new();
+    let mut seen: FxHashMap<Atom, ()> = FxHashMap::default();
+    let mut want = |atom: Atom, known: &Builder| {
+        if known.program().constant(atom).is_none() && seen.insert(atom, ()).is_none() {
+            wanted.push(atom);
+        }
+    };
+    for piece in &mut pieces {
+        for source in &mut piece.operands {
             if let Source::Value(v) = source
                 && let Side::Known(atom) = sides[*v]
             {
-                *source = Source::Residual(residual_of(atom));
+                *source = Source::Known(atom);
+            }
+            if let Source::Known(atom) = source {
+                want(*atom, &known);
             }
         }
     }
-    let known_outputs: Vec<bool> =
-        program.outputs().iter().map(|a| a.value().is_none_or(|v| sides[v.index()] != Side::Unknown)).collect();
+    for (a, late) in program.outputs().iter().zip(late) {
+        if let (true, Some(v)) = (*late, a.value())
+            && let Side::Known(atom) = sides[v.index()]
+        {
+            want(atom, &known);
+        }
+    }
+    let given = program.outputs().iter().zip(&known_outputs).filter(|(_, on)| **on).filter_map(|(a, _)| a.value());
+    let known_side = |v: ValueId| if let Side::Known(atom) = sides[v.index()] { Some(atom) } else { None };
+    let given: Vec<Atom> = given.filter_map(known_side).collect();
+    let saved = residuals::chosen(&known, &wanted, &known_at_hand, &given);
     let mut unknown = Builder::new(format!("{}_unknown", program.name()));
-    let mut residual_inputs: Vec<Atom> = Vec::with_capacity(residuals.len());
-    for r in &residuals {
-        residual_inputs.push(unknown.input(known.ty(*r).clone())?.into());
+    let mut rebuilt: FxHashMap<Atom, Atom> = FxHashMap::default();
+    for r in &saved {
+        rebuilt.insert(*r, unknown.input(known.ty(*r).clone())?.into());
     }
     let mut there: Vec<Option<Atom>> = vec![None; program.value_count()];
     for (i, (ty, on)) in program.inputs().iter().zip(known_inputs).enumerate() {
@@ -148,34 +175,42 @@ fn split(program: &Program, known_inputs: &[bool]) -> Result<Split> {
             there[i] = Some(unknown.input(ty.clone())?.into());
         }
     }
-    for equation in later {
-        let mut operands = Vec::with_capacity(equation.operands.len());
-        for source in equation.operands {
+    let undefined = || error!(Verify, "a value with no definition");
+    for piece in pieces {
+        let mut operands = Vec::with_capacity(piece.operands.len());
+        for source in piece.operands {
             operands.push(match source {
                 Source::Constant(c) => unknown.constant(c),
-                Source::Residual(i) => residual_inputs[i],
-                Source::Value(v) => there[v].ok_or_else(|| error!(Verify, "a value with no definition"))?,
+                Source::Known(atom) => residuals::rebuild(&known, &mut unknown, &mut rebuilt, atom)?,
+                Source::Value(v) => there[v].ok_or_else(undefined)?,
             });
         }
-        let made = unknown.equation(equation.op, &operands, equation.place)?.results();
-        for (v, r) in equation.results.into_iter().zip(made) {
-            there[v] = Some(r.into());
+        let made: Vec<Atom> = match piece.what {
+            Piece::Equation(op) => unknown.equation(op, &operands, piece.place)?.results().map(Atom::from).collect(),
+            Piece::Half(program) => unknown.inline(&program, &operands, piece.place)?,
+        };
+        for (v, r) in piece.results.into_iter().zip(made) {
+            there[v] = Some(r);
         }
     }
     let mut known_out = Vec::new();
     let mut unknown_out = Vec::new();
     for (a, on) in program.outputs().iter().zip(&known_outputs) {
         match (a.value(), program.constant(*a)) {
-            (None, Some(c)) => known_out.push(known.constant(c.clone())),
+            (None, Some(c)) if *on => known_out.push(known.constant(c.clone())),
+            (None, Some(c)) => unknown_out.push(unknown.constant(c.clone())),
             (Some(v), _) => match sides[v.index()] {
                 Side::Known(atom) if *on => known_out.push(atom),
-                _ => unknown_out.push(there[v.index()].ok_or_else(|| error!(Verify, "an output with no definition"))?),
+                Side::Known(atom) => {
+                    unknown_out.push(residuals::rebuild(&known, &mut unknown, &mut rebuilt, atom)?);
+                }
+                Side::Unknown => unknown_out.push(there[v.index()].ok_or_else(undefined)?),
             },
             (None, None) => fail!(Verify, "an undefined output"),
         }
     }
-    let residual_types = residuals.iter().map(|r| known.ty(*r).clone()).collect();
-    known_out.extend(residuals.iter().copied());
+    let residual_types = saved.iter().map(|r| known.ty(*r).clone()).collect();
+    known_out.extend(saved.iter().copied());
     Ok(Split {
         known: known.finish(known_out),
         unknown: unknown.finish(unknown_out),

@@ -1,13 +1,17 @@
 //! Turns a linear program around: from cotangents of its outputs to cotangents of its linear inputs.
 
+use std::cell::OnceCell;
+
+use rustc_hash::FxHashMap;
+
 use super::{missing, place_of, read, zeros_of};
 use crate::array::Array;
 use crate::error::{Result, error, fail};
 use crate::phases::phase;
 use crate::primitives::shaping::fit;
 use crate::primitives::{Linear, Transpose, Transposed};
-use crate::program::Program;
-use crate::trace::{at_place, bind_all, current_place, trace_closed};
+use crate::program::{Atom, Program};
+use crate::trace::{at_place, bind_all, current_place, inline, trace_closed};
 use crate::types::{Decision, Dim, Type};
 
 /// The transpose of `program` in its `linear` inputs.
@@ -53,19 +57,46 @@ pub(crate) fn transpose_on(
         let value = if *on { Some(Array::of_type(ty.clone())) } else { known.next() };
         values.push(value.ok_or_else(|| error!(Signature, "too few known inputs"))?);
     }
-    for e in program.equations() {
-        let on = program.operands(e).iter().any(|a| a.value().is_some_and(|v| depends[v.index()]));
-        for r in e.results() {
-            depends[r.index()] = on;
+    let uses = OnceCell::new();
+    let used = || uses.get_or_init(|| program.used_values());
+    let mut halves: FxHashMap<usize, Half> = FxHashMap::default();
+    for (i, e) in program.equations().iter().enumerate() {
+        let on = program.results_depending_on(e, &depends);
+        for (r, on) in e.results().zip(&on) {
+            depends[r.index()] = *on;
         }
-        if on {
-            values.extend(e.results().map(|r| Array::of_type(program.ty(r).clone())));
+        let read_all = |wanted: &dyn Fn(Atom) -> bool| {
+            let atoms = program.operands(e).iter().filter(|a| wanted(**a));
+            atoms.map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()
+        };
+        if !on.contains(&true) {
+            let operands = read_all(&|_| true)?;
+            values.extend(at_place(place_of(e, caller), || bind_all(e.op().clone(), &operands)));
             continue;
         }
-        let operands = program.operands(e).iter().map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()?;
-        values.extend(at_place(place_of(e, caller), || bind_all(e.op().clone(), &operands)));
+        let mut made: Vec<Array> = e.results().map(|r| Array::of_type(program.ty(r).clone())).collect();
+        // Of an operation that holds programs a part may be known: it runs forward, if someone asks for what it gives.
+        if e.results().zip(&on).any(|(r, on)| !on && used()[r.index()]) {
+            let is_known = |a: Atom| a.value().is_none_or(|v| !depends[v.index()]);
+            let flags: Vec<bool> = program.operands(e).iter().map(|a| is_known(*a)).collect();
+            if let Some(parts) = e.op().partial_eval(&flags)? {
+                let given = at_place(place_of(e, caller), || inline(&parts.known, &read_all(&is_known)?))?;
+                let mut given = given.into_iter();
+                for ((slot, known), r) in made.iter_mut().zip(&parts.known_outputs).zip(e.results()) {
+                    depends[r.index()] = !known;
+                    if *known {
+                        *slot = given.next().ok_or_else(|| error!(Rule, "a result was lost"))?;
+                    }
+                }
+                halves.insert(
+                    i,
+                    Half { later: parts.unknown, known_outputs: parts.known_outputs, residuals: given.collect() },
+                );
+            }
+        }
+        values.extend(made);
     }
-    let mut bars: Vec<Option<Array>> = vec![None; n];
+    let mut bars_of: Vec<Option<Array>> = vec![None; n];
     fn accumulate(bars: &mut [Option<Array>], at: usize, bar: Array) {
         bars[at] = Some(match bars[at].take() {
             Some(sum) => sum + bar,
@@ -77,12 +108,12 @@ pub(crate) fn transpose_on(
             if let (Some(v), Some(bar)) = (a.value(), bar)
                 && depends[v.index()]
             {
-                accumulate(&mut bars, v.index(), bar.clone());
+                accumulate(&mut bars_of, v.index(), bar.clone());
             }
         }
     });
-    for e in program.equations().iter().rev() {
-        let result_bars: Vec<Option<Array>> = e.results().map(|r| bars[r.index()].take()).collect();
+    for (i, e) in program.equations().iter().enumerate().rev() {
+        let result_bars: Vec<Option<Array>> = e.results().map(|r| bars_of[r.index()].take()).collect();
         if result_bars.iter().all(Option::is_none) {
             continue;
         }
@@ -94,6 +125,17 @@ pub(crate) fn transpose_on(
             });
         }
         at_place(place_of(e, caller), || -> Result<()> {
+            if let Some(half) = halves.get(&i) {
+                let bars = half.known_outputs.iter().zip(&result_bars).filter(|(known, _)| !**known);
+                let bars: Vec<Option<Array>> = bars.map(|(_, bar)| bar.clone()).collect();
+                let linear: Vec<bool> = (0..half.later.inputs().len()).map(|i| i >= half.residuals.len()).collect();
+                let pulled = transpose_on(&half.later, &linear, &half.residuals, &bars)?;
+                let unknown = program.operands(e).iter().filter_map(|a| a.value()).filter(|v| depends[v.index()]);
+                for (v, bar) in unknown.zip(pulled) {
+                    bar.into_iter().for_each(|bar| accumulate(&mut bars_of, v.index(), bar));
+                }
+                return Ok(());
+            }
             let rule = Transpose { operands: &operands, cotangents: &result_bars };
             match e.op().transpose(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
                 Transposed::NotLinear => Err(missing(e, "transpose", "")
@@ -109,7 +151,7 @@ pub(crate) fn transpose_on(
                                 bar.ty()?
                             );
                         };
-                        accumulate(&mut bars, v.index(), bar);
+                        accumulate(&mut bars_of, v.index(), bar);
                     }
                     Ok(())
                 }
@@ -117,7 +159,14 @@ pub(crate) fn transpose_on(
         })?;
     }
     let wanted = (0..program.inputs().len()).filter(|i| linear[*i]);
-    Ok(wanted.map(|i| bars[i].take()).collect())
+    Ok(wanted.map(|i| bars_of[i].take()).collect())
+}
+
+/// An operation of which a part was computed forward: what is left to turn around, and what it needs.
+struct Half {
+    later: Program,
+    known_outputs: Vec<bool>,
+    residuals: Vec<Array>,
 }
 
 /// A cotangent under its operand's own dimensions. Dimensions that are equal by a condition of the program may differ

@@ -12,11 +12,18 @@ use crate::types::Dim;
 /// The program over a batch of `size` examples. Batched inputs get the batch axis in front; every output has it.
 #[track_caller]
 pub fn vmap(program: &Program, batched: &[bool], size: &Dim) -> Result<Program> {
-    phase("batch", |p| vec![p], || over_batch(program, batched, size))
+    let every = vec![true; program.outputs().len()];
+    phase("batch", |p| vec![p], || over_batch(program, batched, &every, size).map(|(p, _)| p))
 }
 
+/// The program over a batch. Outputs marked in `spread` have the batch axis; the flags say which others do.
 #[track_caller]
-fn over_batch(program: &Program, batched: &[bool], size: &Dim) -> Result<Program> {
+pub(super) fn over_batch(
+    program: &Program,
+    batched: &[bool],
+    spread: &[bool],
+    size: &Dim,
+) -> Result<(Program, Vec<bool>)> {
     if batched.len() != program.inputs().len() {
         fail!(Signature, "`{}` has {} inputs, not {}", program.name(), program.inputs().len(), batched.len());
     }
@@ -26,11 +33,15 @@ fn over_batch(program: &Program, batched: &[bool], size: &Dim) -> Result<Program
         .zip(batched)
         .map(|(t, on)| Array::of_type(if *on { t.with_shape(t.shape().inserted(0, size.clone())) } else { t.clone() }))
         .collect();
-    trace_closed(&format!("vmap_{}", program.name()), &inputs, |xs| {
-        let (outputs, flags) = vmap_on(program, xs, batched, size)?;
-        let each = outputs.into_iter().zip(flags);
-        Ok(each.map(|(o, on)| if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) }).collect())
-    })
+    let mut flags = Vec::new();
+    let made = trace_closed(&format!("vmap_{}", program.name()), &inputs, |xs| {
+        let (outputs, have) = vmap_on(program, xs, batched, size)?;
+        flags = have.iter().zip(spread).map(|(have, want)| *have || *want).collect();
+        let each = outputs.into_iter().zip(have.iter().zip(&flags));
+        let spread = |o: Array| o.broadcast_to(o.shape().inserted(0, size.clone()));
+        Ok(each.map(|(o, (have, want))| if *want && !have { spread(o) } else { o }).collect())
+    })?;
+    Ok((made, flags))
 }
 
 /// Runs a program on a batch. The flags that come back say which outputs have the batch axis.

@@ -15,7 +15,7 @@ use gradus_core::array::Form;
 use gradus_core::optimize::optimize;
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
-use gradus_core::primitives::call::Call;
+use gradus_core::primitives::control::Call;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Traced};
 use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Program, Result};

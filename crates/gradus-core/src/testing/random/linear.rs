@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{DEEPEST, Maker, Recipe};
 use crate::primitives::Op;
-use crate::primitives::call::Call;
+use crate::primitives::control::Call;
 use crate::primitives::convert::Convert;
 use crate::primitives::cumulative::CumSum;
 use crate::primitives::dot::DotGeneral;

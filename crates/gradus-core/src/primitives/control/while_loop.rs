@@ -1,0 +1,320 @@
+//! A loop that runs while a condition on its values holds.
+//!
+//! Operands are constants and carries; the condition and the body take both, the body gives the next carries. Forward
+//! mode carries tangents along. Reverse mode goes through the steps from the last to the first: [`treeverse`] says how
+//! it gets at their values without keeping them all. A loop with a limit may keep them: it becomes a [`Scan`].
+
+use std::sync::Arc;
+
+use super::scan::turned_half;
+use super::switch::{lanes, safe_operands};
+use super::{
+    Scan, Switch, apply, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, single, spread,
+    treeverse,
+};
+use crate::array::Array;
+use crate::error::{Place, Result, fail};
+use crate::interpret::prepare;
+use crate::primitives::{
+    Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
+    Types,
+};
+use crate::program::{Atom, Builder, Program};
+use crate::rules_of;
+use crate::trace::inline;
+use crate::transform::{jvp_of, split_of, vmap_of, zeros_of};
+use crate::types::{DType, Dim, Effects, Type};
+
+/// Runs a body while a condition holds.
+#[derive(Clone, Debug)]
+pub struct While {
+    /// From constants and carries to a bool.
+    pub condition: Arc<Program>,
+    /// From constants and carries to the next carries.
+    pub body: Arc<Program>,
+    /// How many of the operands are constants.
+    pub consts: usize,
+    /// The most steps there will be; reverse mode then keeps what it needs of every step.
+    pub limit: Option<usize>,
+    /// Without a limit: how many states reverse mode keeps at a time, at least two.
+    pub checkpoints: usize,
+}
+
+impl While {
+    /// A loop without limit over carries, with the default number of checkpoints.
+    pub(super) fn plain(condition: Arc<Program>, body: Arc<Program>, consts: usize) -> While {
+        While { condition, body, consts, limit: None, checkpoints: While::CHECKPOINTS }
+    }
+
+    /// States that reverse mode keeps unless it is told otherwise: with 32 of them half a million steps are computed
+    /// six times at most.
+    pub const CHECKPOINTS: usize = 32;
+
+    fn settle(&self, flags: &[bool], step: impl FnMut(&[bool]) -> Result<Vec<bool>>) -> Result<Vec<bool>> {
+        settle(self.consts..self.body.inputs().len(), flags, step)
+    }
+
+    /// The loop as a program with a scan of as many steps as the limit allows: a step whose condition fails keeps all.
+    fn as_scan(&self, limit: usize) -> Result<Arc<Program>> {
+        let types = self.body.inputs();
+        let step = program(self.body.name(), types.to_vec(), |xs| {
+            let carries = types[self.consts..].to_vec();
+            let keep = program("keep", types.to_vec(), |xs| Ok(xs[self.consts..].to_vec()))?;
+            let goes_on = inline(&self.condition, xs)?.swap_remove(0).cast(DType::I32);
+            let operands: Vec<Array> = std::iter::once(goes_on).chain(xs.iter().cloned()).collect();
+            debug_assert_eq!(carries.len(), self.body.outputs().len());
+            apply(Op::new(Switch { branches: vec![keep, self.body.clone()] }), &operands)
+        })?;
+        let scan = Scan {
+            body: step,
+            consts: self.consts,
+            carries: types.len() - self.consts,
+            length: Dim::from(limit),
+            reverse: false,
+            unroll: 1,
+        };
+        let every: Vec<usize> = (0..types.len()).collect();
+        single(self.body.name(), types, Op::new(scan), &every, |results, _| results.to_vec()).map(Arc::new)
+    }
+
+    fn condition_depends_on(&self, flags: &[bool]) -> bool {
+        self.condition.outputs_depending_on(flags).contains(&true)
+    }
+}
+
+impl Primitive for While {
+    rules_of!("while"; condition, body, consts, limit, checkpoints);
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        let inputs = infer.inputs;
+        if self.consts > inputs.len() {
+            fail!(Signature, "{} operands are too few for {} constants", inputs.len(), self.consts);
+        }
+        if self.checkpoints < 2 {
+            fail!(Value, "reverse mode of a loop needs at least 2 checkpoints, not {}", self.checkpoints);
+        }
+        fits(&self.condition, inputs, infer)?;
+        gives(&self.condition, &[Type::scalar(DType::Bool)], "the condition", infer)?;
+        fits(&self.body, inputs, infer)?;
+        let carries = self.body.inputs()[self.consts..].to_vec();
+        gives(&self.body, &carries, "the body", infer)?;
+        Ok(carries.into())
+    }
+
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let (condition, body) = (prepare(&self.condition), prepare(&self.body));
+        let mut state = inputs.to_vec();
+        let mut steps = 0;
+        while self.limit.is_none_or(|most| steps < most) && condition.interpret(&state)?[0].item::<bool>()? {
+            let next = body.interpret(&state)?;
+            state.truncate(self.consts);
+            state.extend(next);
+            steps += 1;
+        }
+        Ok(state.split_off(self.consts).into())
+    }
+
+    fn jvp(&self, rule: &Jvp<'_>) -> Result<Derivative> {
+        let active: Vec<bool> = rule.tangents.iter().map(Option::is_some).collect();
+        let active = self.settle(&active, |a| Ok(jvp_of(&self.body, a)?.1))?;
+        let (derivative, varies) = jvp_of(&self.body, &active)?;
+        let (types, n) = (self.body.inputs(), self.consts);
+        let (on_consts, on_carries) = active.split_at(n);
+        let count = |flags: &[bool]| positions(flags).len();
+        let (dot_consts, carries) = (count(on_consts), types.len() - n);
+        let inputs: Vec<Type> = types[..n]
+            .iter()
+            .cloned()
+            .chain(picked(&types[..n], on_consts))
+            .chain(types[n..].iter().cloned())
+            .chain(picked(&types[n..], on_carries))
+            .collect();
+        // Constants and carries each have their tangents behind them.
+        let apart = |xs: &[Array]| {
+            let (consts, rest) = xs.split_at(n);
+            let (const_dots, rest) = rest.split_at(dot_consts);
+            let (carried, carry_dots) = rest.split_at(carries);
+            let values: Vec<Array> = consts.iter().chain(carried).cloned().collect();
+            (values, [const_dots, carry_dots].concat())
+        };
+        let condition = program(self.condition.name(), inputs.clone(), |xs| inline(&self.condition, &apart(xs).0))?;
+        let body = program(derivative.name(), inputs, |xs| {
+            let (mut values, dots) = apart(xs);
+            values.extend(dots);
+            let mut next = inline(&derivative, &values)?;
+            let dots = spread(next.split_off(carries), &varies);
+            let each = dots.into_iter().zip(on_carries).zip(&types[n..]).filter(|((_, on), _)| **on);
+            let dots: Vec<Array> = each.map(|((dot, _), t)| dot.unwrap_or_else(|| zeros_of(t))).collect();
+            next.extend(dots);
+            Ok(next)
+        })?;
+        let mut operands = rule.primals[..n].to_vec();
+        operands.extend(rule.tangents[..n].iter().flatten().cloned());
+        operands.extend_from_slice(&rule.primals[n..]);
+        for ((dot, x), _) in rule.tangents[n..].iter().zip(&rule.primals[n..]).zip(on_carries).filter(|(_, on)| **on) {
+            operands.push(dot.clone().unwrap_or_else(|| x.zeros_like()));
+        }
+        let op = While { condition, body, consts: n + dot_consts, ..self.clone() };
+        let mut all = apply(Op::new(op), &operands)?;
+        let dots = all.split_off(carries);
+        Ok(Derivative::Whole { outputs: outputs(all), tangents: spread(dots, on_carries).into() })
+    }
+
+    fn transpose(&self, rule: &Transpose<'_>) -> Result<Transposed> {
+        let given: Vec<bool> = rule.operands.iter().map(|o| o.unknown().is_some()).collect();
+        let linear = self.settle(&given, |f| Ok(self.body.outputs_depending_on(f)))?;
+        if self.condition_depends_on(&linear) {
+            return Ok(Transposed::NotLinear);
+        }
+        if self.limit.is_some() {
+            let Some(parts) = self.partial_eval(&flipped(&given))? else { return Ok(Transposed::NotLinear) };
+            let known: Vec<Array> = rule.operands.iter().filter_map(|o| o.known().cloned()).collect();
+            return turned_half(&parts, &known, rule.cotangents, &given);
+        }
+        treeverse::backward(self, rule, &given, &linear)
+    }
+
+    fn batch(&self, rule: &Batch<'_>) -> Result<Batched> {
+        let n = self.consts;
+        let flags = self.settle(rule.batched, |f| Ok(vmap_of(&self.body, f, &f[n..], rule.size)?.1))?;
+        let (condition, by_lane) = vmap_of(&self.condition, &flags, &[false], rule.size)?;
+        let every: Vec<Array> =
+            (0..flags.len()).map(|i| if flags[i] { rule.with_axis(i) } else { rule.inputs[i].clone() }).collect();
+        let to_all = |results: Vec<Array>, flags: &[bool]| -> Outputs {
+            let each = results.into_iter().zip(flags);
+            each.map(|(y, on)| if *on { y } else { y.broadcast_to(y.shape().inserted(0, rule.size.clone())) }).collect()
+        };
+        if !by_lane[0] {
+            let (body, _) = vmap_of(&self.body, &flags, &flags[n..], rule.size)?;
+            let results = apply(Op::new(While { condition, body, ..self.clone() }), &every)?;
+            return Ok(Batched::Outputs(to_all(results, &flags[n..])));
+        }
+        if !self.effects().is_pure() {
+            return Ok(Batched::Missing("a loop with effects cannot go on for some examples and not for others"));
+        }
+        // The loop runs until the last example is done. An example that is done keeps its values; what runs in its lane
+        // starts from an example that is not done, so that nothing it computes can poison a derivative.
+        let mut flags = flags;
+        flags[n..].fill(true);
+        let every: Vec<Array> =
+            (0..flags.len()).map(|i| if flags[i] { rule.with_axis(i) } else { rule.inputs[i].clone() }).collect();
+        if rule.size.constant() == Some(0) {
+            return Ok(Batched::Outputs(every[n..].into()));
+        }
+        let (condition, _) = vmap_of(&self.condition, &flags, &[true], rule.size)?;
+        let (body, _) = vmap_of(&self.body, &flags, &flags[n..], rule.size)?;
+        let types = every.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<_>>>()?;
+        let any =
+            program(condition.name(), types.clone(), |xs| Ok(vec![inline(&condition, xs)?.swap_remove(0).any()]))?;
+        let step = program(body.name(), types, |xs| {
+            let goes_on = inline(&condition, xs)?.swap_remove(0);
+            let next = inline(&body, &safe_operands(&goes_on, xs, &flags))?;
+            next.iter().zip(&xs[n..]).map(|(new, old)| lanes(&goes_on, new).select(new, old).ok()).collect()
+        })?;
+        let results = apply(Op::new(While { condition: any, body: step, ..self.clone() }), &every)?;
+        Ok(Batched::Outputs(outputs(results)))
+    }
+
+    fn holds_programs(&self) -> bool {
+        true
+    }
+
+    fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
+        if let Some(limit) = self.limit {
+            let whole = self.as_scan(limit)?;
+            let none = vec![false; whole.outputs().len()];
+            let split = split_of(&whole, known, &none, &vec![false; known.len()])?;
+            return Ok(Some(Partition {
+                known: split.known.clone(),
+                unknown: split.unknown.clone(),
+                known_outputs: split.known_outputs.clone(),
+            }));
+        }
+        let n = self.consts;
+        let unknown = self.settle(&flipped(known), |u| Ok(self.body.outputs_depending_on(u)))?;
+        let is_known = flipped(&unknown);
+        if self.condition_depends_on(&unknown) || !is_known[n..].contains(&true) {
+            return Ok(None);
+        }
+        // The first half is the loop over what is known; the second runs it once more with the rest beside it. It
+        // needs no more than the operands.
+        let (inputs, known_carries) = (positions(&is_known), positions(&is_known[n..]));
+        let condition = Arc::new(self.condition.rearranged(&inputs, &[0])?);
+        let body = Arc::new(self.body.rearranged(&inputs, &known_carries)?);
+        let op = Op::new(While { condition, body, consts: positions(&is_known[..n]).len(), ..self.clone() });
+        let types = self.body.inputs();
+        let given = positions(known);
+        let operands: Vec<usize> = (0..given.len()).filter(|j| is_known[given[*j]]).collect();
+        let known_half =
+            single("known", &picked(types, known), op, &operands, |results, inputs| [results, inputs].concat())?;
+        let mut b = Builder::new("unknown");
+        let late = positions(&flipped(known));
+        let mut atoms: Vec<Option<Atom>> = vec![None; types.len()];
+        for i in given.into_iter().chain(late) {
+            atoms[i] = Some(b.input(types[i].clone())?.into());
+        }
+        let operands: Vec<Atom> = atoms.into_iter().flatten().collect();
+        let results: Vec<Atom> =
+            b.equation(Op::new(self.clone()), &operands, Place::unknown())?.results().map(Atom::from).collect();
+        let unknown_half = b.finish(picked(&results, &unknown[n..]));
+        Ok(Some(Partition { known: known_half, unknown: unknown_half, known_outputs: is_known[n..].to_vec() }))
+    }
+
+    fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
+        let settled = self.settle(on, |f| Ok(self.body.outputs_depending_on(f))).ok()?;
+        let all = self.condition_depends_on(&settled);
+        Some(settled[self.consts..].iter().map(|on| all || *on).collect())
+    }
+
+    fn prune(&self, used: &[bool]) -> Result<Option<Pruned>> {
+        let n = self.consts;
+        let by_condition = self.condition.needed_inputs(self.condition.outputs());
+        let mut wanted: Vec<bool> = used.iter().zip(&by_condition[n..]).map(|(u, c)| *u || *c).collect();
+        let mut operands = loop {
+            let needed = self.body.needed_inputs(&picked(self.body.outputs(), &wanted));
+            let before = wanted.clone();
+            wanted.iter_mut().zip(&needed[n..]).for_each(|(w, on)| *w |= on);
+            if wanted == before {
+                break needed;
+            }
+        };
+        operands[..n].iter_mut().zip(&by_condition).for_each(|(on, c)| *on |= c);
+        operands[n..].copy_from_slice(&wanted);
+        if operands.iter().all(|on| *on) {
+            return Ok(None);
+        }
+        let inputs = positions(&operands);
+        let condition = Arc::new(self.condition.rearranged(&inputs, &[0])?);
+        let body = Arc::new(self.body.rearranged(&inputs, &positions(&wanted))?);
+        let op = Op::new(While { condition, body, consts: positions(&operands[..n]).len(), ..self.clone() });
+        Ok(Some(Pruned { op, operands, results: wanted }))
+    }
+
+    fn effects(&self) -> Effects {
+        self.body.effects().union(self.condition.effects())
+    }
+
+    fn samples() -> Vec<Sample> {
+        let text = |limit: &str, checkpoints: usize| {
+            format!(
+                "fn s(x0: f64[2], x1: i64[], x2: f64[2], x3: f64[]) -> (i64[], f64[2], f64[]) {{\n  \
+                 x4: i64[], x5: f64[2], x6: f64[] = while{{condition=fn more(x0: f64[2], x1: i64[], x2: f64[2], x3: f64[]) -> bool[] {{\n    \
+                 x4: bool[] = compare{{direction=lt}} x1 4:i64[]\n    return x4\n  }}, \
+                 body=fn step(x0: f64[2], x1: i64[], x2: f64[2], x3: f64[]) -> (i64[], f64[2], f64[]) {{\n    \
+                 x4: i64[] = add x1 1:i64[]\n    x5: f64[2] = mul x2 x0\n    x6: f64[2] = cos x5\n    \
+                 x7: f64[] = reduce_sum{{axes=[0]}} x6\n    x8: f64[] = mul x3 x7\n    return x4, x6, x8\n  }}, \
+                 consts=1, limit={limit}, checkpoints={checkpoints}}} x0 x1 x2 x3\n  return x4, x5, x6\n}}\n"
+            )
+        };
+        let inputs = |start: i64| {
+            let (w, c) = (Array::from([0.5_f64, -0.75]), Array::from([0.3_f64, 0.9]));
+            vec![w, Array::from(start), c, Array::from(0.8_f64)]
+        };
+        let texts = [
+            (text("[]", 2), inputs(0)),
+            (text("[]", 8), inputs(4)),
+            (text("[5]", 8), inputs(1)),
+            (text("[2]", 8), inputs(0)),
+        ];
+        samples_of(&texts.each_ref().map(|(t, i)| (t.as_str(), i.clone())))
+    }
+}

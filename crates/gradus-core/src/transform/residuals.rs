@@ -1,0 +1,138 @@
+//! Which values are saved between the two halves of a program. A value that costs next to nothing to compute again
+//! (a change of shape, or one elementwise operation on inputs) is not saved if what it is made of takes no more room.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::error::Result;
+use crate::primitives::elementwise::is_elementwise;
+use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse};
+use crate::program::{Atom, Builder, Equation, ValueId};
+use crate::types::Type;
+
+/// The values to save instead of `wanted`: from them, all that is wanted is made by [`rebuild`]. What is an output is
+/// there anyway and costs nothing to save.
+pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs: &[Atom]) -> Vec<Atom> {
+    let outputs: FxHashSet<&Atom> = outputs.iter().collect();
+    let cheap_sources = |a: &Atom| if outputs.contains(a) { None } else { sources(known, *a) };
+    let sources: Vec<Option<Vec<ValueId>>> = wanted.iter().map(cheap_sources).collect();
+    let bytes = |v: ValueId| estimated_bytes(known.ty(v.into()));
+    let own = |a: &Atom| a.value().map_or(0, bytes);
+    let mut saved: FxHashSet<ValueId> = wanted.iter().filter_map(|a| a.value()).collect();
+    let cheap: Vec<usize> = (0..wanted.len()).filter(|i| sources[*i].is_some()).collect();
+    // Inputs that replace more than they cost, or as much where they are at hand anyway.
+    let inputs = known.program().inputs().len();
+    let mut gains: FxHashMap<ValueId, u128> = FxHashMap::default();
+    for i in &cheap {
+        let mut missing = sources[*i].iter().flatten().filter(|v| !saved.contains(v));
+        if let (Some(v), None) = (missing.next(), missing.next())
+            && v.index() < inputs
+        {
+            *gains.entry(*v).or_default() += own(&wanted[*i]);
+        }
+    }
+    let pays =
+        |(v, gain): (ValueId, u128)| gain > bytes(v) || (gain == bytes(v) && at_hand.get(v.index()) == Some(&true));
+    let add: Vec<ValueId> = gains.into_iter().filter(|g| pays(*g)).map(|(v, _)| v).collect();
+    saved.extend(add.iter().copied());
+    // Later values first: what stands behind a dropped value stays.
+    let mut pinned: FxHashSet<ValueId> = FxHashSet::default();
+    for i in cheap.into_iter().rev() {
+        let (Some(v), Some(from)) = (wanted[i].value(), &sources[i]) else { continue };
+        if pinned.contains(&v) {
+            continue;
+        }
+        let missing: Vec<ValueId> = from.iter().copied().filter(|s| !saved.contains(s)).collect();
+        let cost: u128 = missing.iter().map(|s| bytes(*s)).sum();
+        if cost < bytes(v) {
+            saved.remove(&v);
+            saved.extend(missing);
+            pinned.extend(from.iter().copied());
+        }
+    }
+    let kept = wanted.iter().copied().filter(|a| a.value().is_none_or(|v| saved.remove(&v)));
+    let mut all: Vec<Atom> = kept.collect();
+    let mut rest: Vec<ValueId> = saved.into_iter().filter(|v| pinned.contains(v)).collect();
+    rest.sort_unstable();
+    all.extend(rest.into_iter().map(Atom::from));
+    all
+}
+
+/// Bytes of a type; a symbol counts as a thousand.
+pub(crate) fn estimated_bytes(ty: &Type) -> u128 {
+    let size = ty.shape().size().evaluate(&|_| Some(1000)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
+    size * ty.dtype().size() as u128
+}
+
+/// What a value is cheaply made of: values that are neither it nor made of anything cheap. None if it is not cheap.
+fn sources(known: &Builder, atom: Atom) -> Option<Vec<ValueId>> {
+    let v = atom.value()?;
+    let e = known.definition(v)?;
+    let mut from = Vec::new();
+    if !is_view(e) && !is_elementwise(e.op()) {
+        return None;
+    }
+    let elementwise = !is_view(e);
+    for a in known.program().operands(e) {
+        let Some(v) = a.value() else { continue };
+        match through_views(known, v) {
+            (v, None) => from.push(v),
+            // Views of one elementwise operation on inputs are as cheap as the operation.
+            (_, Some(inner)) if !elementwise && is_elementwise(inner.op()) && on_inputs(known, inner) => {
+                let operands = known.program().operands(inner).iter().filter_map(|a| a.value());
+                from.extend(operands.map(|v| through_views(known, v).0));
+            }
+            (v, Some(_)) if !elementwise => from.push(v),
+            (_, Some(_)) => return None,
+        }
+    }
+    from.sort_unstable();
+    from.dedup();
+    Some(from)
+}
+
+/// The value behind changes of shape, and the equation that made it; none for an input.
+fn through_views(known: &Builder, mut v: ValueId) -> (ValueId, Option<&Equation>) {
+    loop {
+        match known.definition(v) {
+            Some(e) if is_view(e) => match known.program().operands(e).first().and_then(|a| a.value()) {
+                Some(operand) => v = operand,
+                None => return (v, Some(e)),
+            },
+            other => return (v, other),
+        }
+    }
+}
+
+fn on_inputs(known: &Builder, e: &Equation) -> bool {
+    let values = known.program().operands(e).iter().filter_map(|a| a.value());
+    values.into_iter().all(|v| through_views(known, v).1.is_none())
+}
+
+fn is_view(e: &Equation) -> bool {
+    let op = e.op();
+    op.is::<Broadcast>() || op.is::<Reshape>() || op.is::<Permute>() || op.is::<Reverse>()
+}
+
+/// Computes a value of `known` again, in `later`: from what `there` says is saved, through cheap operations.
+pub(super) fn rebuild(
+    known: &Builder,
+    later: &mut Builder,
+    there: &mut FxHashMap<Atom, Atom>,
+    atom: Atom,
+) -> Result<Atom> {
+    if let Some(found) = there.get(&atom) {
+        return Ok(*found);
+    }
+    let lost = || crate::error::error!(Verify, "a value that was not saved cannot be made again");
+    if let Some(c) = known.program().constant(atom) {
+        return Ok(later.constant(c.clone()));
+    }
+    let e = atom.value().and_then(|v| known.definition(v)).ok_or_else(lost)?.clone();
+    let operands = known.program().operands(&e).to_vec();
+    let operands = operands.into_iter().map(|a| rebuild(known, later, there, a)).collect::<Result<Vec<_>>>()?;
+    let made: Vec<ValueId> = later.equation(e.op().clone(), &operands, e.place())?.results().collect();
+    for (old, new) in e.results().zip(made) {
+        there.insert(old.into(), new.into());
+    }
+    there.get(&atom).copied().ok_or_else(lost)
+}
