@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod array;
+pub mod control;
 pub mod error;
 pub mod interop;
 mod interpret;

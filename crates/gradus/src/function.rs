@@ -11,8 +11,9 @@ use gradus_core::{Mode, Place, Result};
 /// Whatever a transformation takes: functions, closures, and the results of other transformations.
 ///
 /// Functions take one to eight arguments by reference, each a [`Tree`](trait@Tree), and give a tree. They are
-/// `Send + Sync`, so that what is made of them can be called from many threads.
-pub trait Func<S: Signature>: Send + Sync + 'static {
+/// `Send + Sync`, so that what is made of them can be called from many threads. Transformations that keep a function
+/// (`jit`, `grad`, `vmap`) want it to own what it captures; those that only call it (`vjp`, `jvp`) do not.
+pub trait Func<S: Signature>: Send + Sync {
     /// Calls it.
     fn apply(&self, args: S::Refs<'_>) -> S::Out;
     /// The name that programs traced from it get.
@@ -130,7 +131,7 @@ macro_rules! arities {
         // `Fn` is fundamental: that `Fun` is not one is known here, so these do not overlap with the impl above.
         impl<Function, $($arg: Tree,)* Out: Tree> Func<$sig<$($arg,)* Out>> for Function
         where
-            Function: Fn($(&$arg),*) -> Out + Send + Sync + 'static,
+            Function: Fn($(&$arg),*) -> Out + Send + Sync,
         {
             fn apply(&self, ($($v,)*): ($(&$arg,)*)) -> Out {
                 self($($v),*)

@@ -23,6 +23,7 @@
 // Code that the derive writes says `::gradus`, inside this crate too.
 extern crate self as gradus;
 
+mod control;
 mod function;
 pub mod prelude;
 mod signature;
@@ -30,8 +31,18 @@ mod stage;
 mod transforms;
 pub mod tree;
 
+pub use control::{
+    ScanOptions, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond, custom_jvp, custom_vjp, fori_loop,
+    map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop, while_loop_with,
+};
 pub use function::{Fun, Func, Wrapped};
-pub use gradus_core::*;
+pub use gradus_core::control::{History, Steps};
+pub use gradus_core::primitives::control::Policy;
+pub use gradus_core::{
+    Array, Backend, Complex, Constraint, DType, Decision, Dim, Effects, Element, Error, ErrorKind, Executable, Index,
+    Interpreter, IntoAxes, IntoIndex, IntoShape, Mode, Operand, OperandValue, Place, Program, Result, Scalar, Shape, Type,
+    array, bf16, error, f16, interop, interpret, optimize, param_names, phases, primitives, rules_of, program, testing, trace, transform, types,
+};
 pub use signature::{Signature, args};
 pub use stage::{
     Compiled, Difference, ExecutableStats, Explanation, KeyPart, Phases, Stats, TracedFunction, clear_executables,

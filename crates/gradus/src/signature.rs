@@ -20,6 +20,8 @@ pub trait Signature: Send + Sync + 'static {
     type Out: Tree;
     /// The first argument, which derivatives are taken by.
     type First: Tree;
+    /// The arguments as one value: the only one, or a tuple.
+    type Packed: Tree;
     /// The same arguments with another result.
     type WithOut<O: Tree>: Signature;
     /// What a function of this signature is called through.
@@ -29,6 +31,8 @@ pub trait Signature: Send + Sync + 'static {
     fn refs(args: &Self::Args) -> Self::Refs<'_>;
     /// The first argument.
     fn first<'a>(args: Self::Refs<'a>) -> &'a Self::First;
+    /// The arguments as one value.
+    fn pack(args: Self::Refs<'_>) -> Self::Packed;
     /// A function of the same arguments with another result, ready to be transformed again.
     fn function<O: Tree>(wrapped: Wrapped<Self, O>) -> Box<dyn Func<Self::WithOut<O>>>
     where
@@ -45,9 +49,12 @@ pub trait Signature: Send + Sync + 'static {
 
 macro_rules! signatures {
     ($($name:ident($first:ident $(, $arg:ident $position:tt)*);)*) => {$(
-        signatures!(@ $name, $first, $first 0 $(, $arg $position)*);
+        signatures!(@ $name, $first, ($first $(, $arg)*), $first 0 $(, $arg $position)*);
     )*};
-    (@ $name:ident, $first:ident, $($arg:ident $position:tt),*) => {
+    // One argument is itself, several are a tuple.
+    (@@ $args:ident $position:tt) => { $args.$position.clone() };
+    (@@ $args:ident $($position:tt)*) => { ($($args.$position.clone(),)*) };
+    (@ $name:ident, $first:ident, $packed:ty, $($arg:ident $position:tt),*) => {
         #[doc = concat!("A function of ", stringify!($($arg),*), ".")]
         pub struct $name<$($arg,)* Out>(PhantomData<fn($($arg),*) -> Out>);
 
@@ -56,6 +63,9 @@ macro_rules! signatures {
             type Refs<'a> = ($(&'a $arg,)*);
             type Out = Out;
             type First = $first;
+            // `(A)` is `A`, `(A, B)` a tuple.
+            #[allow(unused_parens)]
+            type Packed = $packed;
             type WithOut<O: Tree> = $name<$($arg,)* O>;
             type Dyn = dyn Fn($(&$arg),*) -> Out + Send + Sync;
 
@@ -64,6 +74,9 @@ macro_rules! signatures {
             }
             fn first<'a>(args: Self::Refs<'a>) -> &'a $first {
                 args.0
+            }
+            fn pack(args: Self::Refs<'_>) -> Self::Packed {
+                signatures!(@@ args $($position)*)
             }
             fn function<O: Tree>(wrapped: Wrapped<Self, O>) -> Box<dyn Func<Self::WithOut<O>>> {
                 Box::new(wrapped)

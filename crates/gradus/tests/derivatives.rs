@@ -62,6 +62,50 @@ fn batching_composes() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn control_flow_differentiates() -> Result<()> {
+    let f = |x: &Array| cond(x.sum().gt(0.0_f64), |x| x * x, |x| -x, x).sum();
+    close(&jit(grad(f))(&Array::from([1.0_f64, 2.0])), &[2.0, 4.0]);
+    close(&jit(grad(f))(&Array::from([-1.0_f64, -2.0])), &[-1.0, -1.0]);
+
+    // reverse mode through a loop whose length only the values decide
+    let newton_sqrt = |a: &Array| {
+        let (_, x) = while_loop(
+            |(a, x): &(Array, Array)| (x * x - a).abs().gt(1e-13_f64),
+            |(a, x): &(Array, Array)| (a.clone(), (x + a / x) * 0.5_f64),
+            (a.clone(), Array::from(1.0_f64)),
+        );
+        x
+    };
+    let d = jit(grad(newton_sqrt))(&Array::from(2.0_f64)).item::<f64>()?;
+    assert!((d - 0.5 / 2.0_f64.sqrt()).abs() < 1e-9);
+
+    let (last, all) = jit(|x: &Array| scan(|c: &Array, t: &Array| (c * t, c + t), Array::from(1.0_f64), x))(&Array::from([1.0_f64, 2.0, 3.0]));
+    assert_eq!(last.item::<f64>()?, 6.0);
+    close(&all, &[2.0, 3.0, 5.0]);
+    Ok(())
+}
+
+#[test]
+fn memory_of_a_gradient_is_a_choice() -> Result<()> {
+    let layer = |x: &Array| x.sin().exp().tanh();
+    let plain = |x: &Array| (0..8).fold(x.clone(), |h, _| layer(&h)).sum();
+    let saved = |x: &Array| (0..8).fold(x.clone(), |h, _| checkpoint(layer)(&h)).sum();
+    let x = Array::from(vec![0.3_f64; 1000]);
+    let (_, a) = vjp(plain, &x)?;
+    let (_, b) = vjp(saved, &x)?;
+    assert!(b.residual_bytes() * 2 < a.residual_bytes());
+    close(&a.call(&Array::from(1.0_f64))?, &b.call(&Array::from(1.0_f64))?.to_vec::<f64>()?);
+    Ok(())
+}
+
+#[test]
+fn custom_rules() -> Result<()> {
+    let clipped = custom_vjp(|x: &Array| x.clone(), |x: &Array| (x.clone(), ()), |_res: &(), g: &Array| g.clamp(-1.0_f64, 1.0_f64));
+    close(&grad(move |x: &Array| (clipped(x) * 10.0_f64).sum())(&Array::from([1.0_f64, 2.0])), &[1.0, 1.0]);
+    Ok(())
+}
+
 #[derive(Clone, Tree)]
 struct Mlp {
     w1: Array,

@@ -4,12 +4,12 @@ use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use gradus_core::{Array, Type};
+use gradus_core::{Array, Decision, Type};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use crate::signature::Signature;
-use crate::tree::{Frozen, Segment, Visitor};
+use crate::tree::{Frozen, Segment, Tree, Visitor};
 
 /// One part of a key, with the way to it: `argument 0.scale`.
 #[derive(Clone)]
@@ -100,6 +100,8 @@ impl Key {
 struct Path {
     text: String,
     ends: Vec<usize>,
+    /// Whether the first step is a step into a value, not the position of an argument.
+    inside: bool,
 }
 
 impl Path {
@@ -107,7 +109,7 @@ impl Path {
         self.ends.push(self.text.len());
         // The first step is the argument's position. Writing to a String cannot fail.
         let _ = match segment {
-            Segment::Index(i) if self.ends.len() == 1 => write!(self.text, "argument {i}"),
+            Segment::Index(i) if self.ends.len() == 1 && !self.inside => write!(self.text, "argument {i}"),
             other => write!(self.text, "{other}"),
         };
     }
@@ -151,6 +153,29 @@ impl Visitor for Collector {
         let _ = value.write(&mut text);
         self.push(Content::Frozen(value.keep(), text));
     }
+}
+
+/// Where two values that should have one structure and the same types first differ: the way there, and both sides.
+pub(crate) fn first_difference<T: Tree>(a: &T, b: &T) -> Option<(String, String, String)> {
+    let parts = |tree: &T| {
+        let mut collector = Collector { path: Path { inside: true, ..Path::default() }, parts: Vec::new() };
+        tree.visit(&mut collector);
+        collector.parts
+    };
+    let (a, b) = (parts(a), parts(b));
+    let fits = |x: &KeyPart, y: &KeyPart| match (&x.content, &y.content) {
+        // Symbolic dimensions that are equal only at run time are left to the check of the call.
+        (Content::Leaf(s), Content::Leaf(t)) => {
+            let dims = || s.shape().iter().zip(t.shape().iter()).all(|(a, b)| a.equals(b) != Decision::No);
+            s.dtype() == t.dtype() && s.rank() == t.rank() && dims()
+        }
+        _ => x.same(y),
+    };
+    let at = a.iter().zip(&b).position(|(x, y)| !fits(x, y));
+    let shown = |parts: &[KeyPart], i: usize| parts.get(i).map_or_else(|| "nothing".to_string(), KeyPart::to_string);
+    let i = at.or((a.len() != b.len()).then_some(a.len().min(b.len())))?;
+    let path = a.get(i).or(b.get(i)).map_or_else(String::new, |p| p.path.clone());
+    Some((path, shown(&a, i), shown(&b, i)))
 }
 
 struct Matcher<'a> {

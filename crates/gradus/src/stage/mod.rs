@@ -31,7 +31,7 @@ pub use executables::{ExecutableStats, clear_executables, executable_stats, limi
 pub use explain::{Difference, Explanation};
 use key::Key;
 pub use key::KeyPart;
-pub(crate) use key::Leaves;
+pub(crate) use key::{Leaves, first_difference};
 
 /// Stages a function: it is traced once for each key, compiled once for each program, and then only run.
 ///
@@ -42,7 +42,7 @@ pub(crate) use key::Leaves;
 /// Effects of the host (a `println!`, a push to a vector) happen when the function is traced, not when the program
 /// runs.
 #[track_caller]
-pub fn jit<S: Signature, F: Func<S>>(f: F) -> Fun<S> {
+pub fn jit<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S> {
     Fun::new(Core::new("jit", true, Box::new(f), Place::caller()))
 }
 

@@ -16,13 +16,13 @@ use crate::tree::Tree;
 /// The function gives a scalar: one array of a real dtype with no axes. Integers and bools in the argument get
 /// zeros. Not staged, it runs as it is called and host branches on values work; `jit(grad(f))` is a stored program.
 #[track_caller]
-pub fn grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
+pub fn grad<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
     by_first("grad", f, one_array, |(_, gradient)| gradient)
 }
 
 /// The value and the gradient by the first argument.
 #[track_caller]
-pub fn value_and_grad<S: Signature, F: Func<S>>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
+pub fn value_and_grad<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
     by_first("value_and_grad", f, one_array, |both| both)
 }
 
@@ -33,7 +33,7 @@ where
     S: Signature<Out = (L, X)>,
     L: Tree,
     X: Tree,
-    F: Func<S>,
+    F: Func<S> + 'static,
 {
     by_first("grad_with_aux", f, |t| one_array(&t.0), |((_, aux), gradient)| (gradient, aux))
 }
@@ -45,7 +45,7 @@ where
     S: Signature<Out = (L, X)>,
     L: Tree,
     X: Tree,
-    F: Func<S>,
+    F: Func<S> + 'static,
 {
     by_first("value_and_grad_with_aux", f, |t| one_array(&t.0), |both| both)
 }
@@ -58,7 +58,7 @@ fn one_array<T: Tree>(loss: &T) -> bool {
 #[track_caller]
 fn by_first<S: Signature, O: Tree>(
     transform: &'static str,
-    f: impl Func<S>,
+    f: impl Func<S> + 'static,
     one_loss: fn(&S::Out) -> bool,
     finish: fn((S::Out, S::First)) -> O,
 ) -> Fun<S::WithOut<O>> {
@@ -79,7 +79,7 @@ fn by_first<S: Signature, O: Tree>(
 pub fn grad_all<S, F>(f: F) -> Fun<S::WithOut<S::Args>>
 where
     S: Signature<Args: Tree>,
-    F: Func<S>,
+    F: Func<S> + 'static,
 {
     let f = Arc::new(f);
     let (inner, place) = (f.clone(), Place::caller());
@@ -104,7 +104,7 @@ pub trait Arg<const POSITION: usize>: Signature {
 
 /// The gradient by the argument at a position: `grad_by::<1, _>(f)`.
 #[track_caller]
-pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S>) -> Fun<S::WithOut<S::Type>> {
+pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S> + 'static) -> Fun<S::WithOut<S::Type>> {
     let f = Arc::new(f);
     let (inner, place) = (f.clone(), Place::caller());
     Fun::direct(

@@ -23,20 +23,20 @@ fn basis(shape: &Shape, dtype: DType) -> Result<Array> {
 ///
 /// The function gives one array. Each array of the first argument gets one of shape `[...result, ...argument]`.
 #[track_caller]
-pub fn jacrev<S: Signature<Out = Array>, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
+pub fn jacrev<S: Signature<Out = Array>, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
     jacobian("jacrev", f, rows)
 }
 
 /// The Jacobian by the first argument in forward mode: one tangent for each element of the argument.
 #[track_caller]
-pub fn jacfwd<S: Signature<Out = Array>, F: Func<S>>(f: F) -> Fun<S::WithOut<S::First>> {
+pub fn jacfwd<S: Signature<Out = Array>, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
     jacobian("jacfwd", f, columns)
 }
 
 type Method<S> = fn(&AtPoint<S>, usize) -> Result<Vec<Array>>;
 
 #[track_caller]
-fn jacobian<S: Signature<Out = Array>, F: Func<S>>(
+fn jacobian<S: Signature<Out = Array>, F: Func<S> + 'static>(
     name: &'static str,
     f: F,
     method: Method<S>,
@@ -133,13 +133,13 @@ pub fn hessian<S, F>(f: F) -> Fun<<S::WithOut<Array> as Signature>::WithOut<Arra
 where
     S: Signature<First = Array>,
     S::WithOut<Array>: Signature<First = Array, Out = Array>,
-    F: Func<S>,
+    F: Func<S> + 'static,
 {
     jacfwd(grad(f))
 }
 
 /// The product of the Hessian at `x` with `v`, without the Hessian: a tangent through the gradient.
 #[track_caller]
-pub fn hvp<A: Tree, F: Func<Sig1<A, Array>>>(f: F, x: &A, v: &A) -> Result<A> {
+pub fn hvp<A: Tree, F: Func<Sig1<A, Array>> + 'static>(f: F, x: &A, v: &A) -> Result<A> {
     jvp(grad(f), x, v).map(|(_, product)| product)
 }

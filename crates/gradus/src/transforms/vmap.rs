@@ -65,7 +65,7 @@ pub struct Vmap<S: Signature> {
 /// Every array of an argument is mapped over the same axis. Results have the mapped axis in front
 /// ([`Vmap::out_axis`] says otherwise).
 #[track_caller]
-pub fn vmap<S: Signature, F: Func<S>>(f: F) -> Vmap<S> {
+pub fn vmap<S: Signature, F: Func<S> + 'static>(f: F) -> Vmap<S> {
     Vmap::new(Arc::new(f), Vec::new(), 0)
 }
 

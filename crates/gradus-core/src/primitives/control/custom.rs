@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Call, apply, fits, infer_program, outputs, samples_of, spread};
 use crate::array::Array;
-use crate::error::{Error, Result, fail};
+use crate::error::{Error, Result, error, fail};
 use crate::interpret::interpret;
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
@@ -34,6 +34,17 @@ fn all_tangents(rule: &Jvp<'_>) -> Vec<Array> {
     each.map(|(t, x)| t.clone().unwrap_or_else(|| x.zeros_like())).collect()
 }
 
+/// Refuses a derivative by a captured value: the user's rule knows nothing of it, and zero would be wrong.
+fn not_captured(rule: &Jvp<'_>, captures: usize, name: &str) -> Result<()> {
+    let first = rule.tangents.len() - captures;
+    if let Some(i) = (first..rule.tangents.len()).find(|i| rule.tangents[*i].is_some()) {
+        let ty = rule.primals[i].ty()?;
+        return Err(error!(Rule, "a function with a `{name}` rule captured a value {ty} that is differentiated, and its rule does not say how")
+            .help("pass the value as an argument, so that the rule gives its derivative; or put `.stop_gradient()` on it"));
+    }
+    Ok(())
+}
+
 /// Refuses a rule whose types are not those its function asks for.
 fn check_rule(rule: &Program, inputs: &[Type], outputs: &[Type], what: &str) -> Result<()> {
     if rule.inputs() != inputs || rule.output_types() != outputs {
@@ -55,10 +66,12 @@ pub struct CustomJvp {
     pub function: Arc<Program>,
     /// From operands and tangents of those that have some, to results and tangents of those that have some.
     pub rule: Arc<Program>,
+    /// How many operands, the last, are captured values: the rule is not made to be differentiated by them.
+    pub captures: usize,
 }
 
 impl Primitive for CustomJvp {
-    rules_of!("custom_jvp"; function, rule);
+    rules_of!("custom_jvp"; function, rule, captures);
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         let (ins, outs) = (self.function.inputs().to_vec(), self.function.output_types());
         let with_dots = |types: &[Type]| [types, &of_inexact(types, types)].concat();
@@ -69,6 +82,7 @@ impl Primitive for CustomJvp {
         interpret(&self.function, inputs).map(outputs)
     }
     fn jvp(&self, rule: &Jvp<'_>) -> Result<Derivative> {
+        not_captured(rule, self.captures, "custom_jvp")?;
         let inputs: Vec<Array> = rule.primals.iter().cloned().chain(all_tangents(rule)).collect();
         let types = self.function.output_types();
         let mut all = apply(Op::new(Call { program: self.rule.clone() }), &inputs)?;
@@ -85,7 +99,7 @@ impl Primitive for CustomJvp {
         // Results may have the batch axis where an operand has none: then every operand gets it, so that the rule fits.
         let (function, _) = vmap_of(&self.function, rule.batched, &every(&self.function), rule.size)?;
         let (derivative, _) = vmap_of(&self.rule, &flags, &every(&self.rule), rule.size)?;
-        let results = apply(Op::new(CustomJvp { function, rule: derivative }), rule.inputs)?;
+        let results = apply(Op::new(CustomJvp { function, rule: derivative, captures: self.captures }), rule.inputs)?;
         Ok(Batched::Outputs(outputs(results)))
     }
     fn holds_programs(&self) -> bool {
@@ -97,7 +111,7 @@ impl Primitive for CustomJvp {
     fn samples() -> Vec<Sample> {
         let text = "fn s(x0: f64[2], x1: i32[]) -> f64[2] {\n  x2: f64[2] = custom_jvp{function=fn f(x0: f64[2], x1: i32[]) -> f64[2] {\n    \
             x2: f64[2] = sin x0\n    return x2\n  }, rule=fn r(x0: f64[2], x1: i32[], x2: f64[2]) -> (f64[2], f64[2]) {\n    \
-            x3: f64[2] = sin x0\n    x4: f64[2] = cos x0\n    x5: f64[2] = mul x4 x2\n    return x3, x5\n  }} x0 x1\n  \
+            x3: f64[2] = sin x0\n    x4: f64[2] = cos x0\n    x5: f64[2] = mul x4 x2\n    return x3, x5\n  }, captures=0} x0 x1\n  \
             return x2\n}\n";
         samples_of(&[(text, vec![Array::from([0.5_f64, -1.0]), Array::from(3_i32)])])
     }
@@ -112,10 +126,12 @@ pub struct CustomVjp {
     pub forward: Arc<Program>,
     /// From that and cotangents of results to cotangents of operands, of those that have some.
     pub backward: Arc<Program>,
+    /// How many operands, the last, are captured values: the passes are not made to be differentiated by them.
+    pub captures: usize,
 }
 
 impl Primitive for CustomVjp {
-    rules_of!("custom_vjp"; function, forward, backward);
+    rules_of!("custom_vjp"; function, forward, backward, captures);
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         let (ins, outs) = (self.function.inputs().to_vec(), self.function.output_types());
         let forward = self.forward.output_types();
@@ -132,6 +148,7 @@ impl Primitive for CustomVjp {
         interpret(&self.function, inputs).map(outputs)
     }
     fn jvp(&self, rule: &Jvp<'_>) -> Result<Derivative> {
+        not_captured(rule, self.captures, "custom_vjp")?;
         let types = self.function.output_types();
         let mut all = apply(Op::new(Call { program: self.forward.clone() }), rule.primals)?;
         let mut operands = all.split_off(types.len());
@@ -159,6 +176,7 @@ impl Primitive for CustomVjp {
             function: over(&self.function, &flags)?,
             forward: over(&self.forward, &flags)?,
             backward: over(&self.backward, &every)?,
+            captures: self.captures,
         };
         Ok(Batched::Outputs(outputs(apply(Op::new(op), &inputs)?)))
     }
@@ -175,7 +193,7 @@ impl Primitive for CustomVjp {
             x3: f64[2] = broadcast{shape=[2], axes=[]} x1\n    x4: f64[2] = mul x0 x3\n    return x4, x0, x3\n  }, \
             backward=fn h(x0: f64[2], x1: f64[2], x2: f64[2]) -> (f64[2], f64[]) {\n    \
             x3: f64[2] = mul x1 x2\n    x4: f64[2] = mul x0 x2\n    x5: f64[] = reduce_sum{axes=[0]} x4\n    \
-            return x3, x5\n  }} x0 x1 x2\n  return x3\n}\n";
+            return x3, x5\n  }, captures=0} x0 x1 x2\n  return x3\n}\n";
         let inputs = vec![Array::from([0.5_f64, -1.0]), Array::from(0.75_f64), Array::from(3_i32)];
         samples_of(&[(text, inputs)])
     }

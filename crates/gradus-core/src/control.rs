@@ -1,0 +1,399 @@
+//! From traced functions to control flow: arrays that a body captured become operands, carries that never change
+//! become constants, and a scan that saves memory becomes scans of checkpoints.
+
+use std::sync::Arc;
+
+use crate::array::{Array, Form};
+use crate::error::{Place, Result, error, fail};
+use crate::primitives::control::{
+    Checkpoint, CustomJvp, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While,
+};
+use crate::primitives::{Op, Outputs};
+use crate::program::{Atom, Builder, Program};
+use crate::trace::{Traced, bind, bind_all, trace_closed};
+use crate::types::{DType, Dim, Type};
+
+/// What a scan keeps for reverse mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Steps {
+    /// What every step needs.
+    #[default]
+    Keep,
+    /// The carries of every so many steps; what is between them is computed again. With the square root of the number
+    /// of steps, memory is about twice that many carries.
+    Every(usize),
+    /// A few carries on each of several levels: memory grows with the logarithm of the number of steps, and each step
+    /// is computed once more for each level.
+    Recursive,
+}
+
+/// How many pieces a recursive checkpoint is cut into on each level: eight levels of eight are sixteen million steps.
+const BRANCHING: usize = 8;
+
+/// How a `while` loop gets at its steps in reverse mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum History {
+    /// At most so many states in memory, at least two; steps between them are computed again, each a few times.
+    Checkpoints(usize),
+    /// The loop ends after so many steps at the latest, and what each of them needs is kept.
+    Limit(usize),
+}
+
+impl Default for History {
+    fn default() -> History {
+        History::Checkpoints(While::CHECKPOINTS)
+    }
+}
+
+/// What captured arrays of several functions become together.
+struct Captures {
+    arrays: Vec<Array>,
+}
+
+impl Captures {
+    fn of<'a>(traced: impl IntoIterator<Item = &'a Traced>) -> Captures {
+        let mut arrays: Vec<Array> = Vec::new();
+        for a in traced.into_iter().flat_map(|t| &t.captures) {
+            if !arrays.iter().any(|b| same(a, b)) {
+                arrays.push(a.clone());
+            }
+        }
+        Captures { arrays }
+    }
+
+    fn types(&self) -> Result<Vec<Type>> {
+        self.arrays.iter().map(|a| a.ty().cloned()).collect()
+    }
+
+    fn position(&self, array: &Array) -> Result<usize> {
+        let found = self.arrays.iter().position(|b| same(array, b));
+        found.ok_or_else(|| error!(Rule, "a captured array was lost"))
+    }
+
+    /// A function's program with every capture as an input: before its own inputs (`front`) or behind them.
+    fn widen(&self, traced: &Traced, front: bool) -> Result<Program> {
+        let p = &traced.program;
+        let own = p.inputs().len() - traced.captures.len();
+        let captures = self.types()?;
+        let mut b = Builder::new(p.name());
+        let (first, behind) = if front { (captures.as_slice(), &p.inputs()[..own]) } else { (&p.inputs()[..own], captures.as_slice()) };
+        let atoms: Vec<Atom> = first.iter().chain(behind).map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<_>>()?;
+        let (start, shift) = if front { (self.arrays.len(), 0) } else { (0, own) };
+        let mut inputs: Vec<Atom> = (0..own).map(|i| atoms[start + i]).collect();
+        for a in &traced.captures {
+            inputs.push(atoms[shift + self.position(a)?]);
+        }
+        let outputs = b.inline(p, &inputs, Place::unknown())?;
+        Ok(b.finish(outputs))
+    }
+}
+
+/// Whether two arrays are one.
+fn same(a: &Array, b: &Array) -> bool {
+    match (a.form(), b.form()) {
+        (Form::Concrete(x), Form::Concrete(y)) => Arc::ptr_eq(x, y),
+        (Form::Traced(x), Form::Traced(y)) => x.is_same(y),
+        _ => false,
+    }
+}
+
+fn checked(outputs: Outputs) -> Result<Vec<Array>> {
+    match outputs.first().and_then(Array::error) {
+        Some(e) => Err(e.clone()),
+        None => Ok(outputs.into_vec()),
+    }
+}
+
+fn joined(parts: &[&[Array]]) -> Vec<Array> {
+    parts.concat()
+}
+
+/// Runs the branch of a number on arguments.
+#[track_caller]
+pub fn switch(index: &Array, branches: &[Traced], args: &[Array]) -> Result<Vec<Array>> {
+    let captures = Captures::of(branches);
+    let branches = branches.iter().map(|t| captures.widen(t, false).map(Arc::new)).collect::<Result<_>>()?;
+    let operands = joined(&[std::slice::from_ref(index), args, &captures.arrays]);
+    checked(bind_all(Op::new(Switch { branches }), &operands))
+}
+
+/// Which carries a body gives back as they came: for each, whether its output is its own input.
+fn unchanged(body: &Program, consts: usize, carries: usize) -> Vec<bool> {
+    (0..carries).map(|i| body.outputs()[i].value().is_some_and(|v| v.index() == consts + i)).collect()
+}
+
+/// The order of inputs after some carries were made constants, and the outputs that stay.
+fn with_constants(consts: usize, fixed: &[bool], inputs: usize, outputs: usize) -> (Vec<usize>, Vec<usize>) {
+    let on = |wanted: bool| (0..fixed.len()).filter(move |i| fixed[*i] == wanted);
+    let order = (0..consts).chain(on(true).map(|i| consts + i)).chain(on(false).map(|i| consts + i));
+    let order = order.chain(consts + fixed.len()..inputs).collect();
+    (order, on(false).chain(fixed.len()..outputs).collect())
+}
+
+/// Puts results of carries that changed between those that did not.
+fn merged(carries: &[Array], fixed: &[bool], results: Vec<Array>) -> Vec<Array> {
+    let mut results = results.into_iter();
+    let mut all: Vec<Array> =
+        carries.iter().zip(fixed).filter_map(|(c, same)| if *same { Some(c.clone()) } else { results.next() }).collect();
+    all.extend(results);
+    all
+}
+
+/// Runs a body for each element of sequences. The body takes carries, then elements.
+#[track_caller]
+pub fn scan(
+    body: &Traced,
+    carries: &[Array],
+    sequences: &[Array],
+    length: &Dim,
+    reverse: bool,
+    unroll: usize,
+    steps: Steps,
+) -> Result<Vec<Array>> {
+    let captures = Captures::of([body]);
+    let consts = captures.arrays.len();
+    let wide = captures.widen(body, true)?;
+    if wide.outputs().len() < carries.len() {
+        fail!(Signature, "`{}` gives fewer results than there are carries", wide.name());
+    }
+    let fixed = unchanged(&wide, consts, carries.len());
+    let (inputs, outputs) = with_constants(consts, &fixed, wide.inputs().len(), wide.outputs().len());
+    let program = wide.rearranged(&inputs, &outputs)?;
+    let count = fixed.iter().filter(|f| **f).count();
+    let op = Scan {
+        body: Arc::new(program),
+        consts: consts + count,
+        carries: carries.len() - count,
+        length: length.clone(),
+        reverse,
+        unroll: unroll.max(1),
+    };
+    let operands = joined(&[&captures.arrays, carries, sequences]);
+    let operands: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
+    let results = if steps == Steps::Keep || length.constant() == Some(0) {
+        checked(bind_all(Op::new(op), &operands))?
+    } else {
+        let Some(n) = length.as_usize() else {
+            return Err(error!(NotConcrete, "a scan of {length} steps cannot be cut into checkpoints")
+                .help("checkpoints need a known number of steps; keep every step, or trace without a symbolic length"));
+        };
+        pieces(&op, &operands, n, &sizes(steps, n)?)?
+    };
+    Ok(merged(carries, &fixed, results))
+}
+
+/// The sizes of pieces, large to small.
+fn sizes(steps: Steps, n: usize) -> Result<Vec<usize>> {
+    match steps {
+        Steps::Keep => Ok(Vec::new()),
+        Steps::Every(0) => Err(error!(Value, "a checkpoint every 0 steps").help("give the number of steps between two")),
+        Steps::Every(k) => Ok(vec![k]),
+        Steps::Recursive => {
+            let powers = std::iter::successors(Some(BRANCHING), |m| m.checked_mul(BRANCHING));
+            let mut sizes: Vec<usize> = powers.take_while(|m| *m < n).collect();
+            sizes.reverse();
+            Ok(sizes)
+        }
+    }
+}
+
+/// Runs `n` steps of a scan in pieces of the first size that is smaller, each a checkpoint that is cut in the same way.
+fn pieces(scan: &Scan, operands: &[Array], n: usize, sizes: &[usize]) -> Result<Vec<Array>> {
+    let Some(at) = sizes.iter().position(|m| *m < n) else {
+        let op = Scan { length: Dim::from(n), ..scan.clone() };
+        return checked(bind_all(Op::new(op), operands));
+    };
+    let (m, smaller) = (sizes[at], &sizes[at + 1..]);
+    let (whole, rest) = (n / m, n % m);
+    let first = scan.consts + scan.carries;
+    let (front, sequences) = operands.split_at(first);
+    // The last steps, which do not fill a piece, come last; from the end, they come first.
+    let cut = |x: &Array, from: usize, to: usize| x.split_at(&[from, to], 0).swap_remove(1);
+    let main: Vec<Array> = sequences
+        .iter()
+        .map(|x| {
+            let mut shape = vec![Dim::from(whole), Dim::from(m)];
+            shape.extend(x.shape().iter().skip(1).cloned());
+            cut(x, 0, whole * m).reshape(shape)
+        })
+        .collect();
+    let tail: Vec<Array> = sequences.iter().map(|x| cut(x, whole * m, n)).collect();
+    let ys = scan.body.outputs().len() - scan.carries;
+    let run_main = |carries: &[Array]| -> Result<(Vec<Array>, Vec<Array>)> {
+        let body = piece(scan, m, smaller)?;
+        let op = Scan { body, length: Dim::from(whole), unroll: 1, ..scan.clone() };
+        let mut out = checked(bind_all(Op::new(op), &joined(&[&front[..scan.consts], carries, &main])))?;
+        let ys = out.split_off(scan.carries);
+        let flat = |y: Array| {
+            let mut shape = vec![Dim::from(whole * m)];
+            shape.extend(y.shape().iter().skip(2).cloned());
+            y.reshape(shape)
+        };
+        Ok((out, ys.into_iter().map(flat).collect()))
+    };
+    let run_tail = |carries: &[Array]| -> Result<(Vec<Array>, Vec<Array>)> {
+        let inputs = joined(&[&front[..scan.consts], carries, &tail]);
+        let body = piece(scan, rest, smaller)?;
+        let mut out = crate::trace::inline(&body, &inputs)?;
+        let ys = out.split_off(scan.carries);
+        Ok((out, ys))
+    };
+    let start = &front[scan.consts..];
+    let (carries, first_ys, last_ys) = match (rest, scan.reverse) {
+        (0, _) => {
+            let (carries, ys) = run_main(start)?;
+            return Ok(joined(&[&carries, &ys]));
+        }
+        (_, false) => {
+            let (carries, first) = run_main(start)?;
+            let (carries, last) = run_tail(&carries)?;
+            (carries, first, last)
+        }
+        (_, true) => {
+            let (carries, last) = run_tail(start)?;
+            let (carries, first) = run_main(&carries)?;
+            (carries, first, last)
+        }
+    };
+    debug_assert_eq!(first_ys.len(), ys);
+    let both = first_ys.into_iter().zip(last_ys).map(|(a, b)| Array::concatenate([a, b], 0).ok());
+    Ok(joined(&[&carries, &both.collect::<Result<Vec<_>>>()?]))
+}
+
+/// A program of `m` steps as one checkpoint, cut into pieces itself.
+fn piece(scan: &Scan, m: usize, smaller: &[usize]) -> Result<Arc<Program>> {
+    let first = scan.consts + scan.carries;
+    let sequence = |t: &Type| t.with_shape(t.shape().inserted(0, Dim::from(m)));
+    let types: Vec<Type> =
+        scan.body.inputs().iter().enumerate().map(|(i, t)| if i < first { t.clone() } else { sequence(t) }).collect();
+    let specs: Vec<Array> = types.into_iter().map(Array::of_type).collect();
+    let steps = trace_closed("steps", &specs, |xs| pieces(scan, xs, m, smaller))?;
+    let op = Op::new(Checkpoint { program: Arc::new(steps), policy: Policy::Nothing });
+    trace_closed("piece", &specs, |xs| checked(bind_all(op.clone(), xs))).map(Arc::new)
+}
+
+/// Runs a body while a condition holds. Both take the carries.
+#[track_caller]
+pub fn while_loop(condition: &Traced, body: &Traced, carries: &[Array], history: History) -> Result<Vec<Array>> {
+    let captures = Captures::of([condition, body]);
+    let consts = captures.arrays.len();
+    let (condition, body) = (captures.widen(condition, true)?, captures.widen(body, true)?);
+    if body.outputs().len() != carries.len() {
+        fail!(Signature, "`{}` gives {} results for {} carries", body.name(), body.outputs().len(), carries.len());
+    }
+    let fixed = unchanged(&body, consts, carries.len());
+    let (inputs, outputs) = with_constants(consts, &fixed, body.inputs().len(), body.outputs().len());
+    let count = fixed.iter().filter(|f| **f).count();
+    let (limit, checkpoints) = match history {
+        History::Checkpoints(n) => (None, n),
+        History::Limit(most) => (Some(most), While::CHECKPOINTS),
+    };
+    let op = While {
+        condition: Arc::new(condition.rearranged(&inputs, &[0])?),
+        body: Arc::new(body.rearranged(&inputs, &outputs)?),
+        consts: consts + count,
+        limit,
+        checkpoints,
+    };
+    let operands = joined(&[&captures.arrays, carries]);
+    let operands: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
+    let results = checked(bind_all(Op::new(op), &operands))?;
+    Ok(merged(carries, &fixed, results))
+}
+
+/// Runs a function whose derivative computes it again, but for what the policy saves.
+#[track_caller]
+pub fn checkpoint(function: &Traced, args: &[Array], policy: Policy) -> Result<Vec<Array>> {
+    let op = Checkpoint { program: Arc::new(function.program.clone()), policy };
+    checked(bind_all(Op::new(op), &joined(&[args, &function.captures])))
+}
+
+fn inexact(types: &[Type]) -> Vec<Type> {
+    types.iter().filter(|t| t.dtype().is_inexact()).cloned().collect()
+}
+
+/// Runs a function with a forward rule of its own. The rule takes arguments and tangents of those that have
+/// derivatives, and gives results and tangents of those that have.
+#[track_caller]
+pub fn custom_jvp(function: &Traced, rule: &Traced, args: &[Array]) -> Result<Vec<Array>> {
+    let captures = Captures::of([function, rule]);
+    let count = captures.arrays.len();
+    let function = captures.widen(function, false)?;
+    let rule = captures.widen(rule, false)?;
+    // The rule takes captures behind the arguments, and tangents of both at the end.
+    let types = function.inputs().to_vec();
+    let dots = inexact(&types[..args.len()]).len();
+    let mut b = Builder::new(rule.name());
+    let atoms: Vec<Atom> =
+        types.iter().cloned().chain(inexact(&types)).map(|t| b.input(t).map(Atom::from)).collect::<Result<_>>()?;
+    let (values, tangents) = atoms.split_at(types.len());
+    let (own, captured) = values.split_at(args.len());
+    let inputs: Vec<Atom> = own.iter().chain(&tangents[..dots]).chain(captured).copied().collect();
+    let outputs = b.inline(&rule, &inputs, Place::unknown())?;
+    let op = CustomJvp { function: Arc::new(function), rule: Arc::new(b.finish(outputs)), captures: count };
+    checked(bind_all(Op::new(op), &joined(&[args, &captures.arrays])))
+}
+
+/// Runs a function with a backward pass of its own. `forward` gives the results and what the backward pass needs;
+/// `backward` takes that and cotangents of results that have derivatives, and gives cotangents of such arguments.
+#[track_caller]
+pub fn custom_vjp(function: &Traced, forward: &Traced, backward: &Traced, args: &[Array]) -> Result<Vec<Array>> {
+    let captures = Captures::of([function, forward, backward]);
+    let count = captures.arrays.len();
+    let results = function.program.outputs().len();
+    let function = captures.widen(function, false)?;
+    let forward = captures.widen(forward, false)?;
+    // Captures pass to the backward pass with what the forward pass saved.
+    let types = function.inputs().to_vec();
+    let residuals = forward.outputs().len().saturating_sub(results);
+    let mut b = Builder::new(forward.name());
+    let atoms: Vec<Atom> = types.iter().map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<_>>()?;
+    let mut outputs = b.inline(&forward, &atoms, Place::unknown())?;
+    outputs.extend_from_slice(&atoms[args.len()..]);
+    let forward = b.finish(outputs);
+    let wide = captures.widen(backward, false)?;
+    let own = wide.inputs().len() - count;
+    let order: Vec<usize> = (0..residuals).chain(own..own + count).chain(residuals..own).collect();
+    let every: Vec<usize> = (0..wide.outputs().len()).collect();
+    let turned = wide.rearranged(&order, &every)?;
+    let mut b = Builder::new(turned.name());
+    let atoms: Vec<Atom> = turned.inputs().iter().map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<_>>()?;
+    let mut bars = b.inline(&turned, &atoms, Place::unknown())?;
+    // Captures are not differentiated; the operation refuses to, so that their zeros are never used.
+    for t in inexact(&types[args.len()..]) {
+        let zero = crate::types::Scalar::zero(t.dtype());
+        bars.push(b.constant(crate::program::Constant::splat(t, zero)));
+    }
+    let op = CustomVjp {
+        function: Arc::new(function),
+        forward: Arc::new(forward),
+        backward: Arc::new(b.finish(bars)),
+        captures: count,
+    };
+    checked(bind_all(Op::new(op), &joined(&[args, &captures.arrays])))
+}
+
+impl Array {
+    /// The same numbers, with a derivative of zero: gradients do not pass.
+    #[track_caller]
+    pub fn stop_gradient(&self) -> Array {
+        bind(Op::new(StopGradient {}), std::slice::from_ref(self))
+    }
+
+    /// The same numbers under a name that a checkpoint's policy can ask for.
+    #[track_caller]
+    pub fn checkpoint_name(&self, name: &str) -> Array {
+        bind(Op::new(Name { name: name.to_string() }), std::slice::from_ref(self))
+    }
+}
+
+/// A predicate as the number of a branch.
+#[track_caller]
+pub fn branch_number(predicate: &Array) -> Result<Array> {
+    let ty = predicate.ty()?;
+    if ty.rank() != 0 || ty.dtype().is_inexact() {
+        return Err(error!(DType, "a branch is chosen by a bool or an integer without axes, not by {ty}")
+            .help("reduce it with `.any()` or `.all()`; to choose element by element use `mask.select(a, b)`"));
+    }
+    predicate.cast(DType::I32).ok()
+}

@@ -1,0 +1,359 @@
+//! Loops whose length is part of the program: `scan`, `map`, `fori_loop`, `while_loop`, `associative_scan`.
+
+use gradus_core::array::OperandValue;
+use gradus_core::control::{self, History, Steps};
+use gradus_core::transform::vmap_on;
+use gradus_core::trace::{self, Traced};
+use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Operand, Place, Result, Scalar, Type};
+
+use super::{failed, same_types, trace_body, types_of};
+use crate::stage::{fill, poison};
+use crate::tree::Tree;
+
+/// How a scan runs and what it keeps for reverse mode.
+#[derive(Clone, Debug, Default)]
+pub struct ScanOptions {
+    /// From the last element to the first.
+    pub reverse: bool,
+    /// How many steps a compiler puts in a row; 0 and 1 mean one.
+    pub unroll: usize,
+    /// What reverse mode keeps.
+    pub steps: Steps,
+    /// The number of steps; needed only if there is no sequence to tell.
+    pub length: Option<Dim>,
+}
+
+/// Runs a function along the leading axis of every array of `xs`, with a carry from step to step. Gives the last carry
+/// and the results of all steps, stacked.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let (last, sums) = scan(|sum: &Array, x: &Array| (sum + x, sum + x), Array::from(0.0_f64), &Array::from([1.0_f64, 2.0, 3.0]));
+/// assert_eq!(last.item::<f64>()?, 6.0);
+/// assert_eq!(sums.to_vec::<f64>()?, [1.0, 3.0, 6.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn scan<C: Tree, X: Tree, Y: Tree>(f: impl Fn(&C, &X) -> (C, Y), init: C, xs: &X) -> (C, Y) {
+    run_scan(&ScanOptions::default(), f, init, xs, trace::caller_or_known(Place::caller()))
+}
+
+/// [`scan`] from the last element to the first.
+#[track_caller]
+pub fn scan_reverse<C: Tree, X: Tree, Y: Tree>(f: impl Fn(&C, &X) -> (C, Y), init: C, xs: &X) -> (C, Y) {
+    let options = ScanOptions { reverse: true, ..ScanOptions::default() };
+    run_scan(&options, f, init, xs, trace::caller_or_known(Place::caller()))
+}
+
+/// [`scan`] with options: direction, unrolling, what reverse mode keeps, and the length where no sequence tells it.
+#[track_caller]
+pub fn scan_with<C: Tree, X: Tree, Y: Tree>(
+    options: &ScanOptions,
+    f: impl Fn(&C, &X) -> (C, Y),
+    init: C,
+    xs: &X,
+) -> (C, Y) {
+    run_scan(options, f, init, xs, trace::caller_or_known(Place::caller()))
+}
+
+/// Applies a function to each element along the leading axis, one after the other; `vmap` does it at once.
+#[track_caller]
+pub fn map<X: Tree, Y: Tree>(f: impl Fn(&X) -> Y, xs: &X) -> Y {
+    let place = trace::caller_or_known(Place::caller());
+    run_scan(&ScanOptions::default(), |(): &(), x: &X| ((), f(x)), (), xs, place).1
+}
+
+fn run_scan<C: Tree, X: Tree, Y: Tree>(
+    options: &ScanOptions,
+    f: impl Fn(&C, &X) -> (C, Y),
+    init: C,
+    xs: &X,
+    place: Place,
+) -> (C, Y) {
+    let mut template = None;
+    let result = try_scan(options, &f, &init, xs, place, &mut template);
+    match (result, template) {
+        (Ok(outputs), Some(template)) => fill(&template, outputs),
+        (Err(e), Some(template)) => poison(&template, &e.at(place)),
+        (result, None) => {
+            let e = result.err().unwrap_or_else(|| Error::new(ErrorKind::Rule, "a step gave no result"));
+            failed(e, place, |e| f(&poison(&init, e), &poison(xs, e)))
+        }
+    }
+}
+
+fn try_scan<C: Tree, X: Tree, Y: Tree>(
+    options: &ScanOptions,
+    f: &impl Fn(&C, &X) -> (C, Y),
+    init: &C,
+    xs: &X,
+    place: Place,
+    template: &mut Option<(C, Y)>,
+) -> Result<Vec<Array>> {
+    let carries = types_of(init, place)?;
+    let (length, elements) = elements_of(&types_of(xs, place)?, options.length.as_ref(), "scan")?;
+    let types: Vec<Type> = carries.iter().chain(&elements).cloned().collect();
+    let made = trace_body("step", &types, place, |ts| {
+        let (carry, element) = ts.split_at(carries.len());
+        f(&fill(init, carry.to_vec()), &fill(xs, element.to_vec()))
+    });
+    let (traced, out) = made.map_err(|(e, out)| {
+        *template = out;
+        e
+    })?;
+    let (next, _) = template.insert(out);
+    same_types(init, next, "the carry of a scan changes its type", ("before a step", "after it"), place)
+        .map_err(|e| e.help("a carry has one type; cast or broadcast the first one or the next one"))?;
+    trace::at_place(place, || {
+        control::scan(&traced, &init.leaves(), &xs.leaves(), &length, options.reverse, options.unroll, options.steps)
+    })
+}
+
+/// The number of steps and the types of elements along the leading axis.
+fn elements_of(types: &[Type], length: Option<&Dim>, what: &str) -> Result<(Dim, Vec<Type>)> {
+    let bad = |message: String| Error::new(ErrorKind::Shape, message);
+    let mut length = length.cloned();
+    let mut elements = Vec::with_capacity(types.len());
+    for ty in types {
+        let Some(n) = ty.shape().get(0) else {
+            return Err(bad(format!("`{what}` runs along the leading axis of its arrays, and {ty} has none"))
+                .help("capture what is the same in every step, or put it into the carry"));
+        };
+        match &length {
+            Some(m) if m.equals(n) == Decision::No => {
+                return Err(bad(format!("`{what}` runs along leading axes of {m} and of {n} elements ({ty})")));
+            }
+            Some(_) => {}
+            None => length = Some(n.clone()),
+        }
+        elements.push(ty.with_shape(ty.shape().without(|axis| axis == 0)));
+    }
+    match length {
+        Some(length) => Ok((length, elements)),
+        None => Err(bad(format!("`{what}` has no array that tells the number of steps"))
+            .help("use `fori_loop`, or give `ScanOptions { length: Some(..), .. }` to `scan_with`")),
+    }
+}
+
+/// Runs a body for each number from `lower` to before `upper`, which are numbers or integer arrays.
+///
+/// With bounds that are known while tracing it is a [`scan`], and reverse mode keeps what each step needs; otherwise it
+/// is a [`while_loop`].
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let factorial = fori_loop(1, 6, |i, p: &Array| p * i.cast(DType::F64), Array::from(1.0_f64));
+/// assert_eq!(factorial.item::<f64>()?, 120.0);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn fori_loop<T: Tree>(
+    lower: impl Operand,
+    upper: impl Operand,
+    body: impl Fn(&Array, &T) -> T,
+    init: T,
+) -> T {
+    let place = trace::caller_or_known(Place::caller());
+    let (low, high, dtype) = match bounds(lower.into_operand(), upper.into_operand()) {
+        Ok(found) => found,
+        Err(e) => return failed(e, place, |e| body(&Array::from(e.clone()), &poison(&init, e))),
+    };
+    let number = |a: &Array| a.concrete().and_then(|c| c.scalar_at(0).ok()).and_then(Scalar::to_i64);
+    if let (Some(first), Some(end)) = (number(&low), number(&high)) {
+        let length = usize::try_from(end.saturating_sub(first)).unwrap_or(0);
+        let options = ScanOptions { length: Some(Dim::from(length)), ..ScanOptions::default() };
+        let one = Scalar::one(dtype);
+        let step = |(i, state): &(Array, T), (): &()| ((i + Array::scalar(one), body(i, state)), ());
+        return run_scan(&options, step, (low, init), &(), place).0.1;
+    }
+    let one = Scalar::one(dtype);
+    let end = high;
+    let goes_on = |(i, _): &(Array, T)| i.lt(&end);
+    let step = |(i, state): &(Array, T)| (i + Array::scalar(one), body(i, state));
+    run_while(History::default(), goes_on, step, (low, init), place).1
+}
+
+/// Both bounds as arrays of one integer dtype: that of an array, or `i64`.
+fn bounds(lower: OperandValue, upper: OperandValue) -> Result<(Array, Array, DType)> {
+    let of = |v: &OperandValue| if let OperandValue::Array(a) = v { a.ty().map(|t| Some(t.clone())) } else { Ok(None) };
+    let ty = of(&lower)?.or(of(&upper)?).unwrap_or(Type::scalar(DType::I64));
+    let bad = |ty: &Type| {
+        Error::new(ErrorKind::DType, format!("a loop counts with one integer type without axes, not with {ty}"))
+            .help("cast the bounds, as in `n.cast(DType::I64)`")
+    };
+    if !ty.dtype().is_int() || ty.rank() != 0 {
+        return Err(bad(&ty));
+    }
+    let array = |v: OperandValue| match v {
+        OperandValue::Number(n) => n.literal_as(ty.dtype()).map(Array::scalar),
+        OperandValue::Array(a) if *a.ty()? == ty => Ok(a),
+        OperandValue::Array(a) => Err(bad(a.ty()?)),
+    };
+    Ok((array(lower)?, array(upper)?, ty.dtype()))
+}
+
+/// Runs a body while a condition on the state holds; the number of steps is known only to the values.
+///
+/// Both derivative modes pass through it. Reverse mode keeps a fixed number of states (32) and computes the steps
+/// between them again; [`while_loop_with`] chooses otherwise.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// // the square root of a, by Newton's iteration
+/// let root = |a: &Array| {
+///     let a = a.clone();
+///     let b = a.clone();
+///     while_loop(move |x: &Array| (x * x - &a).abs().gt(1e-12_f64), move |x| (x + &b / x) * 0.5_f64, Array::from(1.0_f64))
+/// };
+/// let slope = jit(grad(root))(&Array::from(2.0_f64)).item::<f64>()?;
+/// assert!((slope - 0.5 / 2.0_f64.sqrt()).abs() < 1e-9);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn while_loop<T: Tree>(condition: impl Fn(&T) -> Array, body: impl Fn(&T) -> T, init: T) -> T {
+    run_while(History::default(), condition, body, init, trace::caller_or_known(Place::caller()))
+}
+
+/// [`while_loop`] with a choice of how reverse mode gets at the steps: with a number of states in memory, or with a
+/// limit of steps and all that each of them needs.
+#[track_caller]
+pub fn while_loop_with<T: Tree>(
+    history: History,
+    condition: impl Fn(&T) -> Array,
+    body: impl Fn(&T) -> T,
+    init: T,
+) -> T {
+    run_while(history, condition, body, init, trace::caller_or_known(Place::caller()))
+}
+
+fn run_while<T: Tree>(
+    history: History,
+    condition: impl Fn(&T) -> Array,
+    body: impl Fn(&T) -> T,
+    init: T,
+    place: Place,
+) -> T {
+    let result = traced_loop(&condition, &body, &init, place).and_then(|(condition, body)| {
+        trace::at_place(place, || control::while_loop(&condition, &body, &init.leaves(), history))
+    });
+    match result {
+        Ok(outputs) => fill(&init, outputs),
+        Err(e) => poison(&init, &e.at(place)),
+    }
+}
+
+fn traced_loop<T: Tree>(
+    condition: &impl Fn(&T) -> Array,
+    body: &impl Fn(&T) -> T,
+    init: &T,
+    place: Place,
+) -> Result<(Traced, Traced)> {
+    let types = types_of(init, place)?;
+    let (asked, answer) =
+        trace_body("condition", &types, place, |ts| condition(&fill(init, ts.to_vec()))).map_err(|(e, _)| e)?;
+    let ty = answer.ty()?;
+    if *ty != Type::scalar(DType::Bool) {
+        return Err(Error::new(ErrorKind::DType, format!("the condition of a loop is one bool, not {ty}"))
+            .help("compare, as in `x.lt(1.0)`, and reduce with `.any()` or `.all()`"));
+    }
+    let (step, next) = trace_body("step", &types, place, |ts| body(&fill(init, ts.to_vec()))).map_err(|(e, _)| e)?;
+    same_types(init, &next, "the state of a loop changes its type", ("before a step", "after it"), place)
+        .map_err(|e| e.help("a state has one type; cast or broadcast the first one or the next one"))?;
+    Ok((asked, step))
+}
+
+/// All partial results of an associative function along the leading axis, in a logarithmic number of rounds: the result
+/// at `i` is `f` of the elements `0..=i`.
+///
+/// The function takes single elements; it is batched here.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let products = associative_scan(|a: &Array, b: &Array| a * b, &Array::from([1.0_f64, 2.0, 3.0, 4.0]));
+/// assert_eq!(products.to_vec::<f64>()?, [1.0, 2.0, 6.0, 24.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn associative_scan<T: Tree>(f: impl Fn(&T, &T) -> T, xs: &T) -> T {
+    let place = trace::caller_or_known(Place::caller());
+    let result = || -> Result<Vec<Array>> {
+        let (length, elements) = elements_of(&types_of(xs, place)?, None, "associative_scan")?;
+        let Some(n) = length.as_usize() else {
+            return Err(Error::new(ErrorKind::NotConcrete, format!("an associative scan over {length} elements"))
+                .help("its rounds follow from the number of elements, which must be known; `scan` takes any"));
+        };
+        let types: Vec<Type> = elements.iter().chain(&elements).cloned().collect();
+        let made = trace_body("combine", &types, place, |ts| {
+            let (a, b) = ts.split_at(elements.len());
+            f(&fill(xs, a.to_vec()), &fill(xs, b.to_vec()))
+        });
+        let (traced, out) = made.map_err(|(e, _)| e)?;
+        let single = fill(xs, elements.into_iter().map(Array::of_type).collect());
+        same_types(&single, &out, "an associative function changes the type", ("of an element", "of the result"), place)?;
+        trace::at_place(place, || prefixes(&traced, &xs.leaves(), n))
+    };
+    match result() {
+        Ok(outputs) => fill(xs, outputs),
+        Err(e) => poison(xs, &e.at(place)),
+    }
+}
+
+/// Pairs are combined, their prefixes found, and the elements between filled in.
+fn prefixes(f: &Traced, xs: &[Array], n: usize) -> Result<Vec<Array>> {
+    if n < 2 {
+        return Ok(xs.to_vec());
+    }
+    let every_other = |x: &Array, from: i64, to: i64| x.index(gradus_core::array::step(from..to, 2));
+    let end = n as i64;
+    let left: Vec<Array> = xs.iter().map(|x| every_other(x, 0, end - 1)).collect();
+    let right: Vec<Array> = xs.iter().map(|x| every_other(x, 1, end)).collect();
+    let odd = prefixes(f, &combined(f, &left, &right, n / 2)?, n / 2)?;
+    let even = if n > 2 {
+        // The prefix at 2k is that at 2k-1 with element 2k.
+        let count = (n - 1) / 2;
+        let before: Vec<Array> = odd.iter().map(|y| y.index(0..count as i64)).collect();
+        let next: Vec<Array> = xs.iter().map(|x| every_other(x, 2, end)).collect();
+        combined(f, &before, &next, count)?
+    } else {
+        Vec::new()
+    };
+    let first = xs.iter().map(|x| x.index(0..1));
+    let even = first.enumerate().map(|(i, x)| match even.get(i) {
+        Some(rest) => Array::concatenate([x, rest.clone()], 0),
+        None => x,
+    });
+    even.zip(&odd).map(|(even, odd)| interleaved(&even, odd, n).ok()).collect()
+}
+
+fn combined(f: &Traced, a: &[Array], b: &[Array], count: usize) -> Result<Vec<Array>> {
+    let mut inputs: Vec<Array> = a.iter().chain(b).cloned().collect();
+    let mut batched = vec![true; inputs.len()];
+    inputs.extend(f.captures.iter().cloned());
+    batched.resize(inputs.len(), false);
+    let size = Dim::from(count);
+    let (outputs, flags) = vmap_on(&f.program, &inputs, &batched, &size)?;
+    let spread = |y: Array| y.broadcast_to(y.shape().inserted(0, size.clone()));
+    outputs.into_iter().zip(flags).map(|(y, on)| if on { y.ok() } else { spread(y).ok() }).collect()
+}
+
+/// `even[0], odd[0], even[1], odd[1], ...`, of `n` elements together.
+fn interleaved(even: &Array, odd: &Array, n: usize) -> Array {
+    let pairs = n / 2;
+    let both = Array::stack([even.index(0..pairs as i64), odd.clone()], 1);
+    let mut shape = vec![Dim::from(2 * pairs)];
+    shape.extend(odd.shape().iter().skip(1).cloned());
+    let both = both.reshape(shape);
+    if n.is_multiple_of(2) { both } else { Array::concatenate([both, even.index(pairs as i64..)], 0) }
+}

@@ -1,0 +1,76 @@
+//! Control flow that becomes part of programs: branches, loops, checkpoints, and functions with rules of their own.
+//!
+//! A body is traced once, with types only, wherever it stands: a host effect in it happens once, and a value of it has
+//! no number. What it captures becomes an operand, so derivatives pass through captures too.
+
+mod branches;
+mod custom;
+mod loops;
+mod memory;
+
+pub use branches::{cond, switch};
+pub use custom::{custom_jvp, custom_vjp, stop_gradient};
+pub use loops::{
+    ScanOptions, associative_scan, fori_loop, map, scan, scan_reverse, scan_with, while_loop, while_loop_with,
+};
+pub use memory::{checkpoint, checkpoint_name, checkpoint_with};
+
+use gradus_core::trace::{self, Traced};
+use gradus_core::{Array, Error, ErrorKind, Mode, Place, Result, Type};
+
+use crate::stage::{first_difference, poison};
+use crate::tree::Tree;
+
+/// Traces a body on values of these types; gives its program and the structure of what it returned.
+fn trace_body<O: Tree>(
+    name: &str,
+    types: &[Type],
+    place: Place,
+    body: impl FnOnce(&[Array]) -> O,
+) -> Result<(Traced, O), (Error, Option<O>)> {
+    let specs: Vec<Array> = types.iter().cloned().map(Array::of_type).collect();
+    let mut out = None;
+    let result = trace::at_place(place, || {
+        trace::trace(name, &specs, Mode::Abstract, |tracers| {
+            // The user's operations have lines of their own.
+            trace::at_place(Place::unknown(), || {
+                let result = body(tracers);
+                let arrays = result.leaves();
+                out = Some(result);
+                arrays
+            })
+        })
+    });
+    match (result, out) {
+        (Ok(traced), Some(out)) => Ok((traced, out)),
+        (Ok(_), None) => Err((Error::new(ErrorKind::Rule, "a body was traced but gave no result"), None)),
+        (Err(e), out) => Err((e, out)),
+    }
+}
+
+/// The types of a tree's arrays; the first error that one carries, or that its trace is over.
+fn types_of(tree: &impl Tree, place: Place) -> Result<Vec<Type>> {
+    let leaves = tree.leaves();
+    leaves.iter().try_for_each(|a| trace::check_alive(a, place))?;
+    leaves.iter().map(|a| a.ty().cloned()).collect()
+}
+
+/// The types of what a program gives from an output on.
+fn types_of_program(traced: &Traced, from: usize) -> Vec<Type> {
+    traced.program.output_types().split_off(from)
+}
+
+/// Refuses two values of other structures or types.
+fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Place) -> Result<()> {
+    let Some((path, x, y)) = first_difference(a, b) else { return Ok(()) };
+    let at = if path.is_empty() { String::new() } else { format!(" at `{path}`") };
+    let message = format!("{what}{at}: {x} {}, {y} {}", of.0, of.1);
+    Err(Error::new(ErrorKind::Signature, message).at(place))
+}
+
+/// The result when something failed before there was one: the body run on arguments that carry the error, so that the
+/// structure is what the caller expects.
+fn failed<O: Tree>(error: Error, place: Place, run: impl FnOnce(&Error) -> O) -> O {
+    let error = error.at(place);
+    poison(&run(&error), &error)
+}
