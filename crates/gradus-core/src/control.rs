@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use crate::array::{Array, Form};
 use crate::error::{Place, Result, error, fail};
-use crate::primitives::control::{
-    Checkpoint, CustomJvp, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While,
-};
+use crate::primitives::control::{Checkpoint, CustomJvp, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While};
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Builder, Program};
 use crate::trace::{Traced, bind, bind_all, trace_closed};
@@ -76,8 +74,10 @@ impl Captures {
         let own = p.inputs().len() - traced.captures.len();
         let captures = self.types()?;
         let mut b = Builder::new(p.name());
-        let (first, behind) = if front { (captures.as_slice(), &p.inputs()[..own]) } else { (&p.inputs()[..own], captures.as_slice()) };
-        let atoms: Vec<Atom> = first.iter().chain(behind).map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<_>>()?;
+        let (first, behind) =
+            if front { (captures.as_slice(), &p.inputs()[..own]) } else { (&p.inputs()[..own], captures.as_slice()) };
+        let atoms: Vec<Atom> =
+            first.iter().chain(behind).map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<_>>()?;
         let (start, shift) = if front { (self.arrays.len(), 0) } else { (0, own) };
         let mut inputs: Vec<Atom> = (0..own).map(|i| atoms[start + i]).collect();
         for a in &traced.captures {
@@ -133,8 +133,11 @@ fn with_constants(consts: usize, fixed: &[bool], inputs: usize, outputs: usize) 
 /// Puts results of carries that changed between those that did not.
 fn merged(carries: &[Array], fixed: &[bool], results: Vec<Array>) -> Vec<Array> {
     let mut results = results.into_iter();
-    let mut all: Vec<Array> =
-        carries.iter().zip(fixed).filter_map(|(c, same)| if *same { Some(c.clone()) } else { results.next() }).collect();
+    let mut all: Vec<Array> = carries
+        .iter()
+        .zip(fixed)
+        .filter_map(|(c, same)| if *same { Some(c.clone()) } else { results.next() })
+        .collect();
     all.extend(results);
     all
 }
@@ -174,8 +177,9 @@ pub fn scan(
         checked(bind_all(Op::new(op), &operands))?
     } else {
         let Some(n) = length.as_usize() else {
-            return Err(error!(NotConcrete, "a scan of {length} steps cannot be cut into checkpoints")
-                .help("checkpoints need a known number of steps; keep every step, or trace without a symbolic length"));
+            return Err(error!(NotConcrete, "a scan of {length} steps cannot be cut into checkpoints").help(
+                "checkpoints need a known number of steps; keep every step, or trace without a symbolic length",
+            ));
         };
         pieces(&op, &operands, n, &sizes(steps, n)?)?
     };
@@ -186,7 +190,9 @@ pub fn scan(
 fn sizes(steps: Steps, n: usize) -> Result<Vec<usize>> {
     match steps {
         Steps::Keep => Ok(Vec::new()),
-        Steps::Every(0) => Err(error!(Value, "a checkpoint every 0 steps").help("give the number of steps between two")),
+        Steps::Every(0) => {
+            Err(error!(Value, "a checkpoint every 0 steps").help("give the number of steps between two"))
+        }
         Steps::Every(k) => Ok(vec![k]),
         Steps::Recursive => {
             let powers = std::iter::successors(Some(BRANCHING), |m| m.checked_mul(BRANCHING));

@@ -8,6 +8,7 @@
 pub mod array;
 pub mod control;
 pub mod error;
+pub mod executables;
 pub mod interop;
 mod interpret;
 pub mod optimize;

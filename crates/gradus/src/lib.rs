@@ -32,23 +32,22 @@ mod transforms;
 pub mod tree;
 
 pub use control::{
-    ScanOptions, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond, custom_jvp, custom_vjp, fori_loop,
-    map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop, while_loop_with,
+    ScanOptions, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond, custom_jvp, custom_vjp,
+    fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop, while_loop_with,
 };
 pub use function::{Fun, Func, Wrapped};
 pub use gradus_core::control::{History, Steps};
+pub use gradus_core::executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
 pub use gradus_core::primitives::control::Policy;
 pub use gradus_core::{
     Array, Backend, Complex, Constraint, DType, Decision, Dim, Effects, Element, Error, ErrorKind, Executable, Index,
-    Interpreter, IntoAxes, IntoIndex, IntoShape, Mode, Operand, OperandValue, Place, Program, Result, Scalar, Shape, Type,
-    array, bf16, error, f16, interop, interpret, optimize, param_names, phases, primitives, rules_of, program, testing, trace, transform, types,
+    Interpreter, IntoAxes, IntoIndex, IntoShape, Mode, Operand, OperandValue, Place, Program, Result, Scalar, Shape,
+    Type, array, bf16, error, f16, interop, interpret, optimize, param_names, phases, primitives, program, rules_of,
+    testing, trace, transform, types,
 };
 pub use signature::{Signature, args};
-pub use stage::{
-    Compiled, Difference, ExecutableStats, Explanation, KeyPart, Phases, Stats, TracedFunction, clear_executables,
-    executable_stats, jit, limit_executables,
-};
+pub use stage::{Compiled, Difference, Explanation, KeyPart, Phases, Stats, TracedFunction, jit};
 pub use transforms::{
-    Arg, Axes, Linear, Pullback, Residual, Vmap, grad, grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacrev,
-    jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
+    Arg, Axes, Linear, Pullback, Residual, Vmap, check_grads, grad, grad_all, grad_by, grad_with_aux, hessian, hvp,
+    jacfwd, jacrev, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
 };

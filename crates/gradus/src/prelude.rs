@@ -2,12 +2,14 @@
 
 pub use crate::tree::{Num, Static, TrackNumbers, Tree};
 pub use crate::{
-    History, Policy, ScanOptions, Steps, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond, custom_jvp,
-    custom_vjp, fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop, while_loop_with,
+    Compiled, Explanation, Fun, Func, Pullback, Stats, TracedFunction, Vmap, check_grads, grad, grad_all, grad_by,
+    grad_with_aux, hessian, hvp, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp,
+    vmap,
 };
 pub use crate::{
-    Compiled, Explanation, Fun, Func, Pullback, Stats, TracedFunction, Vmap, grad, grad_all, grad_by, grad_with_aux,
-    hessian, hvp, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
+    History, Policy, ScanOptions, Steps, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond,
+    custom_jvp, custom_vjp, fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop,
+    while_loop_with,
 };
 pub use gradus_core::array::{Index, all, ellipsis, new_axis, step};
 pub use gradus_core::{

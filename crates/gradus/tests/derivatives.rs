@@ -80,7 +80,10 @@ fn control_flow_differentiates() -> Result<()> {
     let d = jit(grad(newton_sqrt))(&Array::from(2.0_f64)).item::<f64>()?;
     assert!((d - 0.5 / 2.0_f64.sqrt()).abs() < 1e-9);
 
-    let (last, all) = jit(|x: &Array| scan(|c: &Array, t: &Array| (c * t, c + t), Array::from(1.0_f64), x))(&Array::from([1.0_f64, 2.0, 3.0]));
+    let (last, all) =
+        jit(|x: &Array| scan(|c: &Array, t: &Array| (c * t, c + t), Array::from(1.0_f64), x))(&Array::from([
+            1.0_f64, 2.0, 3.0,
+        ]));
     assert_eq!(last.item::<f64>()?, 6.0);
     close(&all, &[2.0, 3.0, 5.0]);
     Ok(())
@@ -101,7 +104,11 @@ fn memory_of_a_gradient_is_a_choice() -> Result<()> {
 
 #[test]
 fn custom_rules() -> Result<()> {
-    let clipped = custom_vjp(|x: &Array| x.clone(), |x: &Array| (x.clone(), ()), |_res: &(), g: &Array| g.clamp(-1.0_f64, 1.0_f64));
+    let clipped = custom_vjp(
+        |x: &Array| x.clone(),
+        |x: &Array| (x.clone(), ()),
+        |_res: &(), g: &Array| g.clamp(-1.0_f64, 1.0_f64),
+    );
     close(&grad(move |x: &Array| (clipped(x) * 10.0_f64).sum())(&Array::from([1.0_f64, 2.0])), &[1.0, 1.0]);
     Ok(())
 }

@@ -249,6 +249,7 @@ impl Batched {
 }
 
 /// An operation that holds programs, split by which of its operands are known.
+#[derive(Clone)]
 pub struct Partition {
     /// Takes the known operands; gives the known results, then the residuals.
     pub known: Program,

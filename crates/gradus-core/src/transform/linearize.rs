@@ -1,6 +1,7 @@
 //! Linearization and reverse mode, put together from the three basic transformations.
 
-use super::{jvp, partial_eval, transpose};
+use super::partial::partial_eval_saving;
+use super::{jvp, transpose};
 use crate::error::Result;
 use crate::optimize::{eliminate_dead_code, simplify};
 use crate::program::Program;
@@ -35,7 +36,7 @@ pub fn linearize(program: &Program, active: &[bool]) -> Result<Linearized> {
     let with_tangents = eliminate_dead_code(&simplify(&with_tangents)?, true);
     let tangents = active.iter().filter(|on| **on).count();
     let known: Vec<bool> = (0..active.len() + tangents).map(|i| i < active.len()).collect();
-    let split = partial_eval(&with_tangents, &known)?;
+    let split = partial_eval_saving(&with_tangents, &known)?;
     // A tangent that turned out not to depend on any input tangent (a constant zero) is made part of the linear
     // program all the same, so that its outputs are exactly the varying tangents.
     let outputs = program.outputs().len();

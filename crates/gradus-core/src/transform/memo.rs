@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use super::{Split, jvp, partial, transpose, vmap};
 use crate::error::Result;
 use crate::optimize::{eliminate_dead_code, simplify};
-use crate::primitives::{Op, Pruned};
-use crate::program::Program;
+use crate::primitives::{Op, Partition, Pruned};
+use crate::program::{Atom, Program};
 use crate::types::Dim;
 
 /// Entries of a thread's table before those of programs that are gone are dropped.
@@ -33,6 +33,8 @@ enum What {
     Transpose,
     Vmap,
     Split,
+    Partition,
+    Prune,
     Simplify,
 }
 
@@ -105,8 +107,32 @@ pub(crate) fn vmap_of(
 
 /// A nested program split by which inputs are known. Outputs marked in `late` are given by the unknown part.
 pub(crate) fn split_of(program: &Arc<Program>, known: &[bool], late: &[bool], at_hand: &[bool]) -> Result<Rc<Split>> {
-    let make = || partial::split(program, known, late, at_hand);
+    let make = || partial::split(program, known, late, Some(at_hand));
     remembered(What::Split, program, [known, late, at_hand].concat(), None, make)
+}
+
+/// The two halves of a call of a nested program.
+pub(crate) fn partition_of(
+    program: &Arc<Program>,
+    known: &[bool],
+    make: impl FnOnce() -> Result<Option<Partition>>,
+) -> Result<Option<Partition>> {
+    remembered(What::Partition, program, known.to_vec(), None, make).map(|made| (*made).clone())
+}
+
+/// A nested program without the outputs that are not used and the inputs that only they need; none if all is needed.
+pub(crate) fn pruned_program(program: &Arc<Program>, used: &[bool]) -> Result<Option<(Arc<Program>, Vec<bool>)>> {
+    let make = || {
+        let on = |flags: &[bool]| (0..flags.len()).filter(|i| flags[*i]).collect::<Vec<usize>>();
+        let outputs: Vec<Atom> = on(used).into_iter().map(|i| program.outputs()[i]).collect();
+        let needed = program.needed_inputs(&outputs);
+        if used.iter().chain(&needed).all(|on| *on) {
+            return Ok(None);
+        }
+        let smaller = program.rearranged(&on(&needed), &on(used))?;
+        Ok(Some((Arc::new(smaller), needed)))
+    };
+    remembered(What::Prune, program, used.to_vec(), None, make).map(|made| (*made).clone())
 }
 
 /// An operation without the results that are not used; see [`Primitive::prune`](crate::primitives::Primitive::prune).

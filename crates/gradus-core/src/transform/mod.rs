@@ -13,7 +13,7 @@ mod vmap;
 
 pub use jvp::{jvp, jvp_on};
 pub use linearize::{Linearized, linearize, vjp};
-pub(crate) use memo::{jvp_of, pruned, simplified, split_of, transpose_of, vmap_of};
+pub(crate) use memo::{jvp_of, partition_of, pruned, pruned_program, simplified, split_of, transpose_of, vmap_of};
 pub use partial::{Split, partial_eval};
 pub(crate) use residuals::estimated_bytes;
 pub use transpose::transpose;

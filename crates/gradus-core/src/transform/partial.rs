@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::residuals;
 use crate::error::{Place, Result, error, fail};
+use crate::optimize::eliminate_dead_code;
 use crate::phases::phase;
 use crate::primitives::Op;
 use crate::program::{Atom, Builder, Constant, Program, ValueId};
@@ -55,14 +56,26 @@ enum Source {
 
 /// Splits `program` by which of its inputs are known.
 pub fn partial_eval(program: &Program, known_inputs: &[bool]) -> Result<Split> {
-    let (late, at_hand) = (vec![false; program.outputs().len()], vec![true; program.inputs().len()]);
-    let run = || split(program, known_inputs, &late, &at_hand);
+    let late = vec![false; program.outputs().len()];
+    let run = || split(program, known_inputs, &late, None);
     phase("partially evaluate", |s: &Split| vec![&s.known, &s.unknown], run)
 }
 
-/// Splits a program. Outputs marked in `late` are given by the unknown part even if they are known; inputs marked in
-/// `at_hand` cost nothing to keep, so what is cheaply made of them is not saved.
-pub(super) fn split(program: &Program, known_inputs: &[bool], late: &[bool], at_hand: &[bool]) -> Result<Split> {
+/// [`partial_eval`] that saves memory: a residual that is one cheap operation away from an input is computed again.
+pub(super) fn partial_eval_saving(program: &Program, known_inputs: &[bool]) -> Result<Split> {
+    let (late, at_hand) = (vec![false; program.outputs().len()], vec![true; program.inputs().len()]);
+    let run = || split(program, known_inputs, &late, Some(&at_hand));
+    phase("partially evaluate", |s: &Split| vec![&s.known, &s.unknown], run)
+}
+
+/// Splits a program. Outputs marked in `late` are given by the unknown part even if they are known. With `at_hand`, what
+/// is cheaply made again is not saved; inputs marked in it cost nothing to keep.
+pub(super) fn split(
+    program: &Program,
+    known_inputs: &[bool],
+    late: &[bool],
+    at_hand: Option<&[bool]>,
+) -> Result<Split> {
     if known_inputs.len() != program.inputs().len() {
         fail!(Signature, "`{}` has {} inputs, not {}", program.name(), program.inputs().len(), known_inputs.len());
     }
@@ -71,7 +84,7 @@ pub(super) fn split(program: &Program, known_inputs: &[bool], late: &[bool], at_
     let mut known_at_hand = Vec::new();
     for (i, (ty, on)) in program.inputs().iter().zip(known_inputs).enumerate() {
         sides.push(if *on { Side::Known(known.input(ty.clone())?.into()) } else { Side::Unknown });
-        if *on {
+        if let (true, Some(at_hand)) = (*on, at_hand) {
             known_at_hand.push(at_hand[i]);
         }
     }
@@ -163,7 +176,10 @@ pub(super) fn split(program: &Program, known_inputs: &[bool], late: &[bool], at_
     let given = program.outputs().iter().zip(&known_outputs).filter(|(_, on)| **on).filter_map(|(a, _)| a.value());
     let known_side = |v: ValueId| if let Side::Known(atom) = sides[v.index()] { Some(atom) } else { None };
     let given: Vec<Atom> = given.filter_map(known_side).collect();
-    let saved = residuals::chosen(&known, &wanted, &known_at_hand, &given);
+    let saved = match at_hand {
+        Some(_) => residuals::chosen(&known, &wanted, &known_at_hand, &given),
+        None => wanted.clone(),
+    };
     let mut unknown = Builder::new(format!("{}_unknown", program.name()));
     let mut rebuilt: FxHashMap<Atom, Atom> = FxHashMap::default();
     for r in &saved {
@@ -211,8 +227,10 @@ pub(super) fn split(program: &Program, known_inputs: &[bool], late: &[bool], at_
     }
     let residual_types = saved.iter().map(|r| known.ty(*r).clone()).collect();
     known_out.extend(saved.iter().copied());
+    let known = known.finish(known_out);
     Ok(Split {
-        known: known.finish(known_out),
+        // What was only to be saved, and is not, need not be computed.
+        known: if saved == wanted { known } else { eliminate_dead_code(&known, true) },
         unknown: unknown.finish(unknown_out),
         known_outputs,
         residuals: residual_types,

@@ -48,11 +48,7 @@ pub fn cond<T: Tree, O: Tree>(
 /// # }
 /// ```
 #[track_caller]
-pub fn switch<T: Tree, O: Tree, const N: usize>(
-    index: impl Operand,
-    branches: &[&dyn Fn(&T) -> O; N],
-    args: &T,
-) -> O {
+pub fn switch<T: Tree, O: Tree, const N: usize>(index: impl Operand, branches: &[&dyn Fn(&T) -> O; N], args: &T) -> O {
     const { assert!(N > 0, "a switch needs at least one branch") };
     let place = trace::caller_or_known(Place::caller());
     choose("switch", index, branches[0], &branches[1..], args, place)
@@ -72,8 +68,9 @@ fn choose<T: Tree, O: Tree>(
         OperandValue::Number(n) => Array::scalar(n),
     };
     let mut template = None;
-    let result = traced_branches(name, &branches, args, place, &mut template)
-        .and_then(|traced| trace::at_place(place, || control::switch(&control::branch_number(&index)?, &traced, &args.leaves())));
+    let result = traced_branches(name, &branches, args, place, &mut template).and_then(|traced| {
+        trace::at_place(place, || control::switch(&control::branch_number(&index)?, &traced, &args.leaves()))
+    });
     match (result, template) {
         (Ok(outputs), Some(template)) => fill(&template, outputs),
         (Err(e), Some(template)) => poison(&template, &e.at(place)),
@@ -104,8 +101,14 @@ fn traced_branches<T: Tree, O: Tree>(
         if let Some(first) = &*template {
             let sides = (String::from("in the first branch"), format!("in branch {number}"));
             let sides = if name == "cond" { ("if false".to_string(), "if true".to_string()) } else { sides };
-            same_types(first, &out, &format!("the branches of `{name}` give different types"), (&sides.0, &sides.1), place)
-                .map_err(|e| e.help("cast or broadcast one of them, so that both give the same dtypes and shapes"))?;
+            same_types(
+                first,
+                &out,
+                &format!("the branches of `{name}` give different types"),
+                (&sides.0, &sides.1),
+                place,
+            )
+            .map_err(|e| e.help("cast or broadcast one of them, so that both give the same dtypes and shapes"))?;
         }
         template.get_or_insert(out);
         all.push(traced);

@@ -106,7 +106,8 @@ where
         let leaves = Leaves::of::<S>(args);
         let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
         let (ahead, (y, kept)) =
-            trace_function::<S::WithOut<(S::Out, K)>>(&forward, args, &specs, Mode::Abstract, place).map_err(|e| e.error)?;
+            trace_function::<S::WithOut<(S::Out, K)>>(&forward, args, &specs, Mode::Abstract, place)
+                .map_err(|e| e.error)?;
         let name = inner.name();
         let what = format!("the forward pass of `{name}`");
         same_types(template, &y, &what, ("is the function's result", "the pass's"), place)?;
@@ -125,8 +126,13 @@ where
             let y_bar = fill(template, with_zeros(&like, &dotted, bars));
             let x_bar = backward.apply((&fill(&kept, saved.to_vec()), &y_bar));
             let wanted = packed.leaves();
-            let all: Vec<Array> =
-                x_bar.leaves().into_iter().zip(&wanted).filter(|(_, x)| x.dtype().is_inexact()).map(|(b, _)| b).collect();
+            let all: Vec<Array> = x_bar
+                .leaves()
+                .into_iter()
+                .zip(&wanted)
+                .filter(|(_, x)| x.dtype().is_inexact())
+                .map(|(b, _)| b)
+                .collect();
             shown = Some(x_bar);
             all
         });
@@ -146,7 +152,11 @@ fn check_cotangents<T: Tree>(name: &str, x: &T, x_bar: &T, place: Place) -> Resu
         Err(Error::new(ErrorKind::Signature, message).at(place).help(help))
     };
     if want.len() != have.len() {
-        return fail(format!("the backward pass of `{name}` gives {} arrays for {} of the arguments", have.len(), want.len()));
+        return fail(format!(
+            "the backward pass of `{name}` gives {} arrays for {} of the arguments",
+            have.len(),
+            want.len()
+        ));
     }
     for (x, bar) in want.iter().zip(&have).filter(|(x, _)| x.dtype().is_inexact()) {
         let (x, bar) = (x.ty()?, bar.ty()?);
@@ -188,12 +198,10 @@ where
             let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
             let traced = trace_function(&*inner, args, &specs, Mode::Abstract, place);
             match traced {
-                Ok((traced, template)) => {
-                    match trace::at_place(place, || bind(args, &traced, &template, place)) {
-                        Ok(outputs) => fill(&template, outputs),
-                        Err(e) => poison(&template, &e),
-                    }
-                }
+                Ok((traced, template)) => match trace::at_place(place, || bind(args, &traced, &template, place)) {
+                    Ok(outputs) => fill(&template, outputs),
+                    Err(e) => poison(&template, &e),
+                },
                 Err(failed) => match failed.out {
                     Some(out) => poison(&out, &failed.error),
                     None => {

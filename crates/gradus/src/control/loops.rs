@@ -2,8 +2,8 @@
 
 use gradus_core::array::OperandValue;
 use gradus_core::control::{self, History, Steps};
-use gradus_core::transform::vmap_on;
 use gradus_core::trace::{self, Traced};
+use gradus_core::transform::vmap_on;
 use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Operand, Place, Result, Scalar, Type};
 
 use super::{failed, same_types, trace_body, types_of};
@@ -153,12 +153,7 @@ fn elements_of(types: &[Type], length: Option<&Dim>, what: &str) -> Result<(Dim,
 /// # }
 /// ```
 #[track_caller]
-pub fn fori_loop<T: Tree>(
-    lower: impl Operand,
-    upper: impl Operand,
-    body: impl Fn(&Array, &T) -> T,
-    init: T,
-) -> T {
+pub fn fori_loop<T: Tree>(lower: impl Operand, upper: impl Operand, body: impl Fn(&Array, &T) -> T, init: T) -> T {
     let place = trace::caller_or_known(Place::caller());
     let (low, high, dtype) = match bounds(lower.into_operand(), upper.into_operand()) {
         Ok(found) => found,
@@ -301,7 +296,13 @@ pub fn associative_scan<T: Tree>(f: impl Fn(&T, &T) -> T, xs: &T) -> T {
         });
         let (traced, out) = made.map_err(|(e, _)| e)?;
         let single = fill(xs, elements.into_iter().map(Array::of_type).collect());
-        same_types(&single, &out, "an associative function changes the type", ("of an element", "of the result"), place)?;
+        same_types(
+            &single,
+            &out,
+            "an associative function changes the type",
+            ("of an element", "of the result"),
+            place,
+        )?;
         trace::at_place(place, || prefixes(&traced, &xs.leaves(), n))
     };
     match result() {

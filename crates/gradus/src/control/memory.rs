@@ -30,7 +30,10 @@ pub fn checkpoint<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func<S> +
 
 /// [`checkpoint`] with a choice of what is saved besides the arguments.
 #[track_caller]
-pub fn checkpoint_with<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func<S> + 'static>(policy: Policy, f: F) -> Fun<S> {
+pub fn checkpoint_with<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func<S> + 'static>(
+    policy: Policy,
+    f: F,
+) -> Fun<S> {
     let f = Arc::new(f);
     let (inner, made_at) = (f.clone(), Place::caller());
     Fun::direct(

@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use gradus_core::executables::find_or_compile;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Guard, Traced};
 use gradus_core::{Array, Backend, Executable, Program, Result, interpret};
 use rustc_hash::FxHashMap;
 
 use super::key::{Key, Leaves};
-use super::{executables, prepare};
+use super::prepare;
 use crate::signature::Signature;
 
 /// A traced function, specialized to one key.
@@ -71,7 +72,7 @@ impl<S: Signature> Entry<S> {
     /// The code, compiled at the first use. `made` is told whether it was found in the shared table.
     pub(super) fn executable(&self, backend: &dyn Backend, made: impl FnOnce(bool)) -> Result<&Arc<dyn Executable>> {
         let code = self.executable.get_or_init(|| {
-            let (code, found) = executables::find_or_compile(backend, &self.optimized)?;
+            let (code, found) = find_or_compile(backend, &self.optimized)?;
             made(found);
             Ok(code)
         });

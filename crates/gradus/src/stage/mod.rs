@@ -3,7 +3,6 @@
 
 mod cache;
 mod compiled;
-mod executables;
 mod explain;
 mod key;
 
@@ -12,13 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use gradus_core::array::Form;
+use gradus_core::executables::default_backend;
 use gradus_core::optimize::optimize;
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Program, Result};
+use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Mode, Place, Program, Result};
 use smallvec::SmallVec;
 
 use crate::function::{Fun, Func};
@@ -27,7 +27,6 @@ use crate::tree::{Mapper, Tree};
 
 use cache::{Cache, Entry};
 pub use compiled::{Compiled, TracedFunction};
-pub use executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
 pub use explain::{Difference, Explanation};
 use key::Key;
 pub use key::KeyPart;
@@ -59,7 +58,7 @@ const CACHE_LIMIT: usize = 256 << 20;
 
 impl Default for Options {
     fn default() -> Options {
-        Options { mode: Mode::Abstract, cache_limit: CACHE_LIMIT, backend: Arc::new(Interpreter) }
+        Options { mode: Mode::Abstract, cache_limit: CACHE_LIMIT, backend: default_backend() }
     }
 }
 

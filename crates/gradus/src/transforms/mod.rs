@@ -1,11 +1,13 @@
 //! Derivatives and batching of Rust functions. Each traces its function once and applies transformations of the
 //! program; under an outer trace the result becomes part of the outer program.
 
+mod check;
 mod grad;
 mod jacobian;
 mod pullback;
 mod vmap;
 
+pub use check::check_grads;
 pub use grad::{Arg, grad, grad_all, grad_by, grad_with_aux, value_and_grad, value_and_grad_with_aux};
 pub use jacobian::{hessian, hvp, jacfwd, jacrev};
 pub use pullback::{Linear, Pullback, Residual, jvp, linearize, vjp};

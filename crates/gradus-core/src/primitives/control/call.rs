@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{apply, infer_program, outputs, picked, positions, samples_of, single, spread};
+use super::{apply, infer_program, outputs, samples_of, single, spread};
 use crate::array::Array;
 use crate::error::Result;
-use crate::interpret::interpret;
-use crate::optimize::eliminate_dead_code;
+use crate::executables::run_called;
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
     Types,
 };
 use crate::program::Program;
 use crate::rules_of;
-use crate::transform::{jvp_of, split_of, transpose_of, vmap_of, zeros_of};
+use crate::transform::{jvp_of, partition_of, pruned_program, split_of, transpose_of, vmap_of, zeros_of};
 use crate::types::Effects;
 
 /// Runs a nested program. The program is closed: all it uses are its inputs.
@@ -33,7 +32,7 @@ impl Primitive for Call {
         infer_program(&self.program, infer)
     }
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
-        interpret(&self.program, inputs).map(outputs)
+        run_called(&self.program, inputs).map(outputs)
     }
     fn jvp(&self, rule: &Jvp<'_>) -> Result<Derivative> {
         jvp_of_program(&self.program, rule, call)
@@ -48,18 +47,7 @@ impl Primitive for Call {
         true
     }
     fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
-        let none = |n: usize| vec![false; n];
-        let split = split_of(&self.program, known, &none(self.program.outputs().len()), &none(known.len()))?;
-        if split.known.equations().is_empty() && !split.known_outputs.contains(&true) {
-            return Ok(None);
-        }
-        // What is known but not computed here passes beside the call, not through it.
-        let first = split.known_outputs.iter().filter(|on| **on).count();
-        Ok(Some(Partition {
-            known: called(&split.known, first)?,
-            unknown: called(&split.unknown, split.unknown.outputs().len())?,
-            known_outputs: split.known_outputs.clone(),
-        }))
+        partition_of(&self.program, known, || self.split(known))
     }
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
         Some(self.program.outputs_depending_on(on))
@@ -83,6 +71,23 @@ impl Primitive for Call {
                 inputs,
             ),
         ])
+    }
+}
+
+impl Call {
+    fn split(&self, known: &[bool]) -> Result<Option<Partition>> {
+        let none = |n: usize| vec![false; n];
+        let split = split_of(&self.program, known, &none(self.program.outputs().len()), &none(known.len()))?;
+        if split.known.equations().is_empty() && !split.known_outputs.contains(&true) {
+            return Ok(None);
+        }
+        // What is known but not computed here passes beside the call, not through it.
+        let first = split.known_outputs.iter().filter(|on| **on).count();
+        Ok(Some(Partition {
+            known: called(&split.known, first)?,
+            unknown: called(&split.unknown, split.unknown.outputs().len())?,
+            known_outputs: split.known_outputs.clone(),
+        }))
     }
 }
 
@@ -150,10 +155,6 @@ pub(super) fn prune_program(
     used: &[bool],
     op: impl Fn(Arc<Program>) -> Op,
 ) -> Result<Option<Pruned>> {
-    let needed = program.needed_inputs(&picked(program.outputs(), used));
-    if used.iter().chain(&needed).all(|on| *on) {
-        return Ok(None);
-    }
-    let smaller = program.rearranged(&positions(&needed), &positions(used))?;
-    Ok(Some(Pruned { op: op(Arc::new(eliminate_dead_code(&smaller, true))), operands: needed, results: used.to_vec() }))
+    let Some((smaller, needed)) = pruned_program(program, used)? else { return Ok(None) };
+    Ok(Some(Pruned { op: op(smaller), operands: needed, results: used.to_vec() }))
 }

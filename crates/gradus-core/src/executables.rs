@@ -1,10 +1,15 @@
 //! Code shared by the whole process: equal programs are compiled once, whichever function they came from.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::cell::RefCell;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
-use gradus_core::program::Verified;
-use gradus_core::{Backend, Executable, Program, Result};
 use rustc_hash::FxHashMap;
+
+use crate::array::Array;
+use crate::error::Result;
+use crate::interpret::{Backend, Executable, Interpreter};
+use crate::optimize::optimize;
+use crate::program::{Program, Verified};
 
 /// What the process-wide table of compiled programs holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +20,8 @@ pub struct ExecutableStats {
     pub bytes: usize,
     /// Programs dropped to stay within the bound.
     pub evictions: u64,
+    /// Programs compiled since the process began.
+    pub compiles: u64,
 }
 
 struct Kept {
@@ -42,7 +49,7 @@ fn shared() -> MutexGuard<'static, Shared> {
 }
 
 /// The code of a program, and whether it was there already.
-pub(super) fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc<dyn Executable>, bool)> {
+pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc<dyn Executable>, bool)> {
     let key = (backend.name(), program.fingerprint());
     {
         let mut shared = shared();
@@ -56,6 +63,7 @@ pub(super) fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Resu
     }
     let code = backend.compile(program)?;
     let mut shared = shared();
+    shared.stats.compiles += 1;
     let last_used = shared.clock;
     let kept = Kept { program: program.program().clone(), code: code.clone(), last_used };
     shared.stats.bytes += code.bytes();
@@ -64,6 +72,40 @@ pub(super) fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Resu
     }
     shared.shrink();
     Ok((code, false))
+}
+
+/// The backend that calls run on when they are met with numbers at hand.
+pub fn default_backend() -> Arc<dyn Backend> {
+    static DEFAULT: LazyLock<Arc<dyn Backend>> = LazyLock::new(|| Arc::new(Interpreter));
+    DEFAULT.clone()
+}
+
+thread_local! {
+    /// Code by the address of its program: the fast way for calls, which share their program.
+    static BY_ADDRESS: RefCell<FxHashMap<usize, (Weak<Program>, Arc<dyn Executable>)>> = RefCell::default();
+}
+
+/// Addresses remembered before those of programs that are gone are dropped.
+const ADDRESSES: usize = 1024;
+
+/// Runs a program that is called: compiled at its first call, whichever function calls it.
+pub(crate) fn run_called(program: &Arc<Program>, inputs: &[Array]) -> Result<Vec<Array>> {
+    let address = Arc::as_ptr(program) as usize;
+    let found = BY_ADDRESS.with_borrow(|t| {
+        let (weak, code) = t.get(&address)?;
+        weak.upgrade().is_some_and(|p| Arc::ptr_eq(&p, program)).then(|| code.clone())
+    });
+    if let Some(code) = found {
+        return code.run(inputs);
+    }
+    let (code, _) = find_or_compile(&*default_backend(), &Verified::new(optimize(program)?)?)?;
+    BY_ADDRESS.with_borrow_mut(|t| {
+        if t.len() >= ADDRESSES {
+            t.retain(|_, (p, _)| p.strong_count() > 0);
+        }
+        t.insert(address, (Arc::downgrade(program), code.clone()));
+    });
+    code.run(inputs)
 }
 
 impl Shared {
