@@ -12,6 +12,7 @@ use crate::array::Array;
 use crate::error::{Result, error};
 use crate::primitives::control::Switch;
 use crate::primitives::convert::Convert;
+use crate::primitives::elementwise::{Add, And, Mul, Or, Xor};
 use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, Param, elementwise};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
@@ -152,14 +153,26 @@ fn add_shared(
     e: &Equation,
 ) -> Result<usize> {
     let pure = op.effects().is_pure();
-    let key = if pure { hash_of(&op, operands) } else { 0 };
+    // a·b and b·a are shared. The equation keeps the order in which it was written.
+    let commutes =
+        operands.len() == 2 && (op.is::<Mul>() || op.is::<Add>() || op.is::<And>() || op.is::<Or>() || op.is::<Xor>());
+    let ordered = |atoms: &[Atom]| {
+        let mut atoms: SmallVec<[Atom; 4]> = atoms.into();
+        if commutes {
+            atoms.sort_unstable();
+        }
+        atoms
+    };
+    let key = if pure { hash_of(&op, &ordered(operands)) } else { 0 };
     if pure {
         for &i in shared.get(&key).into_iter().flatten() {
             let p = b.program();
             let other = &p.equations()[i as usize];
             let same_types =
                 other.results().len() == types.len() && other.results().zip(types).all(|(r, t)| p.ty(r) == t);
-            if p.operands(other) == operands && same_types && *other.op() == op {
+            let same_operands =
+                p.operands(other) == operands || (commutes && ordered(p.operands(other)) == ordered(operands));
+            if same_operands && same_types && *other.op() == op {
                 return Ok(other.result().index());
             }
         }

@@ -54,7 +54,7 @@ impl fmt::Debug for ValueId {
 }
 
 /// Something an equation can take: a value or a constant. The top bit tells which.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Atom(u32);
 
 const CONSTANT: u32 = 1 << 31;
