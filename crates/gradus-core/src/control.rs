@@ -142,7 +142,8 @@ fn merged(carries: &[Array], fixed: &[bool], results: Vec<Array>) -> Vec<Array> 
     all
 }
 
-/// Runs a body for each element of sequences. The body takes carries, then elements.
+/// Runs a body for each element of sequences. The body takes carries, then elements. `unroll` steps stand in a row in the
+/// program, so that a step of the loop is longer and there are fewer of them.
 #[track_caller]
 pub fn scan(
     body: &Traced,
@@ -169,19 +170,17 @@ pub fn scan(
         carries: carries.len() - count,
         length: length.clone(),
         reverse,
-        unroll: unroll.max(1),
     };
     let operands = joined(&[&captures.arrays, carries, sequences]);
     let operands: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
-    let results = if steps == Steps::Keep || length.constant() == Some(0) {
-        checked(bind_all(Op::new(op), &operands))?
-    } else {
-        let Some(n) = length.as_usize() else {
+    let results = match length.as_usize() {
+        Some(n) => Pieces { scan: &op, unroll: unroll.max(1) }.run(&operands, n, &sizes(steps, n)?)?,
+        None if steps != Steps::Keep => {
             return Err(error!(NotConcrete, "a scan of {length} steps cannot be cut into checkpoints").help(
                 "checkpoints need a known number of steps; keep every step, or trace without a symbolic length",
             ));
-        };
-        pieces(&op, &operands, n, &sizes(steps, n)?)?
+        }
+        None => checked(bind_all(Op::new(op), &operands))?,
     };
     Ok(merged(carries, &fixed, results))
 }
@@ -203,79 +202,119 @@ fn sizes(steps: Steps, n: usize) -> Result<Vec<usize>> {
     }
 }
 
-/// Runs `n` steps of a scan in pieces of the first size that is smaller, each a checkpoint that is cut in the same way.
-fn pieces(scan: &Scan, operands: &[Array], n: usize, sizes: &[usize]) -> Result<Vec<Array>> {
-    let Some(at) = sizes.iter().position(|m| *m < n) else {
-        let op = Scan { length: Dim::from(n), ..scan.clone() };
-        return checked(bind_all(Op::new(op), operands));
-    };
-    let (m, smaller) = (sizes[at], &sizes[at + 1..]);
-    let (whole, rest) = (n / m, n % m);
-    let first = scan.consts + scan.carries;
-    let (front, sequences) = operands.split_at(first);
-    // The last steps, which do not fill a piece, come last; from the end, they come first.
-    let cut = |x: &Array, from: usize, to: usize| x.split_at(&[from, to], 0).swap_remove(1);
-    let main: Vec<Array> = sequences
-        .iter()
-        .map(|x| {
-            let mut shape = vec![Dim::from(whole), Dim::from(m)];
-            shape.extend(x.shape().iter().skip(1).cloned());
-            cut(x, 0, whole * m).reshape(shape)
-        })
-        .collect();
-    let tail: Vec<Array> = sequences.iter().map(|x| cut(x, whole * m, n)).collect();
-    let ys = scan.body.outputs().len() - scan.carries;
-    let run_main = |carries: &[Array]| -> Result<(Vec<Array>, Vec<Array>)> {
-        let body = piece(scan, m, smaller)?;
-        let op = Scan { body, length: Dim::from(whole), unroll: 1, ..scan.clone() };
-        let mut out = checked(bind_all(Op::new(op), &joined(&[&front[..scan.consts], carries, &main])))?;
-        let ys = out.split_off(scan.carries);
-        let flat = |y: Array| {
-            let mut shape = vec![Dim::from(whole * m)];
-            shape.extend(y.shape().iter().skip(2).cloned());
-            y.reshape(shape)
-        };
-        Ok((out, ys.into_iter().map(flat).collect()))
-    };
-    let run_tail = |carries: &[Array]| -> Result<(Vec<Array>, Vec<Array>)> {
-        let inputs = joined(&[&front[..scan.consts], carries, &tail]);
-        let body = piece(scan, rest, smaller)?;
-        let mut out = crate::trace::inline(&body, &inputs)?;
-        let ys = out.split_off(scan.carries);
-        Ok((out, ys))
-    };
-    let start = &front[scan.consts..];
-    let (carries, first_ys, last_ys) = match (rest, scan.reverse) {
-        (0, _) => {
-            let (carries, ys) = run_main(start)?;
-            return Ok(joined(&[&carries, &ys]));
-        }
-        (_, false) => {
-            let (carries, first) = run_main(start)?;
-            let (carries, last) = run_tail(&carries)?;
-            (carries, first, last)
-        }
-        (_, true) => {
-            let (carries, last) = run_tail(start)?;
-            let (carries, first) = run_main(&carries)?;
-            (carries, first, last)
-        }
-    };
-    debug_assert_eq!(first_ys.len(), ys);
-    let both = first_ys.into_iter().zip(last_ys).map(|(a, b)| Array::concatenate([a, b], 0).ok());
-    Ok(joined(&[&carries, &both.collect::<Result<Vec<_>>>()?]))
+/// A scan that runs in pieces.
+struct Pieces<'a> {
+    scan: &'a Scan,
+    unroll: usize,
 }
 
-/// A program of `m` steps as one checkpoint, cut into pieces itself.
-fn piece(scan: &Scan, m: usize, smaller: &[usize]) -> Result<Arc<Program>> {
-    let first = scan.consts + scan.carries;
-    let sequence = |t: &Type| t.with_shape(t.shape().inserted(0, Dim::from(m)));
-    let types: Vec<Type> =
-        scan.body.inputs().iter().enumerate().map(|(i, t)| if i < first { t.clone() } else { sequence(t) }).collect();
-    let specs: Vec<Array> = types.into_iter().map(Array::of_type).collect();
-    let steps = trace_closed("steps", &specs, |xs| pieces(scan, xs, m, smaller))?;
-    let op = Op::new(Checkpoint { program: Arc::new(steps), policy: Policy::Nothing });
-    trace_closed("piece", &specs, |xs| checked(bind_all(op.clone(), xs))).map(Arc::new)
+impl Pieces<'_> {
+    /// Runs `n` steps in pieces of the first size that is smaller, each a checkpoint that is cut in the same way; steps
+    /// that are not cut run as they are, or some in a row.
+    fn run(&self, operands: &[Array], n: usize, sizes: &[usize]) -> Result<Vec<Array>> {
+        if let Some(at) = sizes.iter().position(|m| *m < n) {
+            let piece = |m: usize| self.checkpoint(m, &sizes[at + 1..]);
+            return self.in_chunks(operands, n, sizes[at], piece);
+        }
+        if self.unroll > 1 && n > 1 {
+            return self
+                .in_chunks(operands, n, self.unroll.min(n), |m| self.steps("in_a_row", m, |xs| self.in_a_row(xs, m)));
+        }
+        let op = Scan { length: Dim::from(n), ..self.scan.clone() };
+        checked(bind_all(Op::new(op), operands))
+    }
+
+    /// Runs `n` steps as a scan over chunks of `m`, and the rest, which does not fill a chunk, by itself.
+    fn in_chunks(
+        &self,
+        operands: &[Array],
+        n: usize,
+        m: usize,
+        chunk: impl Fn(usize) -> Result<Arc<Program>>,
+    ) -> Result<Vec<Array>> {
+        let scan = self.scan;
+        let (whole, rest) = (n / m, n % m);
+        let (front, sequences) = operands.split_at(scan.consts + scan.carries);
+        let (consts, start) = front.split_at(scan.consts);
+        let with_leading = |x: &Array, leading: &[usize], skip: usize| {
+            x.reshape(
+                leading.iter().map(|d| Dim::from(*d)).chain(x.shape().iter().skip(skip).cloned()).collect::<Vec<_>>(),
+            )
+        };
+        let cut = |x: &Array, from: usize, to: usize| x.split_at(&[from, to], 0).swap_remove(1);
+        let apart = |mut out: Vec<Array>| {
+            let ys = out.split_off(scan.carries);
+            (out, ys)
+        };
+        let main = |carries: &[Array]| -> Result<(Vec<Array>, Vec<Array>)> {
+            let chunks: Vec<Array> =
+                sequences.iter().map(|x| with_leading(&cut(x, 0, whole * m), &[whole, m], 1)).collect();
+            let op = Scan { body: chunk(m)?, length: Dim::from(whole), ..scan.clone() };
+            let (carries, ys) = apart(checked(bind_all(Op::new(op), &joined(&[consts, carries, &chunks])))?);
+            Ok((carries, ys.iter().map(|y| with_leading(y, &[whole * m], 2)).collect()))
+        };
+        let tail = |carries: &[Array]| -> Result<(Vec<Array>, Vec<Array>)> {
+            let last: Vec<Array> = sequences.iter().map(|x| cut(x, whole * m, n)).collect();
+            Ok(apart(crate::trace::inline(&*chunk(rest)?, &joined(&[consts, carries, &last]))?))
+        };
+        // The last steps come last; from the end, they come first.
+        let (carries, first, last) = match (rest, scan.reverse) {
+            (0, _) => {
+                let (carries, ys) = main(start)?;
+                return Ok(joined(&[&carries, &ys]));
+            }
+            (_, false) => {
+                let (carries, first) = main(start)?;
+                let (carries, last) = tail(&carries)?;
+                (carries, first, last)
+            }
+            (_, true) => {
+                let (carries, last) = tail(start)?;
+                let (carries, first) = main(&carries)?;
+                (carries, first, last)
+            }
+        };
+        let both = first.into_iter().zip(last).map(|(a, b)| Array::concatenate([a, b], 0).ok());
+        Ok(joined(&[&carries, &both.collect::<Result<Vec<_>>>()?]))
+    }
+
+    /// A program over constants, carries, and sequences of `m` elements.
+    fn steps(&self, name: &str, m: usize, f: impl FnOnce(&[Array]) -> Result<Vec<Array>>) -> Result<Arc<Program>> {
+        let first = self.scan.consts + self.scan.carries;
+        let sequence = |t: &Type| t.with_shape(t.shape().inserted(0, Dim::from(m)));
+        let types = self.scan.body.inputs().iter().enumerate();
+        let types = types.map(|(i, t)| if i < first { t.clone() } else { sequence(t) });
+        let specs: Vec<Array> = types.map(Array::of_type).collect();
+        trace_closed(name, &specs, f).map(Arc::new)
+    }
+
+    /// `m` steps as one checkpoint, cut into pieces itself.
+    fn checkpoint(&self, m: usize, smaller: &[usize]) -> Result<Arc<Program>> {
+        let program = self.steps("steps", m, |xs| self.run(xs, m, smaller))?;
+        let op = Op::new(Checkpoint { program, policy: Policy::Nothing });
+        self.steps("piece", m, |xs| checked(bind_all(op, xs)))
+    }
+
+    /// `m` steps, one after the other in one program.
+    fn in_a_row(&self, xs: &[Array], m: usize) -> Result<Vec<Array>> {
+        let scan = self.scan;
+        let (front, sequences) = xs.split_at(scan.consts + scan.carries);
+        let (consts, start) = front.split_at(scan.consts);
+        let mut carries = start.to_vec();
+        let mut made: Vec<Vec<Array>> = Vec::with_capacity(m);
+        for k in 0..m {
+            let i = if scan.reverse { m - 1 - k } else { k };
+            let elements: Vec<Array> = sequences.iter().map(|x| x.index(i as i64)).collect();
+            carries = crate::trace::inline(&scan.body, &joined(&[consts, &carries, &elements]))?;
+            made.push(carries.split_off(scan.carries));
+        }
+        if scan.reverse {
+            made.reverse();
+        }
+        let ys = scan.body.outputs().len() - scan.carries;
+        let stacked = (0..ys).map(|j| Array::stack(made.iter().map(|step| step[j].clone()), 0).ok());
+        Ok(joined(&[&carries, &stacked.collect::<Result<Vec<_>>>()?]))
+    }
 }
 
 /// Runs a body while a condition holds. Both take the carries.

@@ -11,6 +11,7 @@ pub mod error;
 pub mod executables;
 pub mod interop;
 mod interpret;
+pub mod lint;
 pub mod optimize;
 pub mod phases;
 pub mod primitives;

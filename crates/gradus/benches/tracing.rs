@@ -1,5 +1,5 @@
-//! What staging costs: tracing, verifying and optimizing programs of growing size; derivatives of them; a call that
-//! finds its program ready; eager operations beside plain loops. Prints medians.
+//! What staging costs: tracing, verifying and optimizing programs of growing size; a call that finds its program ready;
+//! eager operations beside plain loops. Prints medians.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use gradus::optimize::optimize;
 use gradus::prelude::*;
 use gradus::program::verify;
-use gradus::transform;
 
 fn median(rounds: usize, mut run: impl FnMut()) -> Duration {
     run();
@@ -61,14 +60,6 @@ fn main() -> Result<()> {
         );
     }
 
-    println!("\nderivatives of the same chain (program to program)");
-    for n in [1_000usize, 10_000, 100_000] {
-        let program = jit(move |x: &Array| chain(x, n).sum()).trace(&Array::spec("f64[8]"))?.program().clone();
-        let rounds = if n >= 100_000 { 3 } else { 7 };
-        let gradient = median(rounds, || drop(black_box(transform::vjp(&program, &[true]))));
-        println!("{n:>9} gradient {:>9.2} ms", ms(gradient));
-    }
-
     println!("\ncalls");
     let f = |x: &Array| (x * x).sin();
     let staged = jit(f);
@@ -76,10 +67,6 @@ fn main() -> Result<()> {
     let calls = 1000;
     let hit = median(21, || (0..calls).for_each(|_| drop(black_box(staged(&x)))));
     println!("a staged call that finds its program: {:.0} ns", hit.as_secs_f64() * 1e9 / calls as f64);
-    let ten = |x: &Array| (((x * x).sin() + x).exp() * x).tanh().sqrt().log1p().cos() * 2.0_f64;
-    let eager = grad(ten);
-    let tape = median(21, || (0..100).for_each(|_| drop(black_box(eager(&x)))));
-    println!("grad of ten operations, not staged: {:.1} µs", tape.as_secs_f64() * 1e6 / 100.0);
 
     println!("\neager operations on 1e6 f64 beside a plain loop that also makes a vector");
     let a: Vec<f64> = (0..1_000_000).map(|i| i as f64 * 1e-6).collect();

@@ -15,7 +15,7 @@ use crate::tree::Tree;
 pub struct ScanOptions {
     /// From the last element to the first.
     pub reverse: bool,
-    /// How many steps a compiler puts in a row; 0 and 1 mean one.
+    /// How many steps stand in a row in one step of the loop; 0 and 1 mean one, as does a symbolic number of steps.
     pub unroll: usize,
     /// What reverse mode keeps.
     pub steps: Steps,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_core::lint::{Lint, lint};
 use gradus_core::optimize::optimize;
 use gradus_core::trace::Traced;
 use gradus_core::{Array, Error, ErrorKind, Place, Program, Result};
@@ -36,6 +37,11 @@ impl TracedFunction {
     /// The arrays that the function captured; they are the program's last inputs.
     pub fn captures(&self) -> &[Array] {
         &self.traced.captures
+    }
+
+    /// Places where the function is right and its derivative may be NaN: a `select` over a partial function.
+    pub fn lints(&self) -> Vec<Lint> {
+        lint(self.program())
     }
 
     /// Checks the optimized program.

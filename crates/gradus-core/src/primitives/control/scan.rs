@@ -32,8 +32,6 @@ pub struct Scan {
     pub length: Dim,
     /// From the last element to the first.
     pub reverse: bool,
-    /// How many steps a compiler puts in a row; no matter for the results.
-    pub unroll: usize,
 }
 
 /// Flags or values of the operands, taken apart.
@@ -65,7 +63,7 @@ impl Scan {
 }
 
 impl Primitive for Scan {
-    rules_of!("scan"; body, consts, carries, length, reverse, unroll);
+    rules_of!("scan"; body, consts, carries, length, reverse);
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         let inputs = infer.inputs;
         if self.consts.checked_add(self.carries).is_none_or(|n| n > inputs.len()) {
@@ -277,8 +275,7 @@ impl Primitive for Scan {
         let text = |reverse: bool, n: usize| {
             format!(
                 "fn s(x0: f64[2], x1: f64[2], x2: f64[], x3: f64[{n},2]) -> (f64[2], f64[], f64[{n}]) {{\n  \
-                 x4: f64[2], x5: f64[], x6: f64[{n}] = scan{{{body}, consts=1, carries=2, length={n}, reverse={reverse}, \
-                 unroll=1}} x0 x1 x2 x3\n  return x4, x5, x6\n}}\n"
+                 x4: f64[2], x5: f64[], x6: f64[{n}] = scan{{{body}, consts=1, carries=2, length={n}, reverse={reverse}}} x0 x1 x2 x3\n  return x4, x5, x6\n}}\n"
             )
         };
         let inputs = |n: usize| {

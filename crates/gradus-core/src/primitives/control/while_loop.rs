@@ -71,7 +71,6 @@ impl While {
             carries: types.len() - self.consts,
             length: Dim::from(limit),
             reverse: false,
-            unroll: 1,
         };
         let every: Vec<usize> = (0..types.len()).collect();
         single(self.body.name(), types, Op::new(scan), &every, |results, _| results.to_vec()).map(Arc::new)

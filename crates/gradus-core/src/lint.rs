@@ -1,0 +1,174 @@
+//! Places where a program is right and its derivative may not be: a `select` that guards a partial function.
+//!
+//! Both sides of a `select` are computed. In `select(x > 0, sqrt(x), 0)` the value is right at 0, but the derivative of
+//! the square root there is infinite, and reverse mode multiplies it by the zero of the side that was not chosen.
+
+use std::fmt;
+
+use crate::error::Place;
+use crate::primitives::convert::Convert;
+use crate::primitives::elementwise::{
+    Abs, Acos, Acosh, And, Asin, Atanh, Cbrt, Compare, Div, IntegerPow, Log, Log1p, Mul, Neg, Not, Or, Pow, Rsqrt,
+    Select, Sqrt, Xor, is_elementwise,
+};
+use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
+use crate::program::{Atom, Equation, Program, ValueId};
+
+/// A place worth a second look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lint {
+    /// The line of the `select`.
+    pub place: Place,
+    /// The name of the operation that it guards.
+    pub operation: &'static str,
+    /// The line of that operation.
+    pub guarded: Place,
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Lint { place, operation, guarded } = self;
+        writeln!(
+            f,
+            "at {place}: this `select` tests an operand of `{operation}` (at {guarded}), but both of its sides are computed"
+        )?;
+        writeln!(
+            f,
+            "  note: where the slope of `{operation}` is infinite the derivative is zero times infinity, which is NaN"
+        )?;
+        let safe = match *operation {
+            "div" => "y / safe".to_string(),
+            "pow" => "safe.pow(y)".to_string(),
+            "integer_pow" => "safe.powi(n)".to_string(),
+            name => format!("safe.{name}()"),
+        };
+        write!(
+            f,
+            "  help: make the operand safe first, as in `let safe = mask.select(x, 1.0); mask.select({safe}, 0.0)`, or branch with `cond`"
+        )
+    }
+}
+
+/// Every such place of a program and of the programs in it, each once.
+pub fn lint(program: &Program) -> Vec<Lint> {
+    let mut found = Vec::new();
+    look(program, &mut found);
+    found
+}
+
+fn look(p: &Program, found: &mut Vec<Lint>) {
+    let definitions = Definitions::of(p);
+    for e in p.equations() {
+        e.op().programs().iter().for_each(|inner| look(inner, found));
+        if !e.op().is::<Select>() || !p.ty(e.result()).dtype().is_inexact() {
+            continue;
+        }
+        let operands = p.operands(e);
+        let tested = definitions.tested(operands[0]);
+        for side in &operands[1..] {
+            definitions.partial_functions(*side, &tested, |guarded| {
+                let lint = Lint { place: e.place(), operation: guarded.op().name(), guarded: guarded.place() };
+                if !found.contains(&lint) {
+                    found.push(lint);
+                }
+            });
+        }
+    }
+}
+
+/// A program with the equation that defines each value.
+struct Definitions<'a> {
+    program: &'a Program,
+    by_value: Vec<Option<&'a Equation>>,
+}
+
+impl<'a> Definitions<'a> {
+    fn of(program: &'a Program) -> Definitions<'a> {
+        let mut by_value = vec![None; program.value_count()];
+        for e in program.equations() {
+            e.results().for_each(|r| by_value[r.index()] = Some(e));
+        }
+        Definitions { program, by_value }
+    }
+
+    fn definition(&self, atom: Atom) -> Option<&'a Equation> {
+        self.by_value[atom.value()?.index()]
+    }
+
+    /// The value behind changes of shape, sign and scale: what a test of it says something about.
+    fn base(&self, mut atom: Atom) -> Atom {
+        while let Some(e) = self.definition(atom) {
+            let (op, operands) = (e.op(), self.program.operands(e));
+            let view = op.is::<Broadcast>()
+                || op.is::<Reshape>()
+                || op.is::<Permute>()
+                || op.is::<Reverse>()
+                || op.is::<Slice>();
+            let keeps = view || op.is::<Neg>() || op.is::<Abs>() || op.is::<Convert>() || op.is::<IntegerPow>();
+            let scaled = op.is::<Mul>() && (operands[0] == operands[1] || self.program.constant(operands[1]).is_some());
+            if !keeps && !scaled {
+                break;
+            }
+            atom = operands[0];
+        }
+        atom
+    }
+
+    /// What the comparisons behind a mask are about.
+    fn tested(&self, mask: Atom) -> Vec<Atom> {
+        let (mut open, mut tested) = (vec![mask], Vec::new());
+        while let Some(atom) = open.pop() {
+            let Some(e) = self.definition(self.base(atom)) else { continue };
+            let operands = self.program.operands(e);
+            if e.op().is::<Compare>() {
+                let values = operands.iter().filter(|a| a.value().is_some());
+                tested.extend(values.map(|a| self.base(*a)));
+            } else if e.op().is::<And>() || e.op().is::<Or>() || e.op().is::<Xor>() || e.op().is::<Not>() {
+                open.extend_from_slice(operands);
+            }
+        }
+        tested
+    }
+
+    /// The partial functions on the way to a value whose operand is among those tested.
+    fn partial_functions(&self, from: Atom, tested: &[Atom], mut found: impl FnMut(&'a Equation)) {
+        let mut seen: Vec<ValueId> = Vec::new();
+        let mut open = vec![from];
+        while let Some(atom) = open.pop() {
+            let (Some(v), Some(e)) = (atom.value(), self.definition(atom)) else { continue };
+            // Far enough for what people write in one expression.
+            if seen.contains(&v) || seen.len() > 64 {
+                continue;
+            }
+            seen.push(v);
+            let operands = self.program.operands(e);
+            if let Some(risky) = risky_operand(e)
+                && let Some(operand) = operands.get(risky)
+                && tested.contains(&self.base(*operand))
+            {
+                found(e);
+            }
+            let view = e.op().is::<Broadcast>() || e.op().is::<Reshape>() || e.op().is::<Permute>();
+            if (is_elementwise(e.op()) && !e.op().is::<Select>()) || view {
+                open.extend_from_slice(operands);
+            }
+        }
+    }
+}
+
+/// The operand at some value of which the slope is infinite, or the function ends.
+fn risky_operand(e: &Equation) -> Option<usize> {
+    let op = e.op();
+    let first = op.is::<Sqrt>()
+        || op.is::<Rsqrt>()
+        || op.is::<Cbrt>()
+        || op.is::<Log>()
+        || op.is::<Log1p>()
+        || op.is::<Pow>()
+        || op.is::<Asin>()
+        || op.is::<Acos>()
+        || op.is::<Acosh>()
+        || op.is::<Atanh>()
+        || op.downcast::<IntegerPow>().is_some_and(|p| p.exponent < 0);
+    if op.is::<Div>() { Some(1) } else { first.then_some(0) }
+}
