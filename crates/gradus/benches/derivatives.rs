@@ -1,41 +1,23 @@
 //! What derivatives cost: transforming programs of growing size, gradients that are not staged, and the memory and time
 //! of reverse mode through long loops. Prints medians, and peaks of the process's own allocator.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use gradus::prelude::*;
 use gradus::transform;
-
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every request is passed to the system's allocator as it came; only counters are kept beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(LIVE.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use peak_alloc::PeakAlloc;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// The time of a run, and the most bytes that were live beyond those before it.
 fn measured(f: impl FnOnce()) -> (Duration, usize) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
     let started = Instant::now();
     f();
-    (started.elapsed(), PEAK.load(Relaxed).saturating_sub(before))
+    (started.elapsed(), ALLOCATOR.peak_usage().saturating_sub(before))
 }
 
 fn median(rounds: usize, mut run: impl FnMut()) -> Duration {
@@ -108,12 +90,12 @@ fn not_staged() -> Result<()> {
     Ok(())
 }
 
-/// A damped wave of 64 elements, pushed once a step.
+/// A damped wave of 64 elements, pushed once a step, with a force that is not linear: each step's state is needed.
 fn wave(steps: Steps) -> impl Fn(&Array, &Array) -> Array + Clone + Send + Sync + 'static {
     move |x: &Array, pushes: &Array| {
         let options = ScanOptions { steps, ..ScanOptions::default() };
         let step = |(u, v): &(Array, Array), push: &Array| {
-            let force = u.roll(1, 0) + u.roll(-1, 0) - u * 2.0_f64;
+            let force = u.roll(1, 0) + u.roll(-1, 0) - u * 2.0_f64 - u.sin();
             let v = v * 0.999_f64 + force * 0.1_f64 + push;
             ((u + &v * 0.1_f64, v), ())
         };

@@ -1,41 +1,23 @@
 //! Memory by choice: every policy gives the gradient of none, and the bytes are what the policy says. Peaks are counted
 //! by the allocator of this test, so that they are those of the process and not of a model of it.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use gradus::prelude::*;
-
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every request is passed to the system's allocator as it came; only counters are kept beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(LIVE.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use peak_alloc::PeakAlloc;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 /// Tests that count run one after the other.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// The most bytes that were live while `f` ran, beyond those that were live before.
 fn peak<T>(f: impl FnOnce() -> T) -> (T, usize) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
     let result = f();
-    (result, PEAK.load(Relaxed).saturating_sub(before))
+    (result, ALLOCATOR.peak_usage().saturating_sub(before))
 }
 
 fn close(a: &Array, b: &Array) {

@@ -140,8 +140,9 @@ impl Array {
         Array::full_scalar(shape.into_shape(), value.into_scalar())
     }
 
+    /// A number of any dtype in every place of a shape, which may be symbolic inside a trace.
     #[track_caller]
-    pub(crate) fn full_scalar(shape: Shape, value: Scalar) -> Array {
+    pub fn full_scalar(shape: Shape, value: Scalar) -> Array {
         match Type::checked(value.dtype(), shape) {
             Ok(ty) => checked(super::operand::number_like(value, &ty)),
             Err(e) => checked(Err(e)),

@@ -17,10 +17,9 @@ use crate::error::{Error, Place, Result, error};
 use crate::primitives::elementwise::is_elementwise;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
-use crate::program::{Program, ValueId, infer};
+use crate::program::{Atom, Program, ValueId, infer};
 use crate::types::Type;
 
-pub(crate) use state::constant as inline_constant;
 use state::{Active, TraceId};
 pub use state::{EMBED_LIMIT, is_tracing};
 
@@ -95,9 +94,15 @@ where
     F: FnOnce(&[Array]) -> Vec<Array>,
 {
     let place = current_place();
-    let active = Active::start(name, mode, place);
+    run(Active::start(name, mode, place), inputs, place, |tracers| Ok(f(tracers)))
+}
+
+fn run<F>(active: Active, inputs: &[Array], place: Place, f: F) -> Result<Traced>
+where
+    F: FnOnce(&[Array]) -> Result<Vec<Array>>,
+{
     let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>()?;
-    let outputs = f(&tracers);
+    let outputs = f(&tracers)?;
     active.finish(&outputs, place)
 }
 
@@ -109,10 +114,7 @@ where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
     let place = Place::caller();
-    let active = Active::start_closed(name, place);
-    let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>()?;
-    let outputs = f(&tracers)?;
-    active.finish(&outputs, place).map(|traced| traced.program)
+    run(Active::start_closed(name, place), inputs, place, f).map(|traced| traced.program)
 }
 
 thread_local! {
@@ -134,8 +136,7 @@ pub fn at_place<T>(place: Place, f: impl FnOnce() -> T) -> T {
 
 #[track_caller]
 pub(crate) fn current_place() -> Place {
-    let on_behalf = ON_BEHALF.get();
-    if on_behalf.is_known() { on_behalf } else { Place::caller() }
+    caller_or_known(Place::caller())
 }
 
 /// The place that rules run on behalf of, if there is one; otherwise the given one.
@@ -229,24 +230,28 @@ pub fn inline(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
     }
     let mut values: Vec<Array> = Vec::with_capacity(program.value_count());
     values.extend_from_slice(inputs);
-    let read = |values: &[Array], atom| match program.constant(atom) {
-        Some(c) => state::constant(c),
-        None => atom
-            .value()
-            .and_then(|v| values.get(v.index()).cloned())
-            .ok_or_else(|| error!(Verify, "an undefined value")),
-    };
     let mut operands: SmallVec<[Array; 4]> = SmallVec::new();
     for e in program.equations() {
         operands.clear();
         for &a in program.operands(e) {
-            operands.push(read(&values, a)?);
+            operands.push(value_of(program, &values, a)?);
         }
         let at = if e.place().is_known() { e.place() } else { place };
         let outputs = bind_at(e.op().clone(), &operands, at).map_err(|err| err.at(at))?;
         values.extend(outputs);
     }
-    program.outputs().iter().map(|&a| read(&values, a)).collect()
+    program.outputs().iter().map(|&a| value_of(program, &values, a)).collect()
+}
+
+/// What an atom stands for while something walks over a program, with the values so far.
+pub(crate) fn value_of(program: &Program, values: &[Array], atom: Atom) -> Result<Array> {
+    match program.constant(atom) {
+        Some(c) => state::constant(c),
+        None => atom
+            .value()
+            .and_then(|v| values.get(v.index()).cloned())
+            .ok_or_else(|| error!(Verify, "a value of `{}` is used before it is defined", program.name())),
+    }
 }
 
 /// The numbers behind an array: its own, or, in concrete mode, those of the value it stands for (which leaves a guard).

@@ -1,10 +1,12 @@
 //! Linearization and reverse mode, put together from the three basic transformations.
 
 use super::partial::partial_eval_saving;
-use super::{jvp, transpose};
+use super::{jvp, jvp_on, transpose, transpose_on};
+use crate::array::Array;
 use crate::error::Result;
 use crate::optimize::{eliminate_dead_code, simplify};
 use crate::program::Program;
+use crate::trace::{Mode, is_tracing, trace};
 use crate::types::Type;
 
 /// A program at a point: its value, and the linear map from tangents to tangents.
@@ -70,4 +72,39 @@ pub fn vjp(program: &Program, active: &[bool]) -> Result<Linearized> {
     let linear_inputs: Vec<bool> = (0..forward.linear.inputs().len()).map(|i| i >= forward.residuals.len()).collect();
     let pullback = transpose(&forward.linear, &linear_inputs)?;
     Ok(Linearized { linear: pullback.with_name(format!("{}_pullback", program.name())), ..forward })
+}
+
+/// A program at numbers: its outputs, and cotangents of its active inputs for given cotangents of its outputs.
+///
+/// For a derivative that is used once. The numbers are computed as the derivative is recorded, so there is nothing to
+/// split and nothing to simplify: what is recorded is the linear part, with the numbers in it. `None` if the program
+/// holds others, whose results and tangents are computed together.
+#[track_caller]
+pub fn pull_back_once(
+    program: &Program,
+    inputs: &[Array],
+    active: &[bool],
+    bars: impl FnOnce(&[Array], &[bool]) -> Vec<Array>,
+) -> Result<Option<(Vec<Array>, Vec<Array>)>> {
+    let numbers = inputs.iter().all(|a| a.concrete().is_some());
+    if !numbers || is_tracing() || program.equations().iter().any(|e| e.op().holds_programs()) {
+        return Ok(None);
+    }
+    let types: Vec<Type> = program.inputs().iter().zip(active).filter(|(_, on)| **on).map(|(t, _)| t.clone()).collect();
+    let specs: Vec<Array> = types.iter().cloned().map(Array::of_type).collect();
+    let mut found = Ok((Vec::new(), Vec::new()));
+    let traced = trace("linear", &specs, Mode::Abstract, |dots| {
+        let mut dots = dots.iter().cloned();
+        let tangents: Vec<Option<Array>> = active.iter().map(|on| if *on { dots.next() } else { None }).collect();
+        found = jvp_on(program, inputs, &tangents);
+        found.as_ref().map_or_else(|_| Vec::new(), |(_, dots)| dots.iter().flatten().cloned().collect())
+    });
+    let (outputs, dots) = found?;
+    let traced = traced?;
+    let varies: Vec<bool> = dots.iter().map(Option::is_some).collect();
+    let linear: Vec<bool> = (0..traced.program.inputs().len()).map(|i| i < types.len()).collect();
+    let bars: Vec<Option<Array>> = bars(&outputs, &varies).into_iter().map(Some).collect();
+    let pulled = transpose_on(&traced.program, &linear, &traced.captures, &bars)?;
+    let pulled = pulled.into_iter().zip(&types).map(|(bar, t)| bar.unwrap_or_else(|| super::zeros_of(t))).collect();
+    Ok(Some((outputs, pulled)))
 }

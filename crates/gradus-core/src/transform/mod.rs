@@ -12,7 +12,7 @@ mod transpose;
 mod vmap;
 
 pub use jvp::{jvp, jvp_on};
-pub use linearize::{Linearized, linearize, vjp};
+pub use linearize::{Linearized, linearize, pull_back_once, vjp};
 pub(crate) use memo::{jvp_of, partition_of, pruned, pruned_program, simplified, split_of, transpose_of, vmap_of};
 pub use partial::{Split, partial_eval};
 pub(crate) use residuals::estimated_bytes;
@@ -21,20 +21,9 @@ pub(crate) use transpose::transpose_on;
 pub use vmap::{vmap, vmap_on};
 
 use crate::array::Array;
-use crate::error::{Place, Result, error};
-use crate::program::{Atom, Equation, Program};
-use crate::trace::inline_constant;
-
-/// Values of a program while a transformation walks over it.
-fn read(program: &Program, values: &[Array], atom: Atom) -> Result<Array> {
-    match program.constant(atom) {
-        Some(c) => inline_constant(c),
-        None => atom
-            .value()
-            .and_then(|v| values.get(v.index()).cloned())
-            .ok_or_else(|| error!(Verify, "a value of `{}` is used before it is defined", program.name())),
-    }
-}
+use crate::error::{Place, error};
+use crate::program::Equation;
+use crate::trace::value_of as read;
 
 /// What a missing rule becomes: an error that names primitive, rule and the user's line.
 fn missing(equation: &Equation, rule: &str, why: &str) -> crate::Error {

@@ -202,13 +202,7 @@ where
                     Ok(outputs) => fill(&template, outputs),
                     Err(e) => poison(&template, &e),
                 },
-                Err(failed) => match failed.out {
-                    Some(out) => poison(&out, &failed.error),
-                    None => {
-                        let args = S::map(args, &mut Replace(|_: &Array| Array::from(failed.error.clone())));
-                        poison(&inner.apply(S::refs(&args)), &failed.error)
-                    }
-                },
+                Err(e) => e.give(&*inner, args),
             }
         }),
     )

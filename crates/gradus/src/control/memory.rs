@@ -7,7 +7,7 @@ use gradus_core::{Array, Mode, Place, control, trace};
 
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
-use crate::stage::{Leaves, Replace, fill, poison, trace_function};
+use crate::stage::{Leaves, fill, poison, trace_function};
 
 /// A function whose derivative saves its arguments only, and computes the rest again.
 ///
@@ -47,10 +47,6 @@ pub fn checkpoint_with<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func
             let place = trace::caller_or_known(made_at);
             let leaves = Leaves::of::<S>(args);
             let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
-            let failed = |e: gradus_core::Error| {
-                let args = S::map(args, &mut Replace(|_: &Array| Array::from(e.clone())));
-                poison(&inner.apply(S::refs(&args)), &e)
-            };
             match trace_function(&*inner, args, &specs, Mode::Abstract, place) {
                 Ok((traced, template)) => {
                     let run = || control::checkpoint(&traced, &leaves.arrays, policy.clone());
@@ -59,10 +55,7 @@ pub fn checkpoint_with<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func
                         Err(e) => poison(&template, &e),
                     }
                 }
-                Err(f) => match f.out {
-                    Some(out) => poison(&out, &f.error),
-                    None => failed(f.error),
-                },
+                Err(e) => e.give(&*inner, args),
             }
         }),
     )

@@ -167,7 +167,7 @@ impl<S: Signature> Core<S> {
         let place = self.place;
         let leaves = Leaves::of::<S>(args);
         if let Err(e) = self.check(&leaves, place) {
-            return self.failed(args, &e);
+            return failed(&*self.function, args, &e);
         }
         if let Some(entry) = self.lookup(args, &leaves) {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
@@ -176,21 +176,13 @@ impl<S: Signature> Core<S> {
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
         match self.make_entry(args, &leaves, place) {
             Ok(entry) => self.execute(&entry, &leaves),
-            Err(Failed { error, out: Some(out) }) => poison(&out, &error),
-            Err(Failed { error, out: None }) => self.failed(args, &error),
+            Err(e) => e.give(&*self.function, args),
         }
     }
 
     /// Refuses arguments that carry an error or whose trace is over.
     fn check(&self, leaves: &Leaves, place: Place) -> Result<()> {
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))
-    }
-
-    /// The result when there is nothing to trace: the function run on arguments that carry the error. Its structure
-    /// is what the caller expects, and every array in it is the error.
-    fn failed(&self, args: S::Refs<'_>, error: &Error) -> S::Out {
-        let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
-        poison(&self.function.apply(S::refs(&args)), error)
     }
 
     fn lookup(&self, args: S::Refs<'_>, leaves: &Leaves) -> Option<Arc<Entry<S>>> {
@@ -356,6 +348,16 @@ pub(crate) struct Failed<S: Signature> {
     pub(crate) out: Option<S::Out>,
 }
 
+impl<S: Signature> Failed<S> {
+    /// The result that carries the error.
+    pub(crate) fn give(self, function: &dyn Func<S>, args: S::Refs<'_>) -> S::Out {
+        match self.out {
+            Some(out) => poison(&out, &self.error),
+            None => failed(function, args, &self.error),
+        }
+    }
+}
+
 /// Replaces arrays one by one, in the order of the tree.
 pub(crate) struct Replace<F>(pub(crate) F);
 
@@ -370,6 +372,13 @@ pub(crate) fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
     let mut outputs = outputs.into_iter();
     let missing = || Array::from(Error::new(ErrorKind::Rule, "a program gave too few results"));
     template.map(&mut Replace(|_: &Array| outputs.next().unwrap_or_else(missing)))
+}
+
+/// The result when there is no template: the function run on arguments that carry the error. Its structure is what the
+/// caller expects, and every array in it is the error.
+pub(crate) fn failed<S: Signature>(function: &dyn Func<S>, args: S::Refs<'_>, error: &Error) -> S::Out {
+    let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
+    poison(&function.apply(S::refs(&args)), error)
 }
 
 /// A result of the template's structure in which every array carries the error.

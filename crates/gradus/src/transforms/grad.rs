@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use gradus_core::{Array, Error, ErrorKind, Place, Result, trace, transform};
 
-use super::AtPoint;
+use super::{AtPoint, owners};
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
 use crate::signature::args::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8};
-use crate::stage::{fill, poison};
+use crate::stage::{failed, fill, poison};
 use crate::tree::Tree;
 
 /// The gradient of a function by its first argument; the result has that argument's type.
@@ -111,41 +111,12 @@ pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S> + 'stati
         "grad_by",
         &*f,
         Box::new(move |args| {
-            let before = count_before::<S>(args, POSITION);
+            let before = owners::<S>(args).iter().filter(|owner| **owner < POSITION).count();
             let by = S::arg(args);
             let result = gradient(&*inner, place, args, before..before + by.leaves().len(), one_array);
             give(by, result.map(|(_, _, bars)| bars))
         }),
     )
-}
-
-/// How many arrays come before the argument at a position.
-fn count_before<S: Signature>(args: S::Refs<'_>, position: usize) -> usize {
-    struct Count {
-        depth: usize,
-        argument: usize,
-        position: usize,
-        arrays: usize,
-    }
-    impl crate::tree::Visitor for Count {
-        fn enter(&mut self, segment: crate::tree::Segment<'_>) {
-            if let (0, crate::tree::Segment::Index(i)) = (self.depth, segment) {
-                self.argument = i;
-            }
-            self.depth += 1;
-        }
-        fn leave(&mut self) {
-            self.depth -= 1;
-        }
-        fn structure(&mut self, _: &str, _: usize) {}
-        fn array(&mut self, _: &Array) {
-            self.arrays += usize::from(self.argument < self.position);
-        }
-        fn frozen(&mut self, _: &dyn crate::tree::Frozen) {}
-    }
-    let mut count = Count { depth: 0, argument: 0, position, arrays: 0 };
-    S::visit(args, &mut count);
-    count.arrays
 }
 
 /// A tree with these arrays, or with the error in every array.
@@ -161,11 +132,7 @@ type Gradient<S> = (<S as Signature>::Out, Vec<Array>, Vec<Array>);
 fn with_value<S: Signature>(f: &dyn Func<S>, args: S::Refs<'_>, result: Result<Gradient<S>>) -> (S::Out, S::First) {
     match result {
         Ok((template, outputs, bars)) => (fill(&template, outputs), fill(S::first(args), bars)),
-        Err(e) => {
-            // The structure of the value is known only to the function: it runs on arguments that carry the error.
-            let failed = S::map(args, &mut crate::stage::Replace(|_: &Array| Array::from(e.clone())));
-            (poison(&f.apply(S::refs(&failed)), &e), poison(S::first(args), &e))
-        }
+        Err(e) => (failed(f, args, &e), poison(S::first(args), &e)),
     }
 }
 
@@ -187,15 +154,23 @@ fn gradient<S: Signature>(
         let outputs = trace::inline(&point.traced.program, &point.inputs)?;
         return Ok((point.template, outputs, by.map(zeros).collect()));
     }
-    let parts = transform::vjp(&point.traced.program, &active)?;
-    let mut outputs = trace::inline(&parts.primal, &point.inputs)?;
-    let residuals = outputs.split_off(outputs.len() - parts.residuals.len());
     // The loss is the first output; what else varies is aux and gets no cotangent of its own.
-    let mut inputs = residuals;
-    for (i, y) in outputs.iter().enumerate().filter(|(i, _)| parts.varies[*i]) {
-        inputs.push(if i == 0 { y.ones_like() } else { y.zeros_like() });
-    }
-    let mut bars = trace::inline(&parts.linear, &inputs)?.into_iter();
+    let seeds = |outputs: &[Array], varies: &[bool]| -> Vec<Array> {
+        let varying = outputs.iter().enumerate().filter(|(i, _)| varies[*i]);
+        varying.map(|(i, y)| if i == 0 { y.ones_like() } else { y.zeros_like() }).collect()
+    };
+    let (outputs, bars) = match transform::pull_back_once(&point.traced.program, &point.inputs, &active, seeds)? {
+        Some(both) => both,
+        None => {
+            let parts = transform::vjp(&point.traced.program, &active)?;
+            let mut outputs = trace::inline(&parts.primal, &point.inputs)?;
+            let mut inputs = outputs.split_off(outputs.len() - parts.residuals.len());
+            inputs.extend(seeds(&outputs, &parts.varies));
+            let bars = trace::inline(&parts.linear, &inputs)?;
+            (outputs, bars)
+        }
+    };
+    let mut bars = bars.into_iter();
     let each = by.map(|i| {
         let bar = if active[i] { bars.next() } else { None };
         bar.unwrap_or_else(|| zeros(i))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_core::{Array, DType, Error, ErrorKind, Place, Result, Shape, trace, transform};
+use gradus_core::{Array, DType, Error, ErrorKind, Place, Result, Scalar, Shape, trace, transform};
 
 use super::{AtPoint, grad, jvp};
 use crate::function::{Fun, Func};
@@ -74,7 +74,7 @@ fn rows<S: Signature>(point: &AtPoint<S>, count: usize) -> Result<Vec<Array>> {
     let join = |x: &Array| Shape::from(y.shape().iter().chain(x.shape().iter()).cloned().collect::<Vec<_>>());
     let by = &point.inputs[..count];
     if !parts.varies.contains(&true) {
-        return Ok(by.iter().map(|x| zeros(&join(x), x.dtype())).collect());
+        return Ok(by.iter().map(|x| Array::full_scalar(join(x), Scalar::zero(x.dtype()))).collect());
     }
     let mut inputs = outputs[1..].to_vec();
     let mut batched = vec![false; inputs.len()];
@@ -101,7 +101,7 @@ fn columns<S: Signature>(point: &AtPoint<S>, count: usize) -> Result<Vec<Array>>
     for (i, x) in by.iter().enumerate() {
         let shape = Shape::from(y.shape().iter().chain(x.shape().iter()).cloned().collect::<Vec<_>>());
         if !parts.varies.contains(&true) {
-            all.push(zeros(&shape, x.dtype()));
+            all.push(Array::full_scalar(shape, Scalar::zero(x.dtype())));
             continue;
         }
         let mut inputs = residuals.to_vec();
@@ -121,10 +121,6 @@ fn columns<S: Signature>(point: &AtPoint<S>, count: usize) -> Result<Vec<Array>>
 
 fn output(outputs: &[Array]) -> Result<&Array> {
     outputs.first().ok_or_else(|| Error::new(ErrorKind::Signature, "a Jacobian needs a result"))
-}
-
-fn zeros(shape: &Shape, dtype: DType) -> Array {
-    Array::from(false).cast(dtype).broadcast_to(shape)
 }
 
 /// The Hessian by the first argument, an array: forward mode over reverse mode.

@@ -19,6 +19,35 @@ use gradus_core::{Array, Mode, Place, Result};
 use crate::function::Func;
 use crate::signature::Signature;
 use crate::stage::{Leaves, trace_function};
+use crate::tree::{Frozen, Segment, Visitor};
+
+/// For each array of the arguments, the position of its argument.
+fn owners<S: Signature>(args: S::Refs<'_>) -> Vec<usize> {
+    struct Owners {
+        depth: usize,
+        argument: usize,
+        of_arrays: Vec<usize>,
+    }
+    impl Visitor for Owners {
+        fn enter(&mut self, segment: Segment<'_>) {
+            if let (0, Segment::Index(i)) = (self.depth, segment) {
+                self.argument = i;
+            }
+            self.depth += 1;
+        }
+        fn leave(&mut self) {
+            self.depth -= 1;
+        }
+        fn structure(&mut self, _: &str, _: usize) {}
+        fn array(&mut self, _: &Array) {
+            self.of_arrays.push(self.argument);
+        }
+        fn frozen(&mut self, _: &dyn Frozen) {}
+    }
+    let mut owners = Owners { depth: 0, argument: 0, of_arrays: Vec::new() };
+    S::visit(args, &mut owners);
+    owners.of_arrays
+}
 
 /// A function traced at its arguments, with what its program is run on.
 struct AtPoint<S: Signature> {

@@ -7,10 +7,10 @@ use gradus_core::trace;
 use gradus_core::transform::vmap_on;
 use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Mode, Place, Result};
 
+use super::owners;
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
-use crate::stage::{Leaves, Replace, fill, poison, trace_function};
-use crate::tree::{Frozen, Segment, Visitor};
+use crate::stage::{Leaves, failed, fill, trace_function};
 
 /// The axis of each argument that is mapped over: `(None, Some(0))`, `[Some(-1)]`, or one for all.
 pub trait Axes {
@@ -80,10 +80,7 @@ impl<S: Signature> Vmap<S> {
                 let place = trace::caller_or_known(made_at);
                 match map_over(&*inner, args, &chosen, out_axis, place) {
                     Ok(out) => out,
-                    Err(e) => {
-                        let failed = S::map(args, &mut Replace(|_: &Array| Array::from(e.clone())));
-                        poison(&inner.apply(S::refs(&failed)), &e)
-                    }
+                    Err(e) => failed(&*inner, args, &e),
                 }
             }),
         );
@@ -127,32 +124,6 @@ impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Func<S> for Vmap<S> {
     }
 }
 
-/// For each array of the arguments, the position of its argument.
-struct Owners {
-    depth: usize,
-    argument: usize,
-    of_arrays: Vec<usize>,
-    count: usize,
-}
-
-impl Visitor for Owners {
-    fn enter(&mut self, segment: Segment<'_>) {
-        if let (0, Segment::Index(i)) = (self.depth, segment) {
-            self.argument = i;
-            self.count = i + 1;
-        }
-        self.depth += 1;
-    }
-    fn leave(&mut self) {
-        self.depth -= 1;
-    }
-    fn structure(&mut self, _: &str, _: usize) {}
-    fn array(&mut self, _: &Array) {
-        self.of_arrays.push(self.argument);
-    }
-    fn frozen(&mut self, _: &dyn Frozen) {}
-}
-
 fn map_over<S: Signature>(
     f: &dyn Func<S>,
     args: S::Refs<'_>,
@@ -162,17 +133,17 @@ fn map_over<S: Signature>(
 ) -> Result<S::Out> {
     let leaves = Leaves::of::<S>(args);
     leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
-    let mut owners = Owners { depth: 0, argument: 0, of_arrays: Vec::new(), count: 0 };
-    S::visit(args, &mut owners);
+    let owners = owners::<S>(args);
+    let count = owners.iter().max().map_or(0, |last| last + 1);
     let bad = |message: String| Error::new(ErrorKind::Axis, message).at(place);
-    if !axes.is_empty() && axes.len() < owners.count {
-        return Err(bad(format!("`vmap` of `{}` has {} axes for {} arguments", f.name(), axes.len(), owners.count)));
+    if !axes.is_empty() && axes.len() < count {
+        return Err(bad(format!("`vmap` of `{}` has {} axes for {} arguments", f.name(), axes.len(), count)));
     }
     let mut size: Option<Dim> = None;
     let mut inputs = Vec::with_capacity(leaves.arrays.len());
     let mut specs = Vec::with_capacity(leaves.arrays.len());
     let mut batched = Vec::with_capacity(leaves.arrays.len());
-    for (a, owner) in leaves.arrays.iter().zip(&owners.of_arrays) {
+    for (a, owner) in leaves.arrays.iter().zip(&owners) {
         let axis = axes.get(*owner).copied().unwrap_or(if axes.is_empty() { Some(0) } else { None });
         let Some(axis) = axis else {
             inputs.push(a.clone());
