@@ -1,5 +1,5 @@
-//! The tour: captures a function, looks at its phases, unrolls, freezes and tracks, explains a miss, differentiates,
-//! and trains a small network on two spirals.
+//! The tour: captures a function, looks at its phases, unrolls, freezes and tracks, explains a miss, differentiates
+//! (through a loop, and with less memory), and trains a small network on two spirals.
 
 use gradus::prelude::*;
 
@@ -54,6 +54,11 @@ fn loss(net: &Network, x: &Array, labels: &Array) -> Array {
     (overflow_safe - &z * labels).mean()
 }
 
+/// Newton's iteration: the number of steps depends on the numbers.
+fn square_root(a: &Array) -> Array {
+    while_loop(|x: &Array| (x * x - a).abs().gt(1e-12_f64), |x: &Array| (x + a / x) * 0.5_f64, Array::from(1.0_f64))
+}
+
 fn heading(text: &str) {
     println!("\n━━ {text} ━━");
 }
@@ -98,6 +103,30 @@ fn main() -> Result<()> {
     let names: Vec<String> = pullback.residuals().iter().map(ToString::to_string).collect();
     println!("residuals: {} ({} bytes)", names.join(", "), pullback.residual_bytes());
     println!("f(1.5) = {y}, f'(1.5) = {}", pullback.call(&Array::from(1.0_f64))?);
+
+    heading("reverse mode through a loop whose length only the values decide");
+    let slope = jit(grad(square_root));
+    print!("{}", jit(square_root).trace(&Array::spec("f64[]"))?.program());
+    println!(
+        "the slope of the square root at 2 = {} (1/(2·√2) = {})",
+        slope(&Array::from(2.0_f64)),
+        0.5 / 2.0_f64.sqrt()
+    );
+
+    heading("memory is a choice: the same gradient, fewer bytes kept");
+    let layer = |h: &Array| h.sin().exp().tanh();
+    let many = Array::from(vec![0.3_f64; 1000]);
+    let (_, plain) = vjp(move |x: &Array| (0..8).fold(x.clone(), |h, _| layer(&h)).sum(), &many)?;
+    let (_, saving) = vjp(move |x: &Array| (0..8).fold(x.clone(), |h, _| checkpoint(layer)(&h)).sum(), &many)?;
+    let same = {
+        let one = Array::from(1.0_f64);
+        (plain.call(&one)? - saving.call(&one)?).abs().max()
+    };
+    println!(
+        "plain: {} bytes; with checkpoints: {} bytes; largest difference: {same}",
+        plain.residual_bytes(),
+        saving.residual_bytes()
+    );
 
     heading("training: two spirals, a 2-24-24-1 network, plain gradient descent with momentum");
     train()
