@@ -124,3 +124,57 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
         }
     }
 }
+
+#[test]
+fn row_e4_errors_of_control_flow_and_custom_rules_have_golden_messages() {
+    let x = Array::from(1.0_f64);
+    let check = |name: &str, result: Array| golden(name, &failed(result));
+    check("branches_differ", cond(true, |x: &Array| x.clone(), |x: &Array| x.cast(DType::F32), &x));
+    let (_, b) = cond(
+        x.gt(0.0_f64),
+        |(a, b): &(Array, Array)| (a.clone(), b.clone()),
+        |(a, b): &(Array, Array)| (a.clone(), b.reshape([1])),
+        &(x.clone(), x.clone()),
+    );
+    check("branches_differ_inside", b);
+    check("predicate_with_axes", cond(vector(2).gt(0.0_f64), |x: &Array| x.clone(), |x: &Array| -x, &x));
+    check("condition_is_not_a_bool", while_loop(|x: &Array| x.clone(), |x: &Array| x.clone(), x.clone()));
+    check("state_changes_its_type", while_loop(|x: &Array| x.gt(0.0_f64), |x: &Array| x.cast(DType::F32), x.clone()));
+    check("carry_changes_its_type", scan(|c: &Array, x: &Array| (c.reshape([1]) + x, ()), x.clone(), &vector(2)).0);
+    check("scan_of_a_scalar", map(|x: &Array| x.sin(), &x));
+    check("sequences_of_two_lengths", map(|(a, b): &(Array, Array)| a + b, &(vector(2), vector(3))));
+    check("scan_without_a_length", scan(|c: &Array, (): &()| (c.clone(), ()), x.clone(), &()).0);
+    check("loop_bounds_are_floats", fori_loop(0, &x, |_, y: &Array| y.clone(), x.clone()));
+    let zero = ScanOptions { steps: Steps::Every(0), ..ScanOptions::default() };
+    check("checkpoint_every_zero_steps", scan_with(&zero, |c: &Array, x: &Array| (c + x, ()), x.clone(), &vector(2)).0);
+    let symbolic = jit(|x: &Array| {
+        let options = ScanOptions { steps: Steps::Recursive, ..ScanOptions::default() };
+        scan_with(&options, |c: &Array, x: &Array| (c + x, ()), Array::from(0.0_f64), x).0
+    });
+    golden("checkpoints_of_a_symbolic_length", &symbolic.trace(&Array::spec("f64[B]")).unwrap_err());
+    check(
+        "one_checkpoint",
+        while_loop_with(History::Checkpoints(1), |x: &Array| x.gt(0.0_f64), |x: &Array| x - 1.0_f64, x.clone()),
+    );
+    let read = fori_loop(0, 3, |i, y: &Array| y * Array::from(i.item::<i64>().unwrap_or(0) as f64), x.clone());
+    check("read_in_a_loop", read);
+    let clipped = custom_vjp(
+        |x: &Array| x.clone(),
+        |x: &Array| (x.clone(), ()),
+        |_: &(), bar: &Array| bar.clamp(-1.0_f64, 1.0_f64),
+    );
+    golden("forward_mode_of_a_backward_pass", &jvp(clipped, &x, &x).unwrap_err());
+    let captured = grad(|w: &Array| {
+        let w = w.clone();
+        custom_jvp(move |x: &Array| x * &w, |x: &Array, x_dot: &Array| (x.clone(), x_dot.clone()))(&Array::from(
+            2.0_f64,
+        ))
+    });
+    check("captured_and_differentiated", captured(&x));
+    let tangent = custom_jvp(|x: &Array| x.sum(), |x: &Array, x_dot: &Array| (x.sum(), x_dot.clone()));
+    check("tangent_of_another_type", grad(tangent)(&vector(2)));
+    let cotangent = custom_vjp(|x: &Array| x.sum(), |x: &Array| (x.sum(), ()), |_: &(), bar: &Array| bar.clone());
+    check("cotangent_of_another_type", grad(cotangent)(&vector(2)));
+    let wrong = custom_jvp(|x: &Array| x.sin(), |x: &Array, x_dot: &Array| (x.sin(), x.sin() * x_dot));
+    golden("check_grads_finds_a_wrong_rule", &check_grads(wrong, &x, 1).unwrap_err());
+}
