@@ -23,6 +23,8 @@
 // Code that the derive writes says `::gradus`, inside this crate too.
 extern crate self as gradus;
 
+#[cfg(doctest)]
+mod book;
 mod control;
 mod function;
 pub mod prelude;

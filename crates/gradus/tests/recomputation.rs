@@ -1,0 +1,118 @@
+//! How often reverse mode computes the steps of a loop again, counted by an operation that watches itself run. The
+//! page `docs/book/src/memory.md` promises these counts.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use gradus::prelude::*;
+use gradus::primitives::{
+    Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+};
+use gradus::trace::bind;
+use gradus::{Effects, rules_of};
+
+/// For each number that [`Watched`] met, how often.
+static MET: Mutex<BTreeMap<i64, usize>> = Mutex::new(BTreeMap::new());
+
+/// The tests count in one table, so they run one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// x with the derivative x: the backward pass needs the state of every step.
+#[derive(Clone, Copy, Debug)]
+struct Watched;
+
+impl Primitive for Watched {
+    rules_of!("test_watched");
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        infer.arity(1)?;
+        infer.all_same().map(|t| [t].into_iter().collect())
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let step = inputs[0].item::<f64>()? as i64;
+        *MET.lock().unwrap_or_else(PoisonError::into_inner).entry(step).or_default() += 1;
+        Ok(inputs.iter().cloned().collect())
+    }
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        match &jvp.tangents[0] {
+            Some(t) => Derivative::one(t * &jvp.primals[0]),
+            None => Ok(Derivative::Zero),
+        }
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+        batch.elementwise(Op::new(*self))
+    }
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+    fn samples() -> Vec<Sample> {
+        Vec::new()
+    }
+}
+
+fn watched(x: &Array) -> Array {
+    bind(Op::fixed(&Watched), std::slice::from_ref(x))
+}
+
+/// Runs a staged gradient; how often the step that was computed most often was, of `n` steps.
+fn most(n: usize, df: impl Fn(&Array)) -> usize {
+    MET.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    df(&Array::from(0.0_f64));
+    let met = MET.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!(met.len(), n, "every step, and no other");
+    met.values().copied().max().unwrap_or(0)
+}
+
+/// The least r with C(places + r, r) >= n.
+fn repeats(places: usize, n: usize) -> usize {
+    let mut choose = 1;
+    let enough = |r: &usize| {
+        choose = choose * (places + r) / r;
+        choose >= n
+    };
+    (1..).find(enough).unwrap()
+}
+
+#[test]
+fn row_d7_a_while_loop_computes_each_step_a_few_times() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (s, n, r) in
+        [(2, 10, 9), (3, 20, 5), (3, 60, 10), (4, 70, 6), (8, 45, 3), (8, 200, 4), (32, 30, 1), (32, 100, 2)]
+    {
+        // The first state has its place, and there are s - 1 for others.
+        assert_eq!(repeats(s - 1, n), r);
+        let f = move |x: &Array| {
+            let goes_on = |x: &Array| x.lt(n as f64);
+            while_loop_with(History::Checkpoints(s), goes_on, |x: &Array| watched(x) + 1.0_f64, x.clone())
+        };
+        let (slope, both) = (jit(grad(f)), jit(value_and_grad(f)));
+        // Once to count the steps, and then as often as the binomial says.
+        assert_eq!(most(n, |x| drop(slope(x))), 1 + r, "{s} states, {n} steps");
+        // The value is computed once besides, if someone asks for it.
+        assert_eq!(most(n, |x| drop(both(x))), 2 + r, "{s} states, {n} steps");
+    }
+    // The numbers that the page gives for the default.
+    assert_eq!(History::default(), History::Checkpoints(32));
+    assert_eq!(repeats(31, 500_000), 6);
+}
+
+#[test]
+fn row_d7_a_scan_computes_each_step_as_often_as_it_is_told() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Pieces of eight, of eight times eight, and so on: levels as there are such pieces in the loop.
+    for (steps, n, again) in [
+        (Steps::Keep, 50, 0),
+        (Steps::Every(7), 50, 1),
+        (Steps::Recursive, 8, 0),
+        (Steps::Recursive, 60, 1),
+        (Steps::Recursive, 100, 2),
+    ] {
+        let df = jit(grad(move |x: &Array| {
+            let options = ScanOptions { steps, length: Some(Dim::from(n)), ..ScanOptions::default() };
+            scan_with(&options, |x: &Array, (): &()| (watched(x) + 1.0_f64, ()), x.clone(), &()).0
+        }));
+        assert_eq!(most(n, |x| drop(df(x))), 1 + again, "{steps:?}, {n} steps");
+    }
+}
