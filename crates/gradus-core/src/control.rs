@@ -31,7 +31,9 @@ const BRANCHING: usize = 8;
 /// How a `while` loop gets at its steps in reverse mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
-    /// At most so many states in memory, at least two; steps between them are computed again, each a few times.
+    /// At most so many states in memory, at least two; steps between them are computed again, each at most r times, where r
+    /// is the least number with C(states - 1 + r, r) at least the number of steps: 5 for a hundred thousand steps and 32
+    /// states.
     Checkpoints(usize),
     /// The loop ends after so many steps at the latest, and what each of them needs is kept.
     Limit(usize),

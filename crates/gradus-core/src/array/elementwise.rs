@@ -275,10 +275,11 @@ impl Array {
         bind(Op::new(Polygamma { order }), std::slice::from_ref(self))
     }
 
-    /// The larger of this and zero.
+    /// The larger of this and zero. At zero its derivative is zero, where that of `maximum(0)` is a half.
     #[track_caller]
     pub fn relu(&self) -> Array {
-        self.maximum(0i32)
+        // This way round, so that NaN stays NaN.
+        self.le(0i32).select(self.zeros_like(), self)
     }
 
     /// log2 by the natural logarithm.

@@ -2,8 +2,8 @@
 //! of the innermost trace of this thread.
 //!
 //! Levels are kept apart by construction: a value of an outer trace, or a concrete array, that an inner function
-//! uses becomes a hidden input of the inner program. In concrete mode every equation is also evaluated as it is
-//! recorded, so values can be read; each read leaves a guard.
+//! uses becomes a hidden input of the inner program. In concrete mode a value can be read: its number is computed when it
+//! is asked for, and each read leaves a guard.
 
 mod state;
 
@@ -270,15 +270,6 @@ pub(crate) fn read(array: &Array, what: &str, place: Place) -> Result<Array> {
 #[track_caller]
 pub fn read_guarded(array: &Array) -> Result<Array> {
     read(array, "a value", Place::caller())
-}
-
-/// The number a tracer has in concrete mode, without a guard: for transformations that evaluate as they go.
-pub fn peek(array: &Array) -> Option<Array> {
-    match array.form() {
-        Form::Concrete(_) => Some(array.clone()),
-        Form::Traced(t) => state::peek(t),
-        _ => None,
-    }
 }
 
 /// Whether an array stands for a value of a trace that is still active on this thread.

@@ -33,8 +33,9 @@ struct State {
     closed: bool,
     started: Place,
     inputs: usize,
-    /// Concrete mode: the number of each value, where it has one.
-    numbers: Vec<Option<Array>>,
+    /// Concrete mode: the numbers of values, as far as someone asked for them. Those of inputs are arrays with numbers, or
+    /// values of an outer trace to ask in turn.
+    numbers: FxHashMap<ValueId, Array>,
     captures: Vec<Array>,
     /// Captures by identity, so that one array captured twice is one input.
     captured: FxHashMap<CaptureKey, usize>,
@@ -103,7 +104,7 @@ impl Active {
             closed,
             started,
             inputs: 0,
-            numbers: Vec::new(),
+            numbers: FxHashMap::default(),
             captures: Vec::new(),
             captured: FxHashMap::default(),
             guards: Vec::new(),
@@ -116,12 +117,13 @@ impl Active {
 
     pub(super) fn input(&self, array: &Array, place: Place) -> Result<Array> {
         let ty = array.ty()?.clone();
-        let number = super::peek(array);
         STACK.with_borrow_mut(|s| {
             let state = s.last_mut().filter(|t| t.id == self.id).ok_or_else(out_of_order)?;
             let value = state.builder.input(ty.clone())?;
             state.inputs += 1;
-            state.remember(number);
+            if state.mode == Mode::Concrete && !matches!(array.form(), Form::Spec(_)) {
+                state.numbers.insert(value, array.clone());
+            }
             Ok(Tracer { ty, place, trace: self.id, value }.into())
         })
     }
@@ -159,22 +161,6 @@ fn out_of_order() -> Error {
 }
 
 impl State {
-    fn remember(&mut self, number: Option<Array>) {
-        if self.mode == Mode::Concrete {
-            self.numbers.push(number);
-        }
-    }
-
-    fn number(&self, atom: Atom) -> Option<Array> {
-        match self.builder.program().constant(atom) {
-            Some(c) => match c.capture_index() {
-                Some(i) => self.captures.get(i).and_then(super::peek),
-                None => c.to_array().ok(),
-            },
-            None => self.numbers.get(atom.value()?.index()).cloned().flatten(),
-        }
-    }
-
     fn capture(&mut self, array: &Array, key: CaptureKey, ty: &Type) -> Atom {
         let next = self.captures.len();
         let index = *self.captured.entry(key).or_insert(next);
@@ -226,37 +212,113 @@ pub(super) fn check_alive(t: &Tracer, place: Place) -> Result<()> {
 
 pub(super) fn record(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     let atoms = inputs.iter().map(|a| atom_of(a, place)).collect::<Result<SmallVec<[Atom; 4]>>>()?;
-    // In concrete mode the numbers are looked up first and computed with no borrow held: evaluation is free to use
-    // arrays itself.
-    let numbers = STACK.with_borrow(|s| {
-        let state = s.last()?;
-        if state.mode == Mode::Abstract {
-            return None;
-        }
-        atoms.iter().map(|a| state.number(*a)).collect::<Option<SmallVec<[Array; 4]>>>()
-    });
-    let (outputs, trace): (Outputs, TraceId) = STACK.with_borrow_mut(|s| -> Result<_> {
+    STACK.with_borrow_mut(|s| -> Result<_> {
         let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
-        let results = state.builder.equation(op.clone(), &atoms, place)?.results();
+        let results = state.builder.equation(op, &atoms, place)?.results();
         let tracer = |value: ValueId| {
             Array::from(Tracer { ty: state.builder.ty(value.into()).clone(), place, trace: state.id, value })
         };
-        let outputs = results.map(tracer).collect();
-        Ok((outputs, state.id))
-    })?;
-    let evaluated = match numbers {
-        Some(numbers) => Some(op.evaluate(&numbers).map_err(|e| e.in_operation(op.name()).at(place))?),
-        None => None,
-    };
-    STACK.with_borrow_mut(|s| {
-        if let Some(state) = s.last_mut().filter(|t| t.id == trace && t.mode == Mode::Concrete) {
-            match evaluated {
-                Some(all) => all.into_iter().for_each(|a| state.remember(Some(a))),
-                None => outputs.iter().for_each(|_| state.remember(None)),
+        Ok(results.map(tracer).collect())
+    })
+}
+
+/// What is to be computed for the number of a value.
+enum Pending {
+    /// It is known, or another array says.
+    Known(Array),
+    /// An equation, whose operands have their numbers.
+    Equation(Op, SmallVec<[Array; 4]>, SmallVec<[ValueId; 2]>, Place),
+    /// An equation that needs the numbers of these values first.
+    Needs(SmallVec<[ValueId; 4]>),
+    /// There is no number: the trace is abstract, or a size is not known.
+    Unknown,
+}
+
+impl State {
+    fn pending(&self, value: ValueId) -> Pending {
+        if let Some(known) = self.numbers.get(&value) {
+            return Pending::Known(known.clone());
+        }
+        let Some(e) = self.builder.definition(value).filter(|_| self.mode == Mode::Concrete) else {
+            return Pending::Unknown;
+        };
+        let program = self.builder.program();
+        let (mut operands, mut needs) = (SmallVec::new(), SmallVec::new());
+        for a in program.operands(e) {
+            match (a.value(), program.constant(*a)) {
+                (Some(v), _) => match self.numbers.get(&v) {
+                    Some(number) => operands.push(number.clone()),
+                    None => needs.push(v),
+                },
+                (None, Some(c)) => match c.capture_index() {
+                    Some(i) => operands.push(self.captures[i].clone()),
+                    None => match c.to_array() {
+                        Ok(number) => operands.push(number),
+                        Err(_) => return Pending::Unknown,
+                    },
+                },
+                (None, None) => return Pending::Unknown,
             }
         }
-    });
-    Ok(outputs)
+        if needs.is_empty() {
+            Pending::Equation(e.op().clone(), operands, e.results().collect(), e.place())
+        } else {
+            Pending::Needs(needs)
+        }
+    }
+}
+
+/// The number of a value in concrete mode. It is computed when it is asked for, with all it depends on, and no borrow is
+/// held meanwhile: evaluation is free to use arrays itself.
+fn number(trace: TraceId, value: ValueId) -> Result<Option<Array>> {
+    let mut open = vec![value];
+    let of = |s: &[State], v: ValueId| s.iter().find(|t| t.id == trace).map_or(Pending::Unknown, |t| t.pending(v));
+    let keep = |v: ValueId, number: Array| {
+        STACK.with_borrow_mut(|s| {
+            if let Some(state) = s.iter_mut().find(|t| t.id == trace) {
+                state.numbers.insert(v, number);
+            }
+        });
+    };
+    while let Some(v) = open.last().copied() {
+        match STACK.with_borrow(|s| of(s, v)) {
+            Pending::Unknown => return Ok(None),
+            Pending::Needs(values) => open.extend(values),
+            Pending::Known(a) if a.concrete().is_some() => {
+                open.pop();
+                if open.is_empty() {
+                    return Ok(Some(a));
+                }
+            }
+            // An input that stands for a value of an outer trace.
+            Pending::Known(a) => match peek_array(&a)? {
+                Some(number) => keep(v, number),
+                None => return Ok(None),
+            },
+            Pending::Equation(op, operands, results, place) => {
+                let mut numbers: SmallVec<[Array; 4]> = SmallVec::new();
+                for a in &operands {
+                    match peek_array(a)? {
+                        Some(number) => numbers.push(number),
+                        None => return Ok(None),
+                    }
+                }
+                let made = op.evaluate(&numbers).map_err(|e| e.in_operation(op.name()).at(place))?;
+                results.into_iter().zip(made).for_each(|(r, a)| keep(r, a));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The number behind an array, without a guard.
+pub(super) fn peek_array(array: &Array) -> Result<Option<Array>> {
+    match array.form() {
+        Form::Concrete(_) => Ok(Some(array.clone())),
+        Form::Traced(t) => number(t.trace, t.value),
+        Form::Failed(e) => Err(e.clone()),
+        Form::Spec(_) => Ok(None),
+    }
 }
 
 /// A program's constant as an array: its numbers, or, if its size is symbolic, a broadcast in the current trace.
@@ -267,16 +329,13 @@ pub(crate) fn constant(c: &Constant) -> Result<Array> {
     }
 }
 
-pub(super) fn peek(t: &Tracer) -> Option<Array> {
-    STACK.with_borrow(|s| s.iter().find(|state| state.id == t.trace).and_then(|state| state.number(t.value.into())))
-}
-
 pub(super) fn read(t: &Tracer, what: &str, place: Place) -> Result<Array> {
     check_alive(t, place)?;
+    let number = number(t.trace, t.value)?;
     STACK.with_borrow_mut(|s| {
         let Some(state) = s.iter_mut().find(|state| state.id == t.trace) else { return Err(out_of_order()) };
         let atom = Atom::from(t.value);
-        if let Some(number) = state.number(atom) {
+        if let Some(number) = number {
             if state.guarded.insert(atom, ()).is_none() {
                 state.guards.push((atom, Guard { observed: number.clone(), place }));
             }

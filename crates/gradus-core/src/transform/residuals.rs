@@ -1,10 +1,11 @@
 //! Which values are saved between the two halves of a program. A value that costs next to nothing to compute again
-//! (a change of shape, or one elementwise operation on inputs) is not saved if what it is made of takes no more room.
+//! (a change of shape, one elementwise operation on inputs, plain arithmetic on what is saved) is not saved if what it is
+//! made of takes no more room.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
-use crate::primitives::elementwise::is_elementwise;
+use crate::primitives::elementwise::{Abs, Add, Compare, Mul, Neg, Select, Sub, is_elementwise};
 use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse};
 use crate::program::{Atom, Builder, Equation, ValueId};
 use crate::types::Type;
@@ -13,7 +14,8 @@ use crate::types::Type;
 /// there anyway and costs nothing to save.
 pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs: &[Atom]) -> Vec<Atom> {
     let outputs: FxHashSet<&Atom> = outputs.iter().collect();
-    let cheap_sources = |a: &Atom| if outputs.contains(a) { None } else { sources(known, *a) };
+    let all: FxHashSet<ValueId> = wanted.iter().filter_map(|a| a.value()).collect();
+    let cheap_sources = |a: &Atom| if outputs.contains(a) { None } else { sources(known, *a, &all) };
     let sources: Vec<Option<Vec<ValueId>>> = wanted.iter().map(cheap_sources).collect();
     let bytes = |v: ValueId| estimated_bytes(known.ty(v.into()));
     let own = |a: &Atom| a.value().map_or(0, bytes);
@@ -63,8 +65,9 @@ pub(crate) fn estimated_bytes(ty: &Type) -> u128 {
     size * ty.dtype().size() as u128
 }
 
-/// What a value is cheaply made of: values that are neither it nor made of anything cheap. None if it is not cheap.
-fn sources(known: &Builder, atom: Atom) -> Option<Vec<ValueId>> {
+/// What a value is cheaply made of: values that are neither it nor made of anything cheap. None if it is not cheap. One
+/// elementwise operation on inputs is cheap, as is plain arithmetic on values that are saved anyway.
+fn sources(known: &Builder, atom: Atom, saved: &FxHashSet<ValueId>) -> Option<Vec<ValueId>> {
     let v = atom.value()?;
     let e = known.definition(v)?;
     let mut from = Vec::new();
@@ -81,7 +84,7 @@ fn sources(known: &Builder, atom: Atom) -> Option<Vec<ValueId>> {
                 let operands = known.program().operands(inner).iter().filter_map(|a| a.value());
                 from.extend(operands.map(|v| through_views(known, v).0));
             }
-            (v, Some(_)) if !elementwise => from.push(v),
+            (v, Some(_)) if !elementwise || (is_arithmetic(e) && saved.contains(&v)) => from.push(v),
             (_, Some(_)) => return None,
         }
     }
@@ -106,6 +109,17 @@ fn through_views(known: &Builder, mut v: ValueId) -> (ValueId, Option<&Equation>
 fn on_inputs(known: &Builder, e: &Equation) -> bool {
     let values = known.program().operands(e).iter().filter_map(|a| a.value());
     values.into_iter().all(|v| through_views(known, v).1.is_none())
+}
+
+fn is_arithmetic(e: &Equation) -> bool {
+    let op = e.op();
+    op.is::<Neg>()
+        || op.is::<Add>()
+        || op.is::<Sub>()
+        || op.is::<Mul>()
+        || op.is::<Abs>()
+        || op.is::<Select>()
+        || op.is::<Compare>()
 }
 
 fn is_view(e: &Equation) -> bool {

@@ -55,6 +55,15 @@ fn jacobian<S: Signature<Out = Array>, F: Func<S> + 'static>(
                     let message = format!("a Jacobian by {} does not exist: its dtype has no derivatives", x.ty()?);
                     return Err(Error::new(ErrorKind::DType, message).at(place).help("pass it as a later argument"));
                 }
+                // One column for each complex number would be half of the derivative, and silently so.
+                let results = point.traced.program.output_types();
+                let complex = by.iter().map(Array::ty).collect::<Result<Vec<_>>>()?.into_iter().chain(&results);
+                if let Some(ty) = complex.into_iter().find(|t| t.dtype().is_complex()) {
+                    let message = format!("a Jacobian is one of real numbers, and here is {ty}");
+                    return Err(Error::new(ErrorKind::DType, message)
+                        .at(place)
+                        .help("give real and imaginary parts as arguments and results, or use `jvp` and `vjp`"));
+                }
                 method(&point, by.len())
             });
             match result {

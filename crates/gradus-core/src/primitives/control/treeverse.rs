@@ -1,9 +1,9 @@
 //! Reverse mode through a loop of unknown length, with a fixed number of states in memory.
 //!
-//! The steps are needed from the last to the first, but computed from the first to the last. With s states kept, n
-//! steps can be turned around by computing each at most r times, where r is the least number with C(s+r, s) >= n
-//! (Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation",
-//! 1992). Where to keep the next state follows from the same binomials: between a kept state and a target L steps
+//! The steps are needed from the last to the first, but computed from the first to the last. With places for f states
+//! besides the first one, n steps can be turned around by computing each at most r times, where r is the least number
+//! with C(f+r, f) >= n (Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic differentiation",
+//! 1992). With one place (two states) that is n times; with 31 it is six times for a million steps. Where to keep the next state follows from the same binomials: between a kept state and a target L steps
 //! later with f places free, C(f+r-1, f) steps further on, because C(f+r, f) = C(f+r-1, f) + C(f+r-1, f-1).
 //!
 //! The backward pass is a `while` like any other, so it is differentiated, batched and compiled like any other.
