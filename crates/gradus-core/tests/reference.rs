@@ -3,7 +3,8 @@
 //!
 //! Whole numbers, bools and everything that only moves elements must be equal; zeros have the same sign, a NaN meets
 //! a NaN. Floats may differ by units in the last place, as the tables below say for each operation. Forward derivatives
-//! are JAX's too, also at kinks and ties.
+//! are JAX's too, at ties and at the kinks that samples have. Where conventions differ on purpose, `jax_functions` of the
+//! `gradus` crate says so.
 
 #[path = "support/samples.rs"]
 mod samples;

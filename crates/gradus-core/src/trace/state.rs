@@ -227,9 +227,9 @@ enum Pending {
     /// It is known, or another array says.
     Known(Array),
     /// An equation, whose operands have their numbers.
-    Equation(Op, SmallVec<[Array; 4]>, SmallVec<[ValueId; 2]>, Place),
+    Equation(Op, Vec<Array>, Vec<ValueId>, Place),
     /// An equation that needs the numbers of these values first.
-    Needs(SmallVec<[ValueId; 4]>),
+    Needs(Vec<ValueId>),
     /// There is no number: the trace is abstract, or a size is not known.
     Unknown,
 }
@@ -243,7 +243,7 @@ impl State {
             return Pending::Unknown;
         };
         let program = self.builder.program();
-        let (mut operands, mut needs) = (SmallVec::new(), SmallVec::new());
+        let (mut operands, mut needs) = (Vec::new(), Vec::new());
         for a in program.operands(e) {
             match (a.value(), program.constant(*a)) {
                 (Some(v), _) => match self.numbers.get(&v) {

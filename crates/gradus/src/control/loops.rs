@@ -118,7 +118,7 @@ fn elements_of(types: &[Type], length: Option<&Dim>, what: &str) -> Result<(Dim,
     let mut length = length.cloned();
     let mut elements = Vec::with_capacity(types.len());
     for ty in types {
-        let Some(n) = ty.shape().get(0) else {
+        let Some(n) = ty.shape().first() else {
             return Err(bad(format!("`{what}` runs along the leading axis of its arrays, and {ty} has none"))
                 .help("capture what is the same in every step, or put it into the carry"));
         };

@@ -149,7 +149,7 @@ fn compare<T: Tree>(have: &T, want: &T, what: &str) -> Result<()> {
     for (k, (h, w)) in have.leaves().iter().zip(want.leaves()).enumerate() {
         let (h, w) = (numbers(h)?, numbers(&w)?);
         let size = w.iter().fold(1.0, |m: f64, v| m.max(v.abs()));
-        let off = h.iter().zip(&w).position(|(a, b)| !((a - b).abs() <= tolerance * size));
+        let off = h.iter().zip(&w).position(|(a, b)| (a - b).abs() > tolerance * size || a.is_nan() != b.is_nan());
         if let Some(i) = off {
             return Err(Error::new(
                 ErrorKind::Rule,

@@ -82,7 +82,7 @@ impl Primitive for Scan {
         let mut elements = Vec::with_capacity(inputs.len());
         elements.extend(have.consts.iter().chain(have.carries).cloned());
         for ty in have.sequences {
-            let Some(first) = ty.shape().get(0) else { fail!(Shape, "a sequence has a leading axis; {ty} has none") };
+            let Some(first) = ty.shape().first() else { fail!(Shape, "a sequence has a leading axis; {ty} has none") };
             if !infer.equal(first, &self.length) {
                 fail!(Shape, "a loop of {} steps over a sequence {ty}", self.length);
             }
