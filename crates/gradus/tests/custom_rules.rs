@@ -118,9 +118,7 @@ fn row_d8_static_and_integer_arguments_have_no_derivative() -> Result<()> {
     let power = || {
         custom_vjp(
             |x: &Array, n: &Static<i64>, k: &Array| x.powi(n.0) * k.cast(DType::F64),
-            |x: &Array, n: &Static<i64>, k: &Array| {
-                (x.powi(n.0) * k.cast(DType::F64), (x.clone(), *n, k.clone()))
-            },
+            |x: &Array, n: &Static<i64>, k: &Array| (x.powi(n.0) * k.cast(DType::F64), (x.clone(), *n, k.clone())),
             |(x, n, k): &(Array, Static<i64>, Array), bar: &Array| {
                 (x.powi(n.0 - 1) * (n.0 as f64) * k.cast(DType::F64) * bar, *n, k.clone())
             },
