@@ -1,9 +1,12 @@
 //! What derivatives cost: transforming programs of growing size, gradients that are not staged, and the memory and time
 //! of reverse mode through long loops. Prints medians, and peaks of the process's own allocator.
 
+mod common;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use common::{median, ms};
 use gradus::prelude::*;
 use gradus::transform;
 use peak_alloc::PeakAlloc;
@@ -18,23 +21,6 @@ fn measured(f: impl FnOnce()) -> (Duration, usize) {
     let started = Instant::now();
     f();
     (started.elapsed(), ALLOCATOR.peak_usage().saturating_sub(before))
-}
-
-fn median(rounds: usize, mut run: impl FnMut()) -> Duration {
-    run();
-    let mut times: Vec<Duration> = (0..rounds)
-        .map(|_| {
-            let started = Instant::now();
-            run();
-            started.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2]
-}
-
-fn ms(d: Duration) -> f64 {
-    d.as_secs_f64() * 1e3
 }
 
 /// A chain of elementwise operations: three equations a round.

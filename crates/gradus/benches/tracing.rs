@@ -1,29 +1,14 @@
 //! What staging costs: tracing, verifying and optimizing programs of growing size; a call that finds its program ready;
 //! eager operations beside plain loops. Prints medians.
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
+mod common;
 
+use std::hint::black_box;
+
+use common::{median, ms};
 use gradus::optimize::optimize;
 use gradus::prelude::*;
 use gradus::program::verify;
-
-fn median(rounds: usize, mut run: impl FnMut()) -> Duration {
-    run();
-    let mut times: Vec<Duration> = (0..rounds)
-        .map(|_| {
-            let started = Instant::now();
-            run();
-            started.elapsed()
-        })
-        .collect();
-    times.sort();
-    times[times.len() / 2]
-}
-
-fn ms(d: Duration) -> f64 {
-    d.as_secs_f64() * 1e3
-}
 
 /// A chain of elementwise operations: three equations a round.
 fn chain(x: &Array, equations: usize) -> Array {

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use gradus_core::trace::{self, Traced};
+use gradus_core::trace;
 use gradus_core::{Array, Error, ErrorKind, Mode, Place, Result, control};
 
-use super::memory::only_type;
-use super::{same_types, trace_body};
+use super::{as_operation, only_type, same_types, trace_body};
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
 use crate::signature::args::Sig2;
-use crate::stage::{Leaves, Replace, fill, poison, trace_function};
+use crate::stage::{Leaves, Replace, fill, trace_function};
 use crate::tree::Tree;
 
 /// A function with a forward rule: `rule` takes the arguments and their tangents and gives the result and its tangent.
@@ -41,7 +40,7 @@ where
 {
     let f = Arc::new(f);
     let (inner, made_at) = (f.clone(), Place::caller());
-    with_rules("custom_jvp", f, made_at, move |args, function, template, place| {
+    as_operation("custom_jvp", f, made_at, move |args, function, template, place| {
         let packed = S::pack(args);
         let arrays = packed.leaves();
         let types = super::types_of(&packed, place)?;
@@ -102,7 +101,7 @@ where
 {
     let f = Arc::new(f);
     let (inner, made_at) = (f.clone(), Place::caller());
-    with_rules("custom_vjp", f, made_at, move |args, function, template, place| {
+    as_operation("custom_vjp", f, made_at, move |args, function, template, place| {
         let leaves = Leaves::of::<S>(args);
         let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
         let (ahead, (y, kept)) =
@@ -172,40 +171,6 @@ fn with_zeros(values: &[Array], dotted: &[bool], dots: &[Array]) -> Vec<Array> {
     let mut dots = dots.iter().cloned();
     let each = values.iter().zip(dotted);
     each.map(|(x, on)| if *on { dots.next().unwrap_or_else(|| x.zeros_like()) } else { x.zeros_like() }).collect()
-}
-
-/// What both kinds share: outside a trace the function runs; inside, it and its rules become an operation.
-fn with_rules<S, F>(
-    transform: &'static str,
-    f: Arc<F>,
-    made_at: Place,
-    bind: impl Fn(S::Refs<'_>, &Traced, &S::Out, Place) -> Result<Vec<Array>> + Send + Sync + 'static,
-) -> Fun<S>
-where
-    S: Signature<WithOut<<S as Signature>::Out> = S>,
-    F: Func<S> + 'static,
-{
-    let inner = f.clone();
-    Fun::direct(
-        transform,
-        &*f,
-        Box::new(move |args| {
-            if !trace::is_tracing() {
-                return inner.apply(args);
-            }
-            let place = trace::caller_or_known(made_at);
-            let leaves = Leaves::of::<S>(args);
-            let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
-            let traced = trace_function(&*inner, args, &specs, Mode::Abstract, place);
-            match traced {
-                Ok((traced, template)) => match trace::at_place(place, || bind(args, &traced, &template, place)) {
-                    Ok(outputs) => fill(&template, outputs),
-                    Err(e) => poison(&template, &e),
-                },
-                Err(e) => e.give(&*inner, args),
-            }
-        }),
-    )
 }
 
 /// The same values, with a derivative of zero.

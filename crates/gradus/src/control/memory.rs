@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use gradus_core::primitives::control::Policy;
-use gradus_core::{Array, Mode, Place, control, trace};
+use gradus_core::{Array, Place, control};
 
+use super::as_operation;
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
-use crate::stage::{Leaves, fill, poison, trace_function};
+use crate::stage::Leaves;
 
 /// A function whose derivative saves its arguments only, and computes the rest again.
 ///
@@ -34,36 +35,9 @@ pub fn checkpoint_with<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func
     policy: Policy,
     f: F,
 ) -> Fun<S> {
-    let f = Arc::new(f);
-    let (inner, made_at) = (f.clone(), Place::caller());
-    Fun::direct(
-        "checkpoint",
-        &*f,
-        Box::new(move |args| {
-            // Outside any transformation there is nothing to save.
-            if !trace::is_tracing() {
-                return inner.apply(args);
-            }
-            let place = trace::caller_or_known(made_at);
-            let leaves = Leaves::of::<S>(args);
-            let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
-            match trace_function(&*inner, args, &specs, Mode::Abstract, place) {
-                Ok((traced, template)) => {
-                    let run = || control::checkpoint(&traced, &leaves.arrays, policy.clone());
-                    match trace::at_place(place, run) {
-                        Ok(outputs) => fill(&template, outputs),
-                        Err(e) => poison(&template, &e),
-                    }
-                }
-                Err(e) => e.give(&*inner, args),
-            }
-        }),
-    )
-}
-
-/// An array's type without its numbers; an error stays.
-pub(super) fn only_type(a: &Array) -> Array {
-    a.ty().map_or_else(|_| a.clone(), |t| Array::of_type(t.clone()))
+    as_operation("checkpoint", Arc::new(f), Place::caller(), move |args, function, _, _| {
+        control::checkpoint(function, &Leaves::of::<S>(args).arrays, policy.clone())
+    })
 }
 
 /// Gives a value a name that a checkpoint's policy can ask for: `Policy::Names(vec!["hidden".into()])`.

@@ -15,10 +15,14 @@ pub use loops::{
 };
 pub use memory::{checkpoint, checkpoint_name, checkpoint_with};
 
+use std::sync::Arc;
+
 use gradus_core::trace::{self, Traced};
 use gradus_core::{Array, Error, ErrorKind, Mode, Place, Result, Type};
 
-use crate::stage::{first_difference, poison};
+use crate::function::{Fun, Func};
+use crate::signature::Signature;
+use crate::stage::{Leaves, fill, first_difference, poison, trace_function};
 use crate::tree::Tree;
 
 /// Traces a body on values of these types; gives its program and the structure of what it returned.
@@ -73,4 +77,44 @@ fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Place)
 fn failed<O: Tree>(error: Error, place: Place, run: impl FnOnce(&Error) -> O) -> O {
     let error = error.at(place);
     poison(&run(&error), &error)
+}
+
+/// A function that becomes one operation: outside any trace it runs as it is, inside it is traced and `bind` makes the
+/// operation of its program.
+fn as_operation<S, F>(
+    transform: &'static str,
+    f: Arc<F>,
+    made_at: Place,
+    bind: impl Fn(S::Refs<'_>, &Traced, &S::Out, Place) -> Result<Vec<Array>> + Send + Sync + 'static,
+) -> Fun<S>
+where
+    S: Signature<WithOut<<S as Signature>::Out> = S>,
+    F: Func<S> + 'static,
+{
+    let inner = f.clone();
+    Fun::direct(
+        transform,
+        &*f,
+        Box::new(move |args| {
+            if !trace::is_tracing() {
+                return inner.apply(args);
+            }
+            let place = trace::caller_or_known(made_at);
+            let leaves = Leaves::of::<S>(args);
+            let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
+            let traced = trace_function(&*inner, args, &specs, Mode::Abstract, place);
+            match traced {
+                Ok((traced, template)) => match trace::at_place(place, || bind(args, &traced, &template, place)) {
+                    Ok(outputs) => fill(&template, outputs),
+                    Err(e) => poison(&template, &e),
+                },
+                Err(e) => e.give(&*inner, args),
+            }
+        }),
+    )
+}
+
+/// An array's type without its numbers; an error stays.
+fn only_type(a: &Array) -> Array {
+    a.ty().map_or_else(|_| a.clone(), |t| Array::of_type(t.clone()))
 }
