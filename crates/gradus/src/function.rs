@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
 use crate::stage::{Compiled, Core, Explanation, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
+use gradus_core::optimize::Exactness;
 use gradus_core::{Mode, Place, Result};
 
 /// Whatever a transformation takes: functions, closures, and the results of other transformations.
@@ -84,6 +85,12 @@ impl<S: Signature> Fun<S> {
     /// How tracing treats values: by type only, or with values at hand and guards.
     pub fn mode(self, mode: Mode) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.mode = mode))
+    }
+
+    /// What the optimizer may change: by default nothing. `Exactness::Relaxed` takes `0·x` for 0 and `x + 0.0` for x, which
+    /// is wrong for NaN, infinities and the sign of zero.
+    pub fn exactness(self, exactness: Exactness) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.exactness = exactness))
     }
 
     /// The most bytes of programs and machine code that this function keeps; the least recently used go first.

@@ -41,6 +41,7 @@ pub use function::{Fun, Func, Wrapped};
 pub use gradus_core::control::{History, Steps};
 pub use gradus_core::executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
 pub use gradus_core::lint::Lint;
+pub use gradus_core::optimize::Exactness;
 pub use gradus_core::primitives::control::Policy;
 pub use gradus_core::{
     Array, Backend, Complex, Constraint, DType, Decision, Dim, Effects, Element, Error, ErrorKind, Executable, Index,

@@ -7,8 +7,8 @@ pub use crate::{
     vmap,
 };
 pub use crate::{
-    History, Policy, ScanOptions, Steps, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond,
-    custom_jvp, custom_vjp, fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop,
+    Exactness, History, Policy, ScanOptions, Steps, associative_scan, checkpoint, checkpoint_name, checkpoint_with,
+    cond, custom_jvp, custom_vjp, fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop,
     while_loop_with,
 };
 pub use gradus_core::array::{Index, all, ellipsis, new_axis, step};

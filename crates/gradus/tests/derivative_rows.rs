@@ -205,3 +205,23 @@ fn row_t5_eager_and_compiled_gradients_agree_and_are_counted() -> Result<()> {
     assert_eq!((compiled.stats().traces, compiled.stats().compiles, compiled.stats().hits), (1, 1, 2));
     Ok(())
 }
+
+#[test]
+fn row_t7_rewrites_are_exact_unless_the_user_allows_otherwise() -> Result<()> {
+    let f = |x: &Array| (x * 0.0_f64 + 0.0_f64) + (x - x) + Array::from(0.0_f64) / x;
+    let exact = jit(f);
+    assert!(exact(&Array::from(f64::INFINITY)).item::<f64>()?.is_nan());
+    assert!(exact(&Array::from(0.0_f64)).item::<f64>()?.is_nan());
+    let relaxed = jit(f).exactness(Exactness::Relaxed);
+    assert_eq!(relaxed.trace(&Array::spec("f64[]"))?.optimized().equations().len(), 0);
+    assert_eq!(relaxed(&Array::from(f64::INFINITY)).item::<f64>()?, 0.0);
+    // Finite numbers are the same, in nested programs and for complex numbers too.
+    let looped = |x: &Array| fori_loop(0, 3, |_, y: &Array| y * 1.0_f64 + y * 0.0_f64 + x, x.clone());
+    let (a, b) = (jit(looped), jit(looped).exactness(Exactness::Relaxed));
+    assert_eq!(a(&Array::from(1.5_f64)).item::<f64>()?, b(&Array::from(1.5_f64)).item::<f64>()?);
+    assert_eq!(b.trace(&Array::spec("f64[]"))?.optimized().count("mul"), 0);
+    let unit = |z: &Array| z * Array::from(Complex::new(1.0_f64, 0.0));
+    assert_eq!(jit(unit).exactness(Exactness::Relaxed).trace(&Array::spec("c128[]"))?.optimized().equations().len(), 0);
+    assert_eq!(jit(unit).trace(&Array::spec("c128[]"))?.optimized().equations().len(), 1);
+    Ok(())
+}

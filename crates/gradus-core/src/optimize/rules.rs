@@ -1,4 +1,5 @@
-//! Algebraic rewrites, one a line with its algebra. All are exact: they keep NaN, infinities and the sign of zero.
+//! Algebraic rewrites, one a line with its algebra. Those of [`rewrite`] are exact: they keep NaN, infinities and the sign
+//! of zero. Those of [`rewrite_relaxed`] do not, and run only if a user asks for them.
 
 use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{Add, Div, IntegerPow, Mul, Neg, Select, Sub};
@@ -139,6 +140,48 @@ pub(super) fn rewrite(s: &Site<'_>) -> Option<Rewrite> {
     {
         let axes = outer.axes.iter().filter_map(|a| inner.axes.get(*a).copied()).collect();
         return Some(Rewrite::Apply(Op::new(Permute { axes }), operands.to_vec()));
+    }
+    None
+}
+
+/// Rewrites that are right for finite numbers and may be wrong for NaN, infinities and the sign of zero.
+pub(super) fn rewrite_relaxed(s: &Site<'_>) -> Option<Rewrite> {
+    let zero = || Some(Rewrite::Splat(Scalar::zero(s.dtype())));
+    let is_zero = |i| s.is(i, 0.0) || s.is(i, -0.0);
+    if s.op.is::<Mul>() {
+        // 0·x = 0, also for an infinite x and for NaN.
+        if is_zero(0) || is_zero(1) {
+            return zero();
+        }
+        // 1·x = x for complex numbers too.
+        if s.is(0, 1.0) {
+            return s.alias(1);
+        }
+        if s.is(1, 1.0) {
+            return s.alias(0);
+        }
+    }
+    if s.op.is::<Add>() {
+        // x + 0.0 = x, also for x = -0.0.
+        if is_zero(0) {
+            return s.alias(1);
+        }
+        if is_zero(1) {
+            return s.alias(0);
+        }
+    }
+    if s.op.is::<Sub>() {
+        // x - -0.0 = x, also for x = -0.0; x - x = 0, also for an infinite x and for NaN.
+        if is_zero(1) {
+            return s.alias(0);
+        }
+        if s.operands.len() == 2 && s.operands[0] == s.operands[1] {
+            return zero();
+        }
+    }
+    // 0 / x = 0, also for x = 0 and for NaN.
+    if s.op.is::<Div>() && is_zero(0) && !s.dtype().is_int() {
+        return zero();
     }
     None
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::rules::{Rewrite, Site, rewrite};
+use super::Exactness;
+use super::rules::{Rewrite, Site, rewrite, rewrite_relaxed};
 use crate::array::Array;
 use crate::error::{Result, error};
 use crate::primitives::control::Switch;
@@ -26,8 +27,13 @@ const FOLDING_BUDGET: usize = 1 << 16;
 /// How often the result of a rewrite is rewritten again.
 const REWRITES: usize = 8;
 
-/// Folds, rewrites and shares. Effects and their order stay.
+/// Folds, rewrites and shares. Effects and their order stay, and every bit.
 pub fn simplify(p: &Program) -> Result<Program> {
+    simplify_with(p, Exactness::Exact)
+}
+
+/// [`simplify`] with a choice of what rewrites may change.
+pub fn simplify_with(p: &Program, exactness: Exactness) -> Result<Program> {
     let mut b = Builder::like(p);
     let mut there: Vec<Atom> = Vec::with_capacity(p.value_count());
     there.extend((0..p.inputs().len()).map(|i| Atom::from(ValueId::new(i))));
@@ -40,7 +46,7 @@ pub fn simplify(p: &Program) -> Result<Program> {
         }
         let types: SmallVec<[Type; 1]> = e.results().map(|r| p.ty(r).clone()).collect();
         if e.op().holds_programs() {
-            there.extend(simplify_nested(&mut b, &mut shared, e, &operands, &types)?);
+            there.extend(simplify_nested(&mut b, &mut shared, exactness, e, &operands, &types)?);
             continue;
         }
         if !e.op().effects().is_pure() || types.len() != 1 {
@@ -48,7 +54,7 @@ pub fn simplify(p: &Program) -> Result<Program> {
             there.extend((0..types.len()).map(|i| Atom::from(ValueId::new(made + i))));
             continue;
         }
-        there.push(simplify_one(&mut b, &mut shared, &mut budget, e, operands, &types[0])?);
+        there.push(simplify_one(&mut b, &mut shared, &mut budget, exactness, e, operands, &types[0])?);
     }
     let outputs = p.outputs().iter().map(|a| map_atom(p, &there, &mut b, *a)).collect::<Result<Vec<_>>>()?;
     Ok(b.finish(outputs))
@@ -66,6 +72,7 @@ fn map_atom(p: &Program, there: &[Atom], b: &mut Builder, a: Atom) -> Result<Ato
 fn simplify_nested(
     b: &mut Builder,
     shared: &mut FxHashMap<u64, SmallVec<[u32; 1]>>,
+    exactness: Exactness,
     e: &Equation,
     operands: &[Atom],
     types: &[Type],
@@ -74,14 +81,14 @@ fn simplify_nested(
         && let Some(index) = b.program().constant(operands[0]).and_then(Constant::splat_value).and_then(Scalar::to_i64)
     {
         let last = switch.branches.len() as i64 - 1;
-        let branch = simplified(&switch.branches[index.clamp(0, last) as usize])?;
+        let branch = simplified(&switch.branches[index.clamp(0, last) as usize], exactness)?;
         let made = b.inline(&branch, &operands[1..], e.place())?;
         // Dimensions that are equal by a condition may differ in their text; then the branch stays.
         if made.iter().zip(types).all(|(a, t)| b.ty(*a) == t) {
             return Ok(made);
         }
     }
-    let op = e.op().map_programs(&simplified)?;
+    let op = e.op().map_programs(&|p| simplified(p, exactness))?;
     let made = add_shared(b, shared, op, operands, types, e)?;
     Ok((0..types.len()).map(|i| Atom::from(ValueId::new(made + i))).collect())
 }
@@ -90,6 +97,7 @@ fn simplify_one(
     b: &mut Builder,
     shared: &mut FxHashMap<u64, SmallVec<[u32; 1]>>,
     budget: &mut usize,
+    exactness: Exactness,
     e: &Equation,
     operands: SmallVec<[Atom; 4]>,
     ty: &Type,
@@ -99,7 +107,9 @@ fn simplify_one(
         if let Some(constant) = fold(b, &op, &operands, ty, budget) {
             return Ok(b.constant(constant));
         }
-        match rewrite(&Site { builder: b, op: &op, operands: &operands, result: ty }) {
+        let site = Site { builder: b, op: &op, operands: &operands, result: ty };
+        let relaxed = || if exactness == Exactness::Relaxed { rewrite_relaxed(&site) } else { None };
+        match rewrite(&site).or_else(relaxed) {
             Some(Rewrite::Alias(atom)) if b.ty(atom) == ty => return Ok(atom),
             Some(Rewrite::Splat(value)) => return Ok(b.constant(Constant::splat(ty.clone(), value))),
             Some(Rewrite::Apply(next, atoms)) => (op, operands) = (next, atoms.into()),

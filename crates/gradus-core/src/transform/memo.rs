@@ -11,13 +11,13 @@ use rustc_hash::FxHashMap;
 
 use super::{Split, jvp, partial, transpose, vmap};
 use crate::error::Result;
-use crate::optimize::{eliminate_dead_code, simplify};
+use crate::optimize::{Exactness, eliminate_dead_code, simplify_with};
 use crate::primitives::{Op, Partition, Pruned};
 use crate::program::{Atom, Program};
 use crate::types::Dim;
 
 /// Entries of a thread's table before those of programs that are gone are dropped.
-const ROOM: usize = 1024;
+const ROOM: usize = 256;
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
@@ -159,11 +159,12 @@ thread_local! {
 }
 
 /// A nested program simplified, with what it does not need left out.
-pub(crate) fn simplified(program: &Arc<Program>) -> Result<Arc<Program>> {
+pub(crate) fn simplified(program: &Arc<Program>, exactness: Exactness) -> Result<Arc<Program>> {
+    let flags = vec![exactness == Exactness::Relaxed];
     let of = |p: &Arc<Program>, make: &dyn Fn() -> Result<Arc<Program>>| {
-        remembered(What::Simplify, p, Vec::new(), None, make).map(|made| (*made).clone())
+        remembered(What::Simplify, p, flags.clone(), None, make).map(|made| (*made).clone())
     };
-    let simple = of(program, &|| Ok(Arc::new(eliminate_dead_code(&simplify(program)?, true))))?;
+    let simple = of(program, &|| Ok(Arc::new(eliminate_dead_code(&simplify_with(program, exactness)?, true))))?;
     // What is simple stays what it is, so that programs made of it are found again.
     of(&simple, &|| Ok(simple.clone()))
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use gradus_core::executables::find_or_compile;
+use gradus_core::optimize::Exactness;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Guard, Traced};
 use gradus_core::{Array, Backend, Executable, Program, Result, interpret};
@@ -28,8 +29,8 @@ pub(crate) struct Entry<S: Signature> {
 }
 
 impl<S: Signature> Entry<S> {
-    pub(super) fn new(key: Key, traced: Traced, template: S::Out) -> Result<Entry<S>> {
-        let optimized = prepare(&traced.program)?;
+    pub(super) fn new(key: Key, traced: Traced, template: S::Out, exactness: Exactness) -> Result<Entry<S>> {
+        let optimized = prepare(&traced.program, exactness)?;
         let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
         Ok(Entry {
             key,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gradus_core::lint::{Lint, lint};
-use gradus_core::optimize::optimize;
+use gradus_core::optimize::{Exactness, optimize_with};
 use gradus_core::trace::Traced;
 use gradus_core::{Array, Error, ErrorKind, Place, Program, Result};
 
@@ -17,11 +17,12 @@ use crate::signature::Signature;
 #[derive(Clone, Debug)]
 pub struct TracedFunction {
     traced: Traced,
+    exactness: Exactness,
 }
 
 impl TracedFunction {
-    pub(super) fn new(traced: Traced) -> TracedFunction {
-        TracedFunction { traced }
+    pub(super) fn new(traced: Traced, exactness: Exactness) -> TracedFunction {
+        TracedFunction { traced, exactness }
     }
 
     /// The program as it was traced.
@@ -31,7 +32,7 @@ impl TracedFunction {
 
     /// The program after every pass of the optimizer. A pass that fails leaves the program as it was traced.
     pub fn optimized(&self) -> Program {
-        optimize(self.program()).unwrap_or_else(|_| self.program().clone())
+        optimize_with(self.program(), self.exactness).unwrap_or_else(|_| self.program().clone())
     }
 
     /// The arrays that the function captured; they are the program's last inputs.
@@ -46,7 +47,7 @@ impl TracedFunction {
 
     /// Checks the optimized program.
     pub fn verify(&self) -> Result<()> {
-        prepare(self.program()).map(|_| ())
+        prepare(self.program(), self.exactness).map(|_| ())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use gradus_core::Mode;
+use gradus_core::optimize::Exactness;
 use gradus_core::trace::Guard;
 
 use super::key::{Key, KeyPart};
@@ -89,6 +90,7 @@ pub(super) struct About {
     pub(super) function: String,
     pub(super) stack: String,
     pub(super) mode: Mode,
+    pub(super) exactness: Exactness,
     pub(super) backend: &'static str,
 }
 
@@ -142,8 +144,8 @@ impl fmt::Display for Explanation {
         writeln!(f, "  transformations: {}", self.about.stack)?;
         writeln!(
             f,
-            "  options: {:?} tracing, backend {}, device cpu, any layout",
-            self.about.mode, self.about.backend
+            "  options: {:?} tracing, {:?} rewrites, backend {}, device cpu, any layout",
+            self.about.mode, self.about.exactness, self.about.backend
         )?;
         for part in &self.key {
             writeln!(f, "  {part:?}")?;

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use gradus_core::array::Form;
 use gradus_core::executables::default_backend;
-use gradus_core::optimize::optimize;
+use gradus_core::optimize::{Exactness, optimize_with};
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
@@ -50,6 +50,7 @@ pub fn jit<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S> {
 pub(crate) struct Options {
     pub(crate) mode: Mode,
     pub(crate) cache_limit: usize,
+    pub(crate) exactness: Exactness,
     backend: Arc<dyn Backend>,
 }
 
@@ -58,7 +59,12 @@ const CACHE_LIMIT: usize = 256 << 20;
 
 impl Default for Options {
     fn default() -> Options {
-        Options { mode: Mode::Abstract, cache_limit: CACHE_LIMIT, backend: default_backend() }
+        Options {
+            mode: Mode::Abstract,
+            cache_limit: CACHE_LIMIT,
+            exactness: Exactness::Exact,
+            backend: default_backend(),
+        }
     }
 }
 
@@ -192,7 +198,8 @@ impl<S: Signature> Core<S> {
 
     fn make_entry(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<Arc<Entry<S>>, Failed<S>> {
         let (traced, template) = self.run_trace(args, leaves, place)?;
-        let entry = Entry::new(Key::of::<S>(args), traced, template).map_err(|error| Failed { error, out: None })?;
+        let entry = Entry::new(Key::of::<S>(args), traced, template, self.options.exactness)
+            .map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
         let evicted = self.cache.insert(leaves.hash, entry.clone());
         self.counters.evictions.fetch_add(evicted, Ordering::Relaxed);
@@ -239,7 +246,7 @@ impl<S: Signature> Core<S> {
         let leaves = Leaves::of::<S>(args);
         self.check(&leaves, place)?;
         let (traced, _) = self.run_trace(args, &leaves, place).map_err(|f| f.error)?;
-        Ok(TracedFunction::new(traced))
+        Ok(TracedFunction::new(traced, self.options.exactness))
     }
 
     #[track_caller]
@@ -270,7 +277,7 @@ impl<S: Signature> Core<S> {
             let (traced, template) = self.run_trace(args, &leaves, place).map_err(|f| f.error)?;
             let time = started.elapsed();
             report(|| Phase::new("trace", &[&traced.program], time));
-            let entry: Entry<S> = Entry::new(key, traced, template)?;
+            let entry: Entry<S> = Entry::new(key, traced, template, self.options.exactness)?;
             let started = Instant::now();
             let backend = &*self.options.backend;
             let code = backend.compile(&entry.optimized)?;
@@ -302,6 +309,7 @@ impl<S: Signature> Core<S> {
             function: self.name(),
             stack: self.stack(),
             mode: self.options.mode,
+            exactness: self.options.exactness,
             backend: self.options.backend.name(),
         };
         let entries = self.cache.all();
@@ -404,6 +412,6 @@ impl std::fmt::Display for Phases {
 }
 
 /// Optimizes and verifies: what every backend is given.
-pub(crate) fn prepare(program: &Program) -> Result<Verified> {
-    Verified::new(optimize(program)?)
+pub(crate) fn prepare(program: &Program, exactness: Exactness) -> Result<Verified> {
+    Verified::new(optimize_with(program, exactness)?)
 }
