@@ -341,3 +341,29 @@ fn errors_in_control_flow_say_what_and_where() -> Result<()> {
     assert!(text(&(escaped + 1.0_f64)).contains("outlived"));
     Ok(())
 }
+
+#[test]
+fn row_d6_an_unrolled_scan_has_fewer_and_longer_steps() -> Result<()> {
+    let f = |unroll: usize, reverse: bool| {
+        move |w: &Array, xs: &Array| {
+            let options = ScanOptions { unroll, reverse, ..ScanOptions::default() };
+            let step = |c: &Array, x: &Array| ((c * w + x).sin(), c * x);
+            let (last, all) = scan_with(&options, step, Array::from(0.5_f64), xs);
+            last + (all * xs).sum()
+        }
+    };
+    let (w, xs) = (Array::from(0.8_f64), Array::from([0.3_f64, -0.2, 0.9, 0.5, -0.7, 0.1, 0.4]));
+    let program = jit(f(3, false)).trace(&w, &xs)?.program().to_string();
+    // Seven steps: two of three in a row, and one that is left.
+    assert!(program.contains("length=2") && !program.contains("length=7"), "{program}");
+    assert_eq!(program.matches(" = sin ").count(), 4, "{program}");
+    for reverse in [false, true] {
+        let want = jit(grad_all(f(1, reverse)))(&w, &xs);
+        for unroll in [2, 3, 7, 100] {
+            let have = jit(grad_all(f(unroll, reverse)))(&w, &xs);
+            close(&have.0, &want.0.to_vec::<f64>()?);
+            close(&have.1, &want.1.to_vec::<f64>()?);
+        }
+    }
+    Ok(())
+}

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use super::{Switch, While, apply, flipped, picked, positions, program, spread};
 use crate::array::Array;
-use crate::error::Result;
+use crate::error::{Result, error};
 use crate::primitives::{Op, Transpose, Transposed};
-use crate::program::Program;
+use crate::program::{Atom, Program};
 use crate::trace::inline;
 use crate::transform::{transpose_on, zeros_of};
 use crate::types::{DType, Dim, Shape, Type};
@@ -54,7 +54,15 @@ pub(super) fn backward(w: &While, rule: &Transpose<'_>, given: &[bool], linear: 
     let operand = |i: &usize| rule.operands[*i].known().cloned();
     let consts: Vec<Array> = positions(&known[..n]).iter().filter_map(operand).collect();
     let start: Vec<Array> = positions(&known[n..]).iter().map(|i| i + n).filter_map(|i| operand(&i)).collect();
-    let count = parts.count_steps(&w.condition.rearranged(&positions(&known), &[0])?, &consts, &start)?;
+    let count = match w.counted() {
+        Some((i, bound)) => length(w, i, bound, rule)?,
+        None => {
+            let condition = Arc::new(w.condition.rearranged(&positions(&known), &[0])?);
+            let step = Arc::new(parts.step.clone());
+            let known = While::plain(condition, step, consts.len());
+            known.with_counter()?.run_counted(&[consts.as_slice(), &start].concat())?.swap_remove(0)
+        }
+    };
     let mut operands = consts;
     operands.extend([count, Array::from(0_i64), Array::zeros::<i64>([parts.slots])]);
     for k in &start {
@@ -72,6 +80,18 @@ pub(super) fn backward(w: &While, rule: &Transpose<'_>, given: &[bool], linear: 
     Ok(Transposed::Cotangents(all.into_iter().zip(given).map(|(bar, on)| bar.filter(|_| *on)).collect()))
 }
 
+/// The number of steps of a loop whose condition is `i < n`.
+fn length(w: &While, i: usize, bound: Atom, rule: &Transpose<'_>) -> Result<Array> {
+    let lost = || error!(Rule, "the bounds of a loop are known");
+    let known = |i: usize| rule.operands[i].known().cloned().ok_or_else(lost);
+    let end = match (bound.value(), w.condition.constant(bound)) {
+        (Some(v), _) => known(v.index())?,
+        (None, Some(c)) => c.to_array()?,
+        (None, None) => return Err(lost()),
+    };
+    (end.cast(DType::I64) - known(i)?.cast(DType::I64)).maximum(0_i64).ok()
+}
+
 fn number() -> Type {
     Type::scalar(DType::I64)
 }
@@ -79,22 +99,6 @@ fn number() -> Type {
 impl Parts<'_> {
     fn kept(&self, state: &Type) -> Type {
         state.with_shape(state.shape().inserted(0, Dim::from(self.slots)))
-    }
-
-    /// Runs the known part of the loop and counts its steps.
-    fn count_steps(&self, condition: &Program, consts: &[Array], start: &[Array]) -> Result<Array> {
-        let n = consts.len();
-        let inputs: Vec<Type> =
-            self.consts.iter().cloned().chain([number()]).chain(self.state.iter().cloned()).collect();
-        let without = |xs: &[Array]| [&xs[..n], &xs[n + 1..]].concat();
-        let more = program("more", inputs.clone(), |xs| inline(condition, &without(xs)))?;
-        let step = program("count", inputs, |xs| {
-            let next = inline(&self.step, &without(xs))?;
-            Ok(std::iter::once(&xs[n] + 1_i64).chain(next).collect())
-        })?;
-        let operands: Vec<Array> =
-            consts.iter().cloned().chain([Array::from(0_i64)]).chain(start.iter().cloned()).collect();
-        Ok(apply(Op::new(While::plain(more, step, n)), &operands)?.swap_remove(0))
     }
 
     /// The loop backward. It carries the number of steps left, the last place of the stack that is taken, the step of

@@ -13,13 +13,14 @@ use super::{
     treeverse,
 };
 use crate::array::Array;
-use crate::error::{Place, Result, fail};
+use crate::error::{Result, fail};
 use crate::interpret::prepare;
+use crate::primitives::elementwise::{Add, Compare, Direction};
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
     Types,
 };
-use crate::program::{Atom, Builder, Program};
+use crate::program::{Atom, Program, ValueId};
 use crate::rules_of;
 use crate::trace::inline;
 use crate::transform::{jvp_of, split_of, vmap_of, zeros_of};
@@ -74,6 +75,64 @@ impl While {
         };
         let every: Vec<usize> = (0..types.len()).collect();
         single(self.body.name(), types, Op::new(scan), &every, |results, _| results.to_vec()).map(Arc::new)
+    }
+
+    /// The input that counts the steps of a loop and what it is compared with, if the condition is `i < n` and a step makes
+    /// i one more: such a loop knows its length before it runs.
+    pub(super) fn counted(&self) -> Option<(usize, Atom)> {
+        let one_more = |p: &Program, v: ValueId, i: usize| {
+            let e = p.equations().iter().find(|e| e.results().any(|r| r == v))?;
+            let operands = p.operands(e);
+            let by_one = p.constant(*operands.get(1)?)?.splat_value()?.to_i64()? == 1;
+            (e.op().is::<Add>() && by_one && operands[0].value()?.index() == i).then_some(())
+        };
+        let [e] = self.condition.equations() else { return None };
+        let [i, bound] = self.condition.operands(e) else { return None };
+        let less = e.op().downcast::<Compare>().is_some_and(|c| c.direction == Direction::Lt);
+        let i = i.value()?.index();
+        let carried = i >= self.consts && self.condition.inputs().get(i).is_some_and(|t| t.dtype().is_int());
+        let fixed = bound.value().is_none_or(|v| v.index() < self.consts);
+        if !less || !carried || !fixed || self.condition.outputs() != [e.result().into()] {
+            return None;
+        }
+        one_more(&self.body, self.body.outputs()[i - self.consts].value()?, i)?;
+        Some((i, *bound))
+    }
+
+    /// The same loop with a counter before its other carries.
+    pub(super) fn with_counter(&self) -> Result<While> {
+        let n = self.consts;
+        let types = self.body.inputs();
+        let inputs: Vec<Type> =
+            types[..n].iter().cloned().chain([Type::scalar(DType::I64)]).chain(types[n..].iter().cloned()).collect();
+        let without = |xs: &[Array]| [&xs[..n], &xs[n + 1..]].concat();
+        let condition = program(self.condition.name(), inputs.clone(), |xs| inline(&self.condition, &without(xs)))?;
+        let body = program(self.body.name(), inputs, |xs| {
+            let next = inline(&self.body, &without(xs))?;
+            Ok(std::iter::once(&xs[n] + 1_i64).chain(next).collect())
+        })?;
+        Ok(While { condition, body, ..self.clone() })
+    }
+
+    /// Runs a loop with a counter from zero; the count is the first result.
+    pub(super) fn run_counted(self, operands: &[Array]) -> Result<Vec<Array>> {
+        let (consts, carries) = operands.split_at(self.consts);
+        let operands: Vec<Array> =
+            consts.iter().cloned().chain([Array::from(0_i64)]).chain(carries.iter().cloned()).collect();
+        apply(Op::new(self), &operands)
+    }
+
+    /// Runs so many steps, whatever the condition would say.
+    fn for_steps(&self, count: &Array, operands: &[Array]) -> Result<Vec<Array>> {
+        let n = self.consts;
+        let counting = self.with_counter()?;
+        let number = || Type::scalar(DType::I64);
+        let inputs: Vec<Type> = std::iter::once(number()).chain(counting.body.inputs().iter().cloned()).collect();
+        let condition = program("steps_left", inputs.clone(), |xs| Ok(vec![xs[n + 1].lt(&xs[0])]))?;
+        let body = program(self.body.name(), inputs, |xs| inline(&counting.body, &xs[1..]))?;
+        let op = While { condition, body, consts: n + 1, ..self.clone() };
+        let operands: Vec<Array> = std::iter::once(count.clone()).chain(operands.iter().cloned()).collect();
+        Ok(op.run_counted(&operands)?.split_off(1))
     }
 
     fn condition_depends_on(&self, flags: &[bool]) -> bool {
@@ -235,27 +294,48 @@ impl Primitive for While {
             return Ok(None);
         }
         // The first half is the loop over what is known; the second runs it once more with the rest beside it. It
-        // needs no more than the operands.
+        // needs no more than the operands, and the number of steps, so that it need not ask the condition again.
         let (inputs, known_carries) = (positions(&is_known), positions(&is_known[n..]));
-        let condition = Arc::new(self.condition.rearranged(&inputs, &[0])?);
-        let body = Arc::new(self.body.rearranged(&inputs, &known_carries)?);
-        let op = Op::new(While { condition, body, consts: positions(&is_known[..n]).len(), ..self.clone() });
+        let early = While {
+            condition: Arc::new(self.condition.rearranged(&inputs, &[0])?),
+            body: Arc::new(self.body.rearranged(&inputs, &known_carries)?),
+            consts: positions(&is_known[..n]).len(),
+            ..self.clone()
+        };
+        let counts = self.counted().is_none();
         let types = self.body.inputs();
-        let given = positions(known);
-        let operands: Vec<usize> = (0..given.len()).filter(|j| is_known[given[*j]]).collect();
-        let known_half =
-            single("known", &picked(types, known), op, &operands, |results, inputs| [results, inputs].concat())?;
-        let mut b = Builder::new("unknown");
-        let late = positions(&flipped(known));
-        let mut atoms: Vec<Option<Atom>> = vec![None; types.len()];
-        for i in given.into_iter().chain(late) {
-            atoms[i] = Some(b.input(types[i].clone())?.into());
-        }
-        let operands: Vec<Atom> = atoms.into_iter().flatten().collect();
-        let results: Vec<Atom> =
-            b.equation(Op::new(self.clone()), &operands, Place::unknown())?.results().map(Atom::from).collect();
-        let unknown_half = b.finish(picked(&results, &unknown[n..]));
-        Ok(Some(Partition { known: known_half, unknown: unknown_half, known_outputs: is_known[n..].to_vec() }))
+        let known_half = program("known", picked(types, known), |xs| {
+            let operands: Vec<Array> = spread(xs.iter().cloned(), known)
+                .into_iter()
+                .zip(&is_known)
+                .filter(|(_, on)| **on)
+                .filter_map(|(x, _)| x)
+                .collect();
+            let made =
+                if counts { early.with_counter()?.run_counted(&operands)? } else { apply(Op::new(early), &operands)? };
+            let (count, results) = made.split_at(usize::from(counts));
+            Ok([results, count, xs].concat())
+        })?;
+        let late = flipped(known);
+        let counter = counts.then(|| Type::scalar(DType::I64));
+        let inputs: Vec<Type> = counter.into_iter().chain(picked(types, known)).chain(picked(types, &late)).collect();
+        let unknown_half = program("unknown", inputs, |xs| {
+            let (count, xs) = xs.split_at(usize::from(counts));
+            let (early, late) = xs.split_at(positions(known).len());
+            let (mut early, mut late) = (early.iter(), late.iter());
+            let operands: Vec<Array> =
+                known.iter().filter_map(|on| if *on { early.next() } else { late.next() }).cloned().collect();
+            let results = match count.first() {
+                Some(count) => self.for_steps(count, &operands)?,
+                None => apply(Op::new(self.clone()), &operands)?,
+            };
+            Ok(picked(&results, &unknown[n..]))
+        })?;
+        Ok(Some(Partition {
+            known: Program::clone(&known_half),
+            unknown: Program::clone(&unknown_half),
+            known_outputs: is_known[n..].to_vec(),
+        }))
     }
 
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
