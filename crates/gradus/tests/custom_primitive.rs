@@ -79,7 +79,7 @@ fn shout(x: &Array) -> Array {
 }
 
 #[test]
-fn it_takes_part_in_everything() -> Result<()> {
+fn row_d8_a_primitive_from_outside_takes_part_in_everything() -> Result<()> {
     let x = Array::from(3.0_f64);
     assert_eq!(square(&x).item::<f64>()?, 9.0);
     assert_eq!(jit(square)(&x).item::<f64>()?, 9.0);
