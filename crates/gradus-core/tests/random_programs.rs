@@ -4,9 +4,9 @@
 use gradus_core::optimize::optimize;
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::verify;
-use gradus_core::testing::{RandomProgram, Recipe};
+use gradus_core::testing::{RandomProgram, Recipe, Source, random_array};
 use gradus_core::transform::{jvp, linearize, partial_eval, vjp, vmap};
-use gradus_core::{Array, Complex, DType, Dim, Program, Scalar, interpret, trace};
+use gradus_core::{Array, Complex, DType, Dim, Program, Scalar, Type, interpret, trace};
 
 /// Says which seed was at work when a check failed.
 struct Seed(u64);
@@ -19,10 +19,10 @@ impl Drop for Seed {
     }
 }
 
-/// How many seeds a test tries: so many, times `GRADUS_SEEDS` for a long night.
+/// The seeds a test tries: so many, times `GRADUS_SEEDS` for a long night; `GRADUS_SEED` alone if there is one.
 fn seeds(count: u64) -> std::ops::Range<u64> {
-    let times = std::env::var("GRADUS_SEEDS").ok().and_then(|v| v.parse().ok()).unwrap_or(1);
-    0..count * times
+    let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    number("GRADUS_SEED").map_or(0..count * number("GRADUS_SEEDS").unwrap_or(1), |seed| seed..seed + 1)
 }
 
 fn scalars(a: &Array) -> Vec<Scalar> {
@@ -66,6 +66,10 @@ fn reals(a: &Array) -> Vec<f64> {
         .collect()
 }
 
+fn near(x: f64, y: f64, tolerance: f64) -> bool {
+    x == y || (x - y).abs() <= tolerance * (1.0 + x.abs()) || (x.is_nan() && y.is_nan())
+}
+
 /// Half of the seeds with symbolic dimensions, half with sums, in all combinations.
 fn any(seed: u64) -> RandomProgram {
     let equations = 4 + (seed % 29) as usize;
@@ -81,6 +85,13 @@ fn exact(seed: u64) -> RandomProgram {
 fn smooth(seed: u64) -> RandomProgram {
     let equations = 2 + (seed % 13) as usize;
     RandomProgram::from_recipe(seed, Recipe { equations, smooth: true, sums: true, symbolic: seed % 4 == 3 })
+}
+
+/// A part of a program with every symbol replaced: the sizes of a part may be those of inputs that it does not take.
+fn sized(p: &Program, symbol: usize) -> Program {
+    let p = p.map_dims(&|d| d.substitute(&|_| Some(Dim::from(symbol))));
+    verify(&p).unwrap();
+    p
 }
 
 #[test]
@@ -140,9 +151,8 @@ fn the_interpreter_gives_what_the_types_say_and_what_eager_evaluation_gives() {
         let _seed = Seed(seed);
         let r = any(seed);
         let outputs = interpret(&r.program, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
-        let sized = |ty: &gradus_core::Type| ty.map_dims(|d| d.substitute(&|_| Some(Dim::from(r.symbol))));
-        for (o, ty) in outputs.iter().zip(r.program.output_types()) {
-            assert_eq!(*o.ty().unwrap(), sized(&ty), "{}", r.program);
+        for (o, ty) in outputs.iter().zip(sized(&r.program, r.symbol).output_types()) {
+            assert_eq!(*o.ty().unwrap(), ty, "{}", r.program);
         }
         if !r.program.is_symbolic() {
             let eager = trace::inline(&r.program, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
@@ -178,17 +188,14 @@ fn partial_evaluation_computes_the_same_in_two_steps() {
         let split = partial_eval(&r.program, &known).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
         verify(&split.known).unwrap();
         verify(&split.unknown).unwrap();
-        if r.program.is_symbolic() {
-            // The sizes may all be on one side; that both sides verify is what can be asked.
-            continue;
-        }
+        let (known_half, unknown_half) = (sized(&split.known, r.symbol), sized(&split.unknown, r.symbol));
         let side =
             |wanted: bool| r.inputs.iter().zip(&known).filter(move |(_, k)| **k == wanted).map(|(a, _)| a.clone());
-        let early = interpret(&split.known, &side(true).collect::<Vec<_>>()).unwrap();
+        let early = interpret(&known_half, &side(true).collect::<Vec<_>>()).unwrap();
         let count = split.known_outputs.iter().filter(|k| **k).count();
         let (early, residuals) = early.split_at(count);
         let late: Vec<Array> = residuals.iter().cloned().chain(side(false)).collect();
-        let late = interpret(&split.unknown, &late).unwrap();
+        let late = interpret(&unknown_half, &late).unwrap();
         let (mut early, mut late) = (early.iter().cloned(), late.into_iter());
         let both: Vec<Array> =
             split.known_outputs.iter().map(|k| if *k { early.next() } else { late.next() }.unwrap()).collect();
@@ -205,7 +212,9 @@ fn vmap_is_a_loop() {
         let size = [2usize, 3, 1][(seed % 3) as usize];
         let mut batched: Vec<bool> = (0..r.inputs.len()).map(|i| (seed >> (3 + i)) & 1 == 1).collect();
         batched[0] |= !batched.contains(&true);
-        let over = vmap(&r.program, &batched, &Dim::from(size)).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        // A batch of unknown size is as good.
+        let dim = if seed % 5 == 0 { Dim::symbol("K").unwrap() } else { Dim::from(size) };
+        let over = vmap(&r.program, &batched, &dim).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
         verify(&over).unwrap();
         let examples: Vec<Vec<Array>> = (0..size)
             .map(|k| {
@@ -230,6 +239,28 @@ fn vmap_is_a_loop() {
             .map(|o| Array::stack(one_by_one.iter().map(|outputs| outputs[o].clone()).collect::<Vec<_>>(), 0))
             .collect();
         assert_same(&at_once, &looped, &|| format!("{}\n{over}\n{inputs:?}", r.program));
+    }
+}
+
+#[test]
+fn a_batch_of_nothing_gives_nothing() {
+    for seed in seeds(600) {
+        let _seed = Seed(seed);
+        let r = exact(seed);
+        let dim = if seed % 2 == 0 { Dim::symbol("K").unwrap() } else { Dim::from(0usize) };
+        let batched: Vec<bool> = (0..r.inputs.len()).map(|i| i == 0 || (seed >> (3 + i)) & 1 == 1).collect();
+        let over = vmap(&r.program, &batched, &dim).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        // Examples that differ in what they choose ask for one at least if their number is not known.
+        if !over.constraints().is_empty() {
+            continue;
+        }
+        let none = |a: &Array| a.broadcast_to(a.shape().inserted(0, Dim::from(0usize)));
+        let inputs: Vec<Array> =
+            r.inputs.iter().zip(&batched).map(|(a, on)| if *on { none(a) } else { a.clone() }).collect();
+        let outputs = interpret(&over, &inputs).unwrap_or_else(|e| panic!("{e}\n{}\n{over}", r.program));
+        for (o, one) in outputs.iter().zip(interpret(&r.program, &r.inputs).unwrap()) {
+            assert_eq!(o.ty().unwrap(), none(&one).ty().unwrap(), "{over}");
+        }
     }
 }
 
@@ -318,11 +349,7 @@ fn vmap_and_jvp_commute() {
         let (a, b) = (interpret(&first, &inputs).unwrap(), interpret(&second, &inputs).unwrap());
         for (x, y) in a.iter().zip(&b) {
             for (x, y) in reals(x).into_iter().zip(reals(y)) {
-                assert!(
-                    (x - y).abs() <= 1e-8 * (1.0 + x.abs()) || (x.is_nan() && y.is_nan()),
-                    "{x} {y}\n{}",
-                    r.program
-                );
+                assert!(near(x, y, 1e-8), "{x} {y}\n{}", r.program);
             }
         }
     }
@@ -341,47 +368,119 @@ fn pairing(a: &[Array], b: &[Array]) -> (f64, f64) {
     (sum, size)
 }
 
+/// Random arrays of small numbers.
+fn arrays(types: &[Type], seed: u64) -> Vec<Array> {
+    let mut source = Source::seed(seed);
+    types.iter().map(|t| random_array(&mut source, t, true)).collect()
+}
+
+/// Reverse mode against forward mode, at `inputs` and along random directions; false if the numbers are too large to
+/// tell.
+fn check_reverse(p: &Program, inputs: &[Array], symbol: usize, active: &[bool], seed: u64) -> bool {
+    let forward = linearize(p, active).unwrap_or_else(|e| panic!("{e}\n{p}"));
+    let back = vjp(p, active).unwrap_or_else(|e| panic!("{e}\n{p}"));
+    verify(&forward.linear).unwrap();
+    verify(&back.linear).unwrap();
+    assert_eq!(forward.varies, back.varies);
+    let primal = sized(&forward.primal, symbol);
+    let (linear, pullback) = (sized(&forward.linear, symbol), sized(&back.linear, symbol));
+    let values = interpret(&primal, inputs).unwrap();
+    let again = interpret(&sized(&back.primal, symbol), inputs).unwrap();
+    assert_same(&values, &again, &|| p.to_string());
+    let (outputs, residuals) = values.split_at(p.outputs().len());
+    let v = arrays(&linear.inputs()[residuals.len()..], seed + 1);
+    let w = arrays(&linear.output_types(), seed + 99);
+    let with = |extra: &[Array]| residuals.iter().chain(extra).cloned().collect::<Vec<_>>();
+    let jv = interpret(&linear, &with(&v)).unwrap();
+    let jtw = interpret(&pullback, &with(&w)).unwrap();
+    let fast = optimize(&pullback).unwrap_or_else(|e| panic!("{e}\n{pullback}"));
+    for (a, b) in interpret(&fast, &with(&w)).unwrap().iter().zip(&jtw) {
+        let close = reals(a).into_iter().zip(reals(b)).all(|(x, y)| near(x, y, 1e-9));
+        assert!(close, "{a:?} is not {b:?}\n{pullback}\n{fast}");
+    }
+    // Forward mode in one piece says the same as in two.
+    let (whole, varies) = jvp(p, active).unwrap();
+    let mut whole = interpret(&whole, &inputs.iter().chain(&v).cloned().collect::<Vec<_>>()).unwrap();
+    let dots = whole.split_off(outputs.len());
+    let dots = dots.iter().zip((0..outputs.len()).filter(|i| varies[*i]));
+    let dots = dots.filter(|(_, i)| forward.varies[*i]).map(|(dot, _)| dot);
+    for (a, b) in jv.iter().zip(dots) {
+        let (a, b) = (reals(a), reals(b));
+        let size = 1.0 + a.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-9 * size || !(x - y).is_finite();
+        assert!(a.iter().zip(&b).all(close), "{a:?} is not {b:?}\n{p}\n{forward:?}");
+    }
+    let ((a, size_a), (b, size_b)) = (pairing(&jv, &w), pairing(&v, &jtw));
+    let scale = 1.0 + size_a + size_b;
+    if scale < 1e9 {
+        assert!((a - b).abs() < 1e-9 * scale, "{a} is not {b}\n{p}\n{forward:?}\n{back:?}");
+    }
+    scale < 1e9
+}
+
 #[test]
 fn reverse_mode_is_the_transpose_of_forward_mode() {
     let mut checked = 0;
     for seed in seeds(1500) {
         let _seed = Seed(seed);
         let r = smooth(seed);
-        if r.program.is_symbolic() {
-            continue;
-        }
         let active: Vec<bool> = (0..r.inputs.len()).map(|i| i == 0 || (seed >> (2 + i)) & 1 == 1).collect();
-        let forward = linearize(&r.program, &active).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
-        let back = vjp(&r.program, &active).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
-        verify(&forward.linear).unwrap();
-        verify(&back.linear).unwrap();
-        assert_eq!(forward.varies, back.varies);
-        let values = interpret(&forward.primal, &r.inputs).unwrap();
-        assert_same(&values, &interpret(&back.primal, &r.inputs).unwrap(), &|| r.program.to_string());
-        let residuals = &values[r.program.outputs().len()..];
-        let v: Vec<Array> =
-            r.more_inputs(seed + 1, true).into_iter().zip(&active).filter(|(_, on)| **on).map(|(a, _)| a).collect();
-        let w: Vec<Array> = forward
-            .linear
-            .output_types()
-            .iter()
-            .enumerate()
-            .map(|(i, t)| {
-                let mut source = gradus_core::testing::Source::seed(seed + 99 + i as u64);
-                gradus_core::testing::random_array(&mut source, t, true)
-            })
-            .collect();
-        let with = |extra: &[Array]| residuals.iter().chain(extra).cloned().collect::<Vec<_>>();
-        let jv = interpret(&forward.linear, &with(&v)).unwrap();
-        let jtw = interpret(&back.linear, &with(&w)).unwrap();
-        let ((a, size_a), (b, size_b)) = (pairing(&jv, &w), pairing(&v, &jtw));
-        let scale = 1.0 + size_a + size_b;
-        if scale < 1e9 {
-            checked += 1;
-            assert!((a - b).abs() < 1e-9 * scale, "{a} is not {b}\n{}\n{forward:?}\n{back:?}", r.program);
-        }
+        checked += usize::from(check_reverse(&r.program, &r.inputs, r.symbol, &active, seed));
     }
     assert!(checked > 800, "{checked}");
+}
+
+/// The pullback as a program of inputs and cotangents; none if nothing varies, or if a large constant would become an
+/// input of its own.
+fn pullback_of(p: &Program) -> Option<Program> {
+    let back = vjp(p, &vec![true; p.inputs().len()]).unwrap_or_else(|e| panic!("{e}\n{p}"));
+    let (outputs, n) = (p.outputs().len(), p.inputs().len());
+    let bars = back.linear.inputs()[back.residuals.len()..].iter();
+    let types: Vec<Array> = p.inputs().iter().chain(bars).cloned().map(Array::of_type).collect();
+    let traced = trace::trace("pullback", &types, trace::Mode::Abstract, |xs| {
+        let mut residuals = trace::inline(&back.primal, &xs[..n]).unwrap().split_off(outputs);
+        residuals.extend_from_slice(&xs[n..]);
+        trace::inline(&back.linear, &residuals).unwrap()
+    });
+    let traced = traced.unwrap();
+    (back.varies.contains(&true) && traced.captures.is_empty()).then_some(traced.program)
+}
+
+#[test]
+fn derivatives_of_gradients_are_right() {
+    let (mut checked, mut unsure, mut reversed) = (0, 0, 0);
+    for seed in seeds(250) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let Some(p) = pullback_of(&sized(&r.program, r.symbol)) else { continue };
+        let (inputs, tangents) = (arrays(p.inputs(), seed + 5), arrays(p.inputs(), seed + 6));
+        let (_, sure, in_doubt) = check_slopes(&p, &inputs, &tangents);
+        (checked, unsure) = (checked + sure, unsure + in_doubt);
+        reversed += usize::from(check_reverse(&p, &inputs, r.symbol, &vec![true; inputs.len()], seed));
+    }
+    assert!(checked > 1_000 && unsure * 10 < checked, "{checked} slopes checked, {unsure} in doubt");
+    assert!(reversed > 150, "{reversed}");
+}
+
+#[test]
+fn gradients_of_a_batch_are_gradients_of_its_examples() {
+    for seed in seeds(300) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let Some(p) = pullback_of(&sized(&r.program, r.symbol)) else { continue };
+        let over = vmap(&p, &vec![true; p.inputs().len()], &Dim::from(2usize)).unwrap_or_else(|e| panic!("{e}\n{p}"));
+        verify(&over).unwrap();
+        let (a, b) = (arrays(p.inputs(), seed + 5), arrays(p.inputs(), seed + 6));
+        let both: Vec<Array> = a.iter().zip(&b).map(|(a, b)| Array::stack([a, b], 0)).collect();
+        let at_once = interpret(&over, &both).unwrap_or_else(|e| panic!("{e}\n{p}\n{over}"));
+        let (a, b) = (interpret(&p, &a).unwrap(), interpret(&p, &b).unwrap());
+        for (i, have) in at_once.iter().enumerate() {
+            let want = reals(&a[i]).into_iter().chain(reals(&b[i]));
+            for (x, y) in reals(have).into_iter().zip(want) {
+                assert!(near(x, y, 1e-8), "output {i}: {x} {y}\n{p}\n{over}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -395,11 +494,7 @@ fn sums_in_another_order_are_as_good() {
         for (x, y) in want.iter().zip(&have) {
             assert_eq!(x.ty().unwrap(), y.ty().unwrap());
             for (x, y) in reals(x).into_iter().zip(reals(y)) {
-                assert!(
-                    (x - y).abs() <= 1e-9 * (1.0 + x.abs()) || (x.is_nan() && y.is_nan()),
-                    "{x} {y}\n{}\n{fast}",
-                    r.program
-                );
+                assert!(near(x, y, 1e-9), "{x} {y}\n{}\n{fast}", r.program);
             }
         }
         assert!(have.iter().all(|a| matches!(a.dtype(), DType::F64 | DType::C128 | DType::Bool | DType::I32)));

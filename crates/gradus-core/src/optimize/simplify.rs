@@ -2,7 +2,6 @@
 //! Linear time: every equation is looked at once, and a rewrite's result at most a few times.
 
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -198,8 +197,9 @@ fn add_shared(
 fn hash_of(op: &Op, operands: &[Atom]) -> u64 {
     fn param(p: &Param, h: &mut FxHasher) {
         match p {
-            // Programs are shared by reference; equal ones that are not are merely not merged early.
-            Param::Program(p) => (Arc::as_ptr(p) as usize).hash(h),
+            // Equal programs need not be one in memory, and a whole one takes long to hash; what is compared in the end
+            // has the same operands too.
+            Param::Program(p) => (p.value_count(), p.equations().len(), p.outputs().len()).hash(h),
             Param::List(items) => items.iter().for_each(|p| param(p, h)),
             Param::Bool(v) => v.hash(h),
             Param::Int(v) => v.hash(h),

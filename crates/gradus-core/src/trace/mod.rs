@@ -186,9 +186,10 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     }
     let mut constraints = Vec::new();
     let results = infer(&op, &types, &mut constraints)?;
-    // A symbolic size as a number is in the parameters alone; without operands there is no tracer to tell.
-    let from_nothing = inputs.is_empty() && op.params().iter().any(|(_, p)| p.is_symbolic());
-    let symbolic = from_nothing || results.iter().any(|t| t.shape().is_symbolic());
+    // A symbolic size may be in the parameters alone: as a number, or inside a program.
+    let hides = inputs.is_empty() || op.holds_programs();
+    let hidden = hides && op.params().iter().any(|(_, p)| p.is_symbolic());
+    let symbolic = hidden || results.iter().any(|t| t.shape().is_symbolic());
     let later = symbolic || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
     if later && !spec && is_tracing() {
         return state::record(op, inputs, place);
@@ -206,12 +207,13 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
 }
 
 /// Whether an operation on numbers, met while a transformation runs, is better part of the program than computed now:
-/// a mask as large as an operand would be a constant of that size. Small results and single numbers are computed.
+/// a mask as large as an operand would be a constant of that size, and a loop may take its time, or for ever. Small
+/// results and single numbers are computed.
 fn belongs_to_program(op: &Op, inputs: &[Array], results: &[Type]) -> bool {
     let large = || results.iter().any(|t| t.shape().count().is_none_or(|n| n > EMBED_LIMIT));
     let splat = |a: &Array| a.concrete().is_some_and(|c| c.splat_value().is_some());
     let single = || (is_elementwise(op) || op.is::<Broadcast>()) && inputs.iter().all(splat);
-    state::is_closed() && (inputs.is_empty() || (large() && !single()))
+    state::is_closed() && (inputs.is_empty() || op.holds_programs() || (large() && !single()))
 }
 
 /// Runs a program's equations on arrays of any form: numbers are computed, tracers are recorded in their trace.

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::{missing, place_of, read};
+use super::{counted, missing, place_of, read};
 use crate::array::Array;
 use crate::error::{Place, Result, error, fail};
 use crate::phases::phase;
@@ -60,6 +60,7 @@ pub fn jvp_on(
             atoms.iter().map(|a| a.value().and_then(|v| dots[v.index()].clone())).collect();
         at_place(place_of(e, caller), || -> Result<()> {
             let (outputs, tangents) = differentiate(e, &operands, &operand_dots)?;
+            let outputs = counted(e, outputs)?;
             check(e.op().name(), &outputs, &tangents).map_err(|err| err.at(e.place()))?;
             values.extend(outputs);
             dots.extend(tangents);

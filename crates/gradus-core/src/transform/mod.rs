@@ -21,9 +21,23 @@ pub(crate) use transpose::transpose_on;
 pub use vmap::{vmap, vmap_on};
 
 use crate::array::Array;
-use crate::error::{Place, error};
+use crate::error::{Place, Result, error};
+use crate::primitives::Outputs;
 use crate::program::Equation;
 use crate::trace::value_of as read;
+
+/// The results of an equation, if they are as many as it has. An operation that fails gives one, with the error, which
+/// would otherwise stand where the next equation's result belongs.
+fn counted(equation: &Equation, outputs: Outputs) -> Result<Outputs> {
+    let wanted = equation.results().len();
+    if outputs.len() == wanted {
+        return Ok(outputs);
+    }
+    match outputs.first().and_then(Array::error) {
+        Some(e) => Err(e.clone()),
+        None => Err(error!(Rule, "`{}` gave {} results where it has {wanted}", equation.op().name(), outputs.len())),
+    }
+}
 
 /// What a missing rule becomes: an error that names primitive, rule and the user's line.
 fn missing(equation: &Equation, rule: &str, why: &str) -> crate::Error {

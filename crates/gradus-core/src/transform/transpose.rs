@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashMap;
 
-use super::{missing, place_of, read, zeros_of};
+use super::{counted, missing, place_of, read, zeros_of};
 use crate::array::Array;
 use crate::error::{Result, error, fail};
 use crate::phases::phase;
@@ -70,8 +70,14 @@ pub(crate) fn transpose_on(
             atoms.map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()
         };
         if !on.contains(&true) {
-            let operands = read_all(&|_| true)?;
-            values.extend(at_place(place_of(e, caller), || bind_all(e.op().clone(), &operands)));
+            // A program may take a linear operand and give nothing that depends on it: then zeros do as well.
+            let value = |a: &Atom| match a.value() {
+                Some(v) if depends[v.index()] => Ok(zeros_of(program.ty(v))),
+                _ => read(program, &values, *a),
+            };
+            let operands = program.operands(e).iter().map(value).collect::<Result<Vec<_>>>()?;
+            let made = at_place(place_of(e, caller), || bind_all(e.op().clone(), &operands));
+            values.extend(counted(e, made)?);
             continue;
         }
         let mut made: Vec<Array> = e.results().map(|r| Array::of_type(program.ty(r).clone())).collect();

@@ -1,6 +1,6 @@
 //! Batching: a program over one example becomes a program over many. Inside, the batch axis is always in front.
 
-use super::{missing, place_of, read};
+use super::{counted, missing, place_of, read};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::phases::phase;
@@ -65,6 +65,7 @@ pub fn vmap_on(program: &Program, inputs: &[Array], batched: &[bool], size: &Dim
                     Batched::Missing(why) => return Err(missing(e, "batching", why)),
                 }
             };
+            let outputs = counted(e, outputs)?;
             for (o, r) in outputs.iter().zip(e.results()) {
                 let (have, single) = (o.ty()?, program.ty(r));
                 let right = if flag { have.rank() == single.rank() + 1 } else { have.rank() == single.rank() };

@@ -118,6 +118,9 @@ pub(super) fn jvp_of_program(
 ) -> Result<Derivative> {
     let active: Vec<bool> = rule.tangents.iter().map(Option::is_some).collect();
     let (derivative, varies) = jvp_of(program, &active)?;
+    if !varies.contains(&true) {
+        return Ok(Derivative::Zero);
+    }
     let mut inputs: Vec<Array> = rule.primals.to_vec();
     inputs.extend(rule.tangents.iter().flatten().cloned());
     let mut all = apply(op(derivative), &inputs)?;

@@ -135,6 +135,9 @@ impl Primitive for Scan {
         let active = self.settle(&active, |a| Ok(jvp_of(&self.body, a)?.1))?;
         let (derivative, varies) = jvp_of(&self.body, &active)?;
         let on = self.parts(&active);
+        if !varies.contains(&true) && !on.carries.contains(&true) {
+            return Ok(Derivative::Zero);
+        }
         let count = |flags: &[bool]| flags.iter().filter(|on| **on).count();
         let (dot_consts, dot_carries) = (count(on.consts), count(on.carries));
         let types = self.parts(self.body.inputs());

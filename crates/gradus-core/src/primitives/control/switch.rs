@@ -59,6 +59,9 @@ impl Primitive for Switch {
         let count = self.branches[0].outputs().len();
         // A result varies if it does in some branch.
         let varies: Vec<bool> = (0..count).map(|i| parts.iter().any(|(_, v)| v[i])).collect();
+        if !varies.contains(&true) {
+            return Ok(Derivative::Zero);
+        }
         let branches = parts.iter().map(|(p, have)| with_zeros(p, count, have, &varies)).collect::<Result<_>>()?;
         let mut inputs = rule.primals.to_vec();
         inputs.extend(rule.tangents.iter().flatten().cloned());

@@ -177,6 +177,9 @@ impl Primitive for While {
         let (derivative, varies) = jvp_of(&self.body, &active)?;
         let (types, n) = (self.body.inputs(), self.consts);
         let (on_consts, on_carries) = active.split_at(n);
+        if !on_carries.contains(&true) {
+            return Ok(Derivative::Zero);
+        }
         let count = |flags: &[bool]| positions(flags).len();
         let (dot_consts, carries) = (count(on_consts), types.len() - n);
         let inputs: Vec<Type> = types[..n]

@@ -1,10 +1,7 @@
 //! Steps that move, repeat, add up and pick elements. They are as good for smooth programs as for any.
 
-use std::sync::Arc;
-
-use super::{DEEPEST, Maker, Recipe};
+use super::{Done, Maker, Recipe};
 use crate::primitives::Op;
-use crate::primitives::control::Call;
 use crate::primitives::convert::Convert;
 use crate::primitives::cumulative::CumSum;
 use crate::primitives::dot::DotGeneral;
@@ -14,8 +11,6 @@ use crate::primitives::reduce::{ReduceMax, ReduceMin, ReduceProd, ReduceSum};
 use crate::primitives::shaping::{Broadcast, Concatenate, Pad, Permute, Reshape, Reverse, Slice};
 use crate::program::Atom;
 use crate::types::{DType, Dim, Shape, Type};
-
-type Done = Option<()>;
 
 /// Some of the axes, in increasing order.
 pub(super) fn some_axes(m: &mut Maker<'_, '_>, rank: usize) -> Vec<usize> {
@@ -259,19 +254,6 @@ pub(super) fn scatter(m: &mut Maker<'_, '_>) -> Done {
         unique: false,
     };
     m.add(Op::new(op), &[x, p.indices, updates]).map(|_| ())
-}
-
-/// A call of a program that is made for the purpose.
-pub(super) fn call(m: &mut Maker<'_, '_>) -> Done {
-    if m.depth >= DEEPEST {
-        return None;
-    }
-    let operands = (0..1 + m.source.below(3)).map(|_| m.any()).collect::<Option<Vec<_>>>()?;
-    let types: Vec<Type> = operands.iter().map(|a| m.ty(*a)).collect();
-    let recipe = Recipe { equations: 1 + m.source.below(6), ..m.recipe };
-    let name = format!("inner{}", m.depth);
-    let program = Maker::run(m.source, recipe, m.palette, &name, &types, m.depth + 1);
-    m.add(Op::new(Call { program: Arc::new(program) }), &operands).map(|_| ())
 }
 
 /// The same operation on the same operands once more: what sharing is for.

@@ -3,6 +3,7 @@
 //! Every decision is a byte, so a fuzzer's input is a program, a shorter input a simpler one, and a seed is enough to
 //! see a failure again.
 
+mod control;
 mod linear;
 mod smooth;
 mod source;
@@ -77,7 +78,7 @@ impl RandomProgram {
         // A symbol gets its number from an input: one that stands in none has no place in the program.
         let stands = |d: &Dim| types.iter().any(|t| t.shape().contains(d));
         palette.dims.retain(|d| d.constant().is_some() || stands(d));
-        let program = Maker::run(source, recipe, &palette, "random", &types, 0);
+        let program = Maker::run(source, recipe, &palette, "random", &types, 0, Maker::some_outputs);
         let inputs = types.iter().map(|t| random_array(source, &known(t, symbol), recipe.smooth)).collect();
         RandomProgram { program, inputs, symbol }
     }
@@ -141,8 +142,12 @@ impl Palette {
 
 /// Values with more elements than this are not made: a random program should run in microseconds.
 const LARGEST: i64 = 256;
-/// How deep calls nest.
+/// How deep programs nest.
 const DEEPEST: usize = 3;
+
+/// A step adds to a program, or finds nothing to add it to.
+type Step = fn(&mut Maker<'_, '_>) -> Done;
+type Done = Option<()>;
 
 /// A program under construction.
 struct Maker<'s, 'b> {
@@ -163,6 +168,7 @@ impl<'s, 'b> Maker<'s, 'b> {
         name: &str,
         inputs: &[Type],
         depth: usize,
+        outputs: impl FnOnce(&mut Maker<'s, 'b>) -> Vec<Atom>,
     ) -> Program {
         let mut builder = Builder::new(name);
         // An input cannot fail before the first equation.
@@ -178,9 +184,13 @@ impl<'s, 'b> Maker<'s, 'b> {
                 let _ = step(&mut maker);
             }
         }
-        let count = 1 + maker.source.below(3);
-        let outputs = (0..count).filter_map(|_| maker.output()).collect();
+        let outputs = outputs(&mut maker);
         maker.builder.finish(outputs)
+    }
+
+    /// One to three values, whatever they are.
+    fn some_outputs(&mut self) -> Vec<Atom> {
+        (0..1 + self.source.below(3)).filter_map(|_| self.output()).collect()
     }
 
     /// Most often a late value; at times any, twice the same, or a constant.

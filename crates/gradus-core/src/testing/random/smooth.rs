@@ -1,17 +1,14 @@
 //! The steps of smooth programs. Where a function has poles or ends, its operand is first brought to where it has none;
 //! where it grows fast, to where it does not.
 
-use super::Maker;
 use super::linear::{self, some_axes};
+use super::{Done, Maker, Step, control};
 use crate::primitives::Op;
 use crate::primitives::cumulative::CumProd;
 use crate::primitives::elementwise::{IntegerPow, Polygamma};
 use crate::primitives::reduce::ReduceProd;
 use crate::program::Atom;
 use crate::types::DType;
-
-type Done = Option<()>;
-type Step = fn(&mut Maker<'_, '_>) -> Done;
 
 /// What a step does is picked from here; what stands twice comes up twice as often.
 pub(super) const STEPS: &[Step] = &[
@@ -46,7 +43,16 @@ pub(super) const STEPS: &[Step] = &[
     linear::gather,
     linear::scatter,
     linear::scatter,
-    linear::call,
+    control::call,
+    control::switch,
+    control::switch,
+    control::scan,
+    control::scan,
+    control::while_loop,
+    control::while_loop,
+    control::checkpoint,
+    control::custom,
+    control::marks,
     linear::again,
     linear::nothing,
 ];
@@ -149,7 +155,7 @@ fn parts(m: &mut Maker<'_, '_>) -> Done {
     m.named(name, &[z]).map(|_| ())
 }
 
-/// Products of numbers between -1 and 1.
+/// Products of numbers between -1 and 1. Those along an axis have an order, those over all of it do not.
 fn products(m: &mut Maker<'_, '_>) -> Done {
     let x = real(m)?;
     let x = m.named("sin", &[x])?;
@@ -157,6 +163,9 @@ fn products(m: &mut Maker<'_, '_>) -> Done {
     if ty.rank() > 0 && m.source.chance(50) {
         let (axis, reverse) = (m.source.below(ty.rank()), m.source.chance(50));
         return m.add(Op::new(CumProd { axis, reverse }), &[x]).map(|_| ());
+    }
+    if !m.recipe.sums {
+        return None;
     }
     let axes = some_axes(m, ty.rank());
     m.add(Op::new(ReduceProd { axes }), &[x]).map(|_| ())

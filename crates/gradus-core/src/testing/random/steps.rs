@@ -1,7 +1,7 @@
 //! The steps of programs that need not be smooth: every primitive, on every dtype it takes.
 
 use super::linear::{self, may_sum, some_axes};
-use super::{Maker, is_small};
+use super::{Done, Maker, Step, control, is_small};
 use crate::primitives::Op;
 use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::cumulative::{CumMax, CumMin, CumProd};
@@ -11,9 +11,6 @@ use crate::primitives::shaping::Iota;
 use crate::primitives::size::Size;
 use crate::primitives::sort::{Sort, TopK};
 use crate::types::{DType, Dim};
-
-type Done = Option<()>;
-type Step = fn(&mut Maker<'_, '_>) -> Done;
 
 /// What a step does is picked from here; what stands twice comes up twice as often.
 pub(super) const STEPS: &[Step] = &[
@@ -55,7 +52,13 @@ pub(super) const STEPS: &[Step] = &[
     sort,
     sort,
     top_k,
-    linear::call,
+    control::call,
+    control::switch,
+    control::scan,
+    control::while_loop,
+    control::checkpoint,
+    control::custom,
+    control::marks,
     linear::again,
     linear::again,
     linear::nothing,
