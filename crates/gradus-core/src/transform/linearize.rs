@@ -45,7 +45,8 @@ pub fn linearize(program: &Program, active: &[bool]) -> Result<Linearized> {
     let late: Vec<bool> = split.known_outputs[outputs..].to_vec();
     let mut kept = late.iter();
     let varies = varies.into_iter().map(|v| v && kept.next().is_some_and(|known| !known)).collect();
-    let primal = keep_outputs(split.known, &split.known_outputs, outputs);
+    // Loops lose the carries that only the other half would have used.
+    let primal = eliminate_dead_code(&keep_outputs(split.known, &split.known_outputs, outputs), true);
     Ok(Linearized {
         primal: primal.with_name(format!("{}_primal", program.name())),
         linear: split.unknown.with_name(format!("{}_linear", program.name())),
@@ -70,7 +71,8 @@ fn keep_outputs(known: Program, flags: &[bool], primal_outputs: usize) -> Progra
 pub fn vjp(program: &Program, active: &[bool]) -> Result<Linearized> {
     let forward = linearize(program, active)?;
     let linear_inputs: Vec<bool> = (0..forward.linear.inputs().len()).map(|i| i >= forward.residuals.len()).collect();
-    let pullback = transpose(&forward.linear, &linear_inputs)?;
+    // After as before: what the rules left behind (a sum with one term, a product with one) goes.
+    let pullback = eliminate_dead_code(&simplify(&transpose(&forward.linear, &linear_inputs)?)?, true);
     Ok(Linearized { linear: pullback.with_name(format!("{}_pullback", program.name())), ..forward })
 }
 

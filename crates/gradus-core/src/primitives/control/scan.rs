@@ -371,7 +371,9 @@ impl Scan {
     /// Two loops: the first carries what is known, the second the rest. What the second needs of a step is stacked; what
     /// is the same in every step passes once, and elements of known sequences pass as the sequences they are.
     fn split(&self, known: &[bool]) -> Result<Option<Partition>> {
-        let at_hand: Vec<bool> = (0..known.len()).map(|i| i < self.consts || i >= self.consts + self.carries).collect();
+        // What is made of a sequence's element is made again rather than stacked. What is made of constants is saved once,
+        // and making it again in every step would cost more.
+        let at_hand: Vec<bool> = (0..known.len()).map(|i| i >= self.consts + self.carries).collect();
         let count = self.body.outputs().len();
         let late_of = |unknown: &[bool]| {
             let mut late = self.parts(unknown).carries.to_vec();

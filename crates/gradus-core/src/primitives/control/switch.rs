@@ -290,6 +290,9 @@ fn in_lanes(branch: &Arc<Program>, mask: &Array, inputs: &[Array], batched: &[bo
 
 /// Operands in which every lane that is not marked repeats one that is.
 pub(super) fn safe_operands(mask: &Array, inputs: &[Array], batched: &[bool]) -> Vec<Array> {
+    if !batched.contains(&true) {
+        return inputs.to_vec();
+    }
     let lane = mask.cast(DType::I32).argmax_axis(0).cast(DType::I64);
     let zero = Array::from(0_i64);
     let each = inputs.iter().zip(batched).map(|(x, on)| {
