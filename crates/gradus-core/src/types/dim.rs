@@ -9,7 +9,6 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Add, Mul, Neg, Sub};
 use std::sync::Arc;
 
 use super::dim_range::{INF, Range, floor, gcd, rem};
@@ -150,7 +149,7 @@ impl Monomial {
         }
     }
 
-    fn times(&self, other: &Monomial) -> Monomial {
+    pub(super) fn times(&self, other: &Monomial) -> Monomial {
         let mut factors = self.0.clone();
         for (atom, power) in &other.0 {
             match factors.binary_search_by(|(a, _)| a.cmp(atom)) {
@@ -516,7 +515,7 @@ impl Dim {
     }
 
     #[inline]
-    fn plus(&self, other: &Dim) -> Dim {
+    pub(super) fn plus(&self, other: &Dim) -> Dim {
         match (&self.0, &other.0) {
             (Repr::Const(a), Repr::Const(b)) => a.checked_add(*b).map_or(Dim::INVALID, Dim::from),
             _ => self.plus_multiple(other, 1),
@@ -524,7 +523,7 @@ impl Dim {
     }
 
     #[inline]
-    fn minus(&self, other: &Dim) -> Dim {
+    pub(super) fn minus(&self, other: &Dim) -> Dim {
         match (&self.0, &other.0) {
             (Repr::Const(a), Repr::Const(b)) => a.checked_sub(*b).map_or(Dim::INVALID, Dim::from),
             _ => self.plus_multiple(other, -1),
@@ -532,7 +531,7 @@ impl Dim {
     }
 
     #[inline]
-    fn times(&self, other: &Dim) -> Dim {
+    pub(super) fn times(&self, other: &Dim) -> Dim {
         match (&self.0, &other.0) {
             (Repr::Const(a), Repr::Const(b)) => a.checked_mul(*b).map_or(Dim::INVALID, Dim::from),
             _ => self.times_slow(other),
@@ -750,62 +749,3 @@ macro_rules! conversions {
 }
 
 conversions!(usize u32 i32 i64);
-
-macro_rules! operators {
-    ($($op:ident $method:ident $inner:ident)*) => {$(
-        operators!(@one $op $method $inner, Dim, Dim);
-        operators!(@one $op $method $inner, Dim, &Dim);
-        operators!(@one $op $method $inner, &Dim, Dim);
-        operators!(@one $op $method $inner, &Dim, &Dim);
-        operators!(@int $op $method $inner, usize);
-        operators!(@int $op $method $inner, i64);
-        operators!(@int $op $method $inner, i32);
-    )*};
-    (@one $op:ident $method:ident $inner:ident, $left:ty, $right:ty) => {
-        impl $op<$right> for $left {
-            type Output = Dim;
-            #[inline]
-            fn $method(self, other: $right) -> Dim {
-                Dim::$inner(&self, &other)
-            }
-        }
-    };
-    (@int $op:ident $method:ident $inner:ident, $int:ty) => {
-        operators!(@mixed $op $method $inner, Dim, $int);
-        operators!(@mixed $op $method $inner, &Dim, $int);
-    };
-    (@mixed $op:ident $method:ident $inner:ident, $dim:ty, $int:ty) => {
-        impl $op<$int> for $dim {
-            type Output = Dim;
-            #[inline]
-            fn $method(self, other: $int) -> Dim {
-                Dim::$inner(&self, &Dim::from(other))
-            }
-        }
-        impl $op<$dim> for $int {
-            type Output = Dim;
-            #[inline]
-            fn $method(self, other: $dim) -> Dim {
-                Dim::$inner(&Dim::from(self), &other)
-            }
-        }
-    };
-}
-
-operators!(Add add plus Sub sub minus Mul mul times);
-
-impl Neg for &Dim {
-    type Output = Dim;
-    #[inline]
-    fn neg(self) -> Dim {
-        Dim::from(0i64) - self
-    }
-}
-
-impl Neg for Dim {
-    type Output = Dim;
-    #[inline]
-    fn neg(self) -> Dim {
-        -&self
-    }
-}

@@ -1,6 +1,7 @@
 //! What is known of a value before it has numbers: element type, shape, and the effects of computing it.
 
 mod dim;
+mod dim_ops;
 mod dim_range;
 mod dim_text;
 mod dtype;
