@@ -37,14 +37,14 @@ impl fmt::Display for Lint {
             "  note: where the slope of `{operation}` is infinite the derivative is zero times infinity, which is NaN"
         )?;
         let safe = match *operation {
-            "div" => "y / safe".to_string(),
-            "pow" => "safe.pow(y)".to_string(),
-            "integer_pow" => "safe.powi(n)".to_string(),
-            name => format!("safe.{name}()"),
+            "div" => "y / x".to_string(),
+            "pow" => "x.pow(y)".to_string(),
+            "integer_pow" => "x.powi(n)".to_string(),
+            name => format!("x.{name}()"),
         };
         write!(
             f,
-            "  help: make the operand safe first, as in `let safe = mask.select(x, 1.0); mask.select({safe}, 0.0)`, or branch with `cond`"
+            "  help: keep bad operands away from it with `mask.guarded(&x, 1.0, |x| {safe}, 0.0)`, or branch with `cond`"
         )
     }
 }

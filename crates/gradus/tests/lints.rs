@@ -22,7 +22,10 @@ fn a_select_that_guards_a_partial_function_is_named_with_its_place() {
     let [lint] = &found[..] else { panic!("{found:?}") };
     assert_eq!((lint.operation, lint.place.line(), lint.guarded.line()), ("sqrt", Some(here + 3), Some(here + 2)));
     let text = lint.to_string();
-    assert!(text.contains("lints.rs") && text.contains("safe.sqrt()") && text.contains("cond"), "{text}");
+    assert!(
+        text.contains("lints.rs") && text.contains("mask.guarded(&x, 1.0, |x| x.sqrt(), 0.0)") && text.contains("cond"),
+        "{text}"
+    );
     // It is right: the value is fine, and the gradient is NaN.
     let f = |x: &Array| x.gt(0.0_f64).select(x.sqrt(), 0.0_f64).sum();
     assert_eq!(f(&Array::from(0.0_f64)).item::<f64>().unwrap(), 0.0);
@@ -32,6 +35,9 @@ fn a_select_that_guards_a_partial_function_is_named_with_its_place() {
         mask.select(mask.select(x, 1.0_f64).sqrt(), 0.0_f64).sum()
     };
     assert_eq!(grad(safe)(&Array::from(0.0_f64)).item::<f64>().unwrap(), 0.0);
+    let guarded = |x: &Array| x.gt(0.0_f64).guarded(x, 1.0_f64, |x| x.sqrt(), 0.0_f64).sum();
+    let slopes = grad(guarded)(&Array::from([0.0_f64, 4.0, -1.0]));
+    assert_eq!(slopes.to_vec::<f64>().unwrap(), [0.0, 0.25, 0.0]);
 }
 
 #[test]
@@ -55,6 +61,7 @@ fn the_safe_pattern_and_harmless_selects_are_left_alone() {
         mask.select(mask.select(x, 1.0_f64).sqrt(), 0.0_f64)
     };
     assert_eq!(operations(safe), none);
+    assert_eq!(operations(|x: &Array| x.ne(0.0_f64).guarded(x, 1.0_f64, |x| x.recip(), 0.0_f64)), none);
     assert_eq!(operations(|x: &Array| x.gt(0.0_f64).select((x * x + 1.0_f64).sqrt(), 0.0_f64)), none);
     assert_eq!(operations(|x: &Array| x.gt(0.0_f64).select(x / 2.0_f64, x.exp())), none);
     assert_eq!(operations(|x: &Array| x.gt(0.0_f64).select(x, -x).sqrt()), none);

@@ -128,6 +128,25 @@ fn row_d7_checkpointed_scans_give_the_same_gradient() -> Result<()> {
             close(&have.2, &want.2);
         }
     }
+    // A body that uses its index, which is carried and not differentiated.
+    let indexed = |steps: Steps| {
+        move |x: &Array| {
+            let options = ScanOptions { steps, length: Some(Dim::from(43usize)), ..ScanOptions::default() };
+            let step = |(i, h): &(Array, Array), (): &()| {
+                let t = i.cast(DType::F64) * 0.1_f64;
+                ((i + 1_i64, (h * t.cos() + x).sin()), (h * i.cast(DType::F64)).sin())
+            };
+            let ((_, h), all) = scan_with(&options, step, (Array::from(3_i64), x.clone()), &());
+            h + all.sum()
+        }
+    };
+    let start = Array::from(0.4_f64);
+    let want = jit(grad(indexed(Steps::Keep)))(&start);
+    check_grads(indexed(Steps::Keep), &start, 1)?;
+    for steps in [Steps::Every(6), Steps::Every(7), Steps::Recursive] {
+        close(&jit(grad(indexed(steps)))(&start), &want);
+        close(&grad(indexed(steps))(&start), &want);
+    }
     // From the end to the start, and forward mode over reverse mode.
     let ts = Array::from_vec((0..29).map(|i| (i as f64).sin()).collect::<Vec<f64>>(), [29]);
     let back = |steps: Steps| {

@@ -316,13 +316,34 @@ impl Array {
     /// `on_true` where this is true, `on_false` elsewhere. All three broadcast together.
     ///
     /// Both choices are computed. Where one of them is undefined (a division by zero, the root of a negative
-    /// number), make its operand safe before: `x.gt(0.0).select(&x, 1.0).sqrt()`; otherwise derivatives are NaN.
+    /// number), make its operand safe before, as [`guarded`](Array::guarded) does; otherwise derivatives are NaN.
     #[track_caller]
     pub fn select(&self, on_true: impl Operand, on_false: impl Operand) -> Array {
         match self.fit_choices(on_true.into_operand(), on_false.into_operand()) {
             Ok(inputs) => bind(Op::fixed(&p::Select), &inputs),
             Err(e) => checked(Err(e.in_operation("select"))),
         }
+    }
+
+    /// A function of `x` where this mask is true, `otherwise` elsewhere, with a derivative that is right in both places.
+    ///
+    /// Where the mask is false the function sees `safe` instead of `x`: a number at which it has a finite slope.
+    ///
+    /// ```
+    /// # use gradus_core::Array;
+    /// let x = Array::from([4.0_f64, 0.0]);
+    /// let root = x.gt(0.0_f64).guarded(&x, 1.0_f64, |x| x.sqrt(), 0.0_f64);
+    /// assert_eq!(root.to_vec::<f64>().unwrap(), [2.0, 0.0]);
+    /// ```
+    #[track_caller]
+    pub fn guarded(
+        &self,
+        x: &Array,
+        safe: impl Operand,
+        f: impl FnOnce(&Array) -> Array,
+        otherwise: impl Operand,
+    ) -> Array {
+        self.select(f(&self.select(x, safe)), otherwise)
     }
 
     #[track_caller]
