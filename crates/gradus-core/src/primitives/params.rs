@@ -216,7 +216,10 @@ impl<'a> ParamReader<'a> {
         }
         self.taken += 1;
         T::from_param(value).ok_or_else(|| {
-            error!(Parse, "the parameter `{name}` of `{}` cannot be `{}`", self.operation, short(&value.to_string()))
+            // A program takes several lines; its first says which it is.
+            let text = value.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            error!(Parse, "the parameter `{name}` of `{}` cannot be `{}`", self.operation, short(first))
         })
     }
 

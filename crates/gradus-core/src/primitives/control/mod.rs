@@ -53,11 +53,11 @@ fn infer_program(program: &Program, infer: &mut Infer<'_>) -> Result<Types> {
 fn fits(program: &Program, have: &[Type], infer: &mut Infer<'_>) -> Result<()> {
     let wanted = program.inputs();
     if wanted.len() != have.len() {
-        fail!(Signature, "`{}` takes {} inputs, not {}", program.name(), wanted.len(), have.len());
+        fail!(Signature, "the program `{}` takes {} input(s), not {}", program.name(), wanted.len(), have.len());
     }
     for (i, (want, have)) in wanted.iter().zip(have).enumerate() {
         if want.dtype() != have.dtype() || !infer.same_shape(want.shape(), have.shape()) {
-            fail!(Signature, "`{}` takes {want} as input {i}, not {have}", program.name());
+            fail!(Signature, "the program `{}` takes {want} as input {i}, not {have}", program.name());
         }
     }
     for c in program.constraints() {
@@ -70,7 +70,13 @@ fn fits(program: &Program, have: &[Type], infer: &mut Infer<'_>) -> Result<()> {
 fn gives(program: &Program, wanted: &[Type], what: &str, infer: &mut Infer<'_>) -> Result<()> {
     let have = program.output_types();
     if have.len() != wanted.len() {
-        fail!(Signature, "{what} `{}` gives {} results where {} are wanted", program.name(), have.len(), wanted.len());
+        fail!(
+            Signature,
+            "{what} `{}` gives {} result(s) where {} are wanted",
+            program.name(),
+            have.len(),
+            wanted.len()
+        );
     }
     for (i, (want, have)) in wanted.iter().zip(&have).enumerate() {
         if want.dtype() != have.dtype() || !infer.same_shape(want.shape(), have.shape()) {

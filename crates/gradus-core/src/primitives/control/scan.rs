@@ -69,7 +69,7 @@ impl Primitive for Scan {
         if self.consts.checked_add(self.carries).is_none_or(|n| n > inputs.len()) {
             fail!(
                 Signature,
-                "{} operands are too few for {} constants and {} carries",
+                "{} operand(s) are too few for {} constant(s) and {} carries",
                 inputs.len(),
                 self.consts,
                 self.carries

@@ -145,7 +145,7 @@ impl Primitive for While {
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         let inputs = infer.inputs;
         if self.consts > inputs.len() {
-            fail!(Signature, "{} operands are too few for {} constants", inputs.len(), self.consts);
+            fail!(Signature, "{} operand(s) are too few for {} constant(s)", inputs.len(), self.consts);
         }
         if self.checkpoints < 2 {
             fail!(Value, "reverse mode of a loop needs at least 2 checkpoints, not {}", self.checkpoints);
