@@ -11,7 +11,7 @@ use crate::primitives::elementwise::{
     Abs, Acos, Acosh, And, Asin, Atanh, Cbrt, Compare, Div, IntegerPow, Log, Log1p, Mul, Neg, Not, Or, Pow, Rsqrt,
     Select, Sqrt, Xor, is_elementwise,
 };
-use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
+use crate::primitives::shaping::{Slice, is_view};
 use crate::program::{Atom, Equation, Program, ValueId};
 
 /// A place worth a second look.
@@ -99,11 +99,7 @@ impl<'a> Definitions<'a> {
     fn base(&self, mut atom: Atom) -> Atom {
         while let Some(e) = self.definition(atom) {
             let (op, operands) = (e.op(), self.program.operands(e));
-            let view = op.is::<Broadcast>()
-                || op.is::<Reshape>()
-                || op.is::<Permute>()
-                || op.is::<Reverse>()
-                || op.is::<Slice>();
+            let view = is_view(op) || op.is::<Slice>();
             let keeps = view || op.is::<Neg>() || op.is::<Abs>() || op.is::<Convert>() || op.is::<IntegerPow>();
             let scaled = op.is::<Mul>() && (operands[0] == operands[1] || self.program.constant(operands[1]).is_some());
             if !keeps && !scaled {
@@ -148,8 +144,7 @@ impl<'a> Definitions<'a> {
             {
                 found(e);
             }
-            let view = e.op().is::<Broadcast>() || e.op().is::<Reshape>() || e.op().is::<Permute>();
-            if (is_elementwise(e.op()) && !e.op().is::<Select>()) || view {
+            if (is_elementwise(e.op()) && !e.op().is::<Select>()) || is_view(e.op()) {
                 open.extend_from_slice(operands);
             }
         }

@@ -13,7 +13,7 @@ use crate::error::{Result, error};
 use crate::primitives::control::Switch;
 use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{Add, And, Mul, Or, Xor};
-use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
+use crate::primitives::shaping::{Slice, is_view};
 use crate::primitives::{Op, Param, elementwise};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
 use crate::transform::simplified;
@@ -129,9 +129,7 @@ fn fold(b: &Builder, op: &Op, operands: &[Atom], ty: &Type, budget: &mut usize) 
     }
     // One number in every place: compute with the number alone, whatever the size, known or not.
     if let Some(numbers) = constants.iter().map(|c| c.splat_value()).collect::<Option<SmallVec<[_; 4]>>>() {
-        let moves_only =
-            op.is::<Broadcast>() || op.is::<Reshape>() || op.is::<Permute>() || op.is::<Reverse>() || op.is::<Slice>();
-        if moves_only {
+        if is_view(op) || op.is::<Slice>() {
             return Some(Constant::splat(ty.clone(), numbers[0]));
         }
         if elementwise::is_elementwise(op) || op.is::<Convert>() {

@@ -23,6 +23,7 @@ pub use vmap::{vmap, vmap_on};
 use crate::array::Array;
 use crate::error::{Place, Result, error};
 use crate::primitives::Outputs;
+pub(crate) use crate::primitives::shaping::zeros as zeros_of;
 use crate::program::Equation;
 use crate::trace::value_of as read;
 
@@ -48,9 +49,4 @@ fn missing(equation: &Equation, rule: &str, why: &str) -> crate::Error {
 /// The place rules run on behalf of.
 fn place_of(equation: &Equation, otherwise: Place) -> Place {
     if equation.place().is_known() { equation.place() } else { otherwise }
-}
-
-/// Zeros of an array's type.
-pub(crate) fn zeros_of(ty: &crate::Type) -> Array {
-    Array::full_scalar(ty.shape().clone(), crate::Scalar::zero(ty.dtype()))
 }

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
 use crate::primitives::elementwise::{Abs, Add, Compare, Mul, Neg, Select, Sub, is_elementwise};
-use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse};
+use crate::primitives::shaping::is_view;
 use crate::program::{Atom, Builder, Equation, ValueId};
 use crate::types::Type;
 
@@ -71,10 +71,10 @@ fn sources(known: &Builder, atom: Atom, saved: &FxHashSet<ValueId>) -> Option<Ve
     let v = atom.value()?;
     let e = known.definition(v)?;
     let mut from = Vec::new();
-    if !is_view(e) && !is_elementwise(e.op()) {
+    if !is_view(e.op()) && !is_elementwise(e.op()) {
         return None;
     }
-    let elementwise = !is_view(e);
+    let elementwise = !is_view(e.op());
     for a in known.program().operands(e) {
         let Some(v) = a.value() else { continue };
         match through_views(known, v) {
@@ -97,7 +97,7 @@ fn sources(known: &Builder, atom: Atom, saved: &FxHashSet<ValueId>) -> Option<Ve
 fn through_views(known: &Builder, mut v: ValueId) -> (ValueId, Option<&Equation>) {
     loop {
         match known.definition(v) {
-            Some(e) if is_view(e) => match known.program().operands(e).first().and_then(|a| a.value()) {
+            Some(e) if is_view(e.op()) => match known.program().operands(e).first().and_then(|a| a.value()) {
                 Some(operand) => v = operand,
                 None => return (v, Some(e)),
             },
@@ -120,11 +120,6 @@ fn is_arithmetic(e: &Equation) -> bool {
         || op.is::<Abs>()
         || op.is::<Select>()
         || op.is::<Compare>()
-}
-
-fn is_view(e: &Equation) -> bool {
-    let op = e.op();
-    op.is::<Broadcast>() || op.is::<Reshape>() || op.is::<Permute>() || op.is::<Reverse>()
 }
 
 /// Computes a value of `known` again, in `later`: from what `there` says is saved, through cheap operations.

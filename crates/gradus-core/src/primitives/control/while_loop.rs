@@ -59,11 +59,9 @@ impl While {
     fn as_scan(&self, limit: usize) -> Result<Arc<Program>> {
         let types = self.body.inputs();
         let step = program(self.body.name(), types.to_vec(), |xs| {
-            let carries = types[self.consts..].to_vec();
             let keep = program("keep", types.to_vec(), |xs| Ok(xs[self.consts..].to_vec()))?;
             let goes_on = inline(&self.condition, xs)?.swap_remove(0).cast(DType::I32);
             let operands: Vec<Array> = std::iter::once(goes_on).chain(xs.iter().cloned()).collect();
-            debug_assert_eq!(carries.len(), self.body.outputs().len());
             apply(Op::new(Switch { branches: vec![keep, self.body.clone()] }), &operands)
         })?;
         let scan = Scan {

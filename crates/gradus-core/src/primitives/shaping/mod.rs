@@ -23,6 +23,11 @@ pub(crate) fn zeros(ty: &Type) -> Array {
     Array::full_scalar(ty.shape().clone(), Scalar::zero(ty.dtype()))
 }
 
+/// Whether an operation shows every element of its operand in other places, or several times: it moves and does not drop.
+pub(crate) fn is_view(op: &Op) -> bool {
+    op.is::<Broadcast>() || op.is::<Reshape>() || op.is::<Permute>() || op.is::<Reverse>()
+}
+
 /// A tangent, with the symbolic zero written out.
 pub(crate) fn or_zeros(x_dot: &Option<Array>, x: &Array) -> Result<Array> {
     match x_dot {
