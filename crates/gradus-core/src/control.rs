@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use crate::array::{Array, Form};
 use crate::error::{Place, Result, error, fail};
-use crate::primitives::control::{Checkpoint, CustomJvp, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While};
-use crate::primitives::{Op, Outputs};
+use crate::primitives::Op;
+use crate::primitives::control::{
+    Checkpoint, CustomJvp, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While, apply,
+};
 use crate::program::{Atom, Builder, Program};
-use crate::trace::{Traced, bind, bind_all, trace_closed};
+use crate::trace::{Traced, bind, trace_closed};
 use crate::types::{DType, Dim, Type};
 
 /// What a scan keeps for reverse mode.
@@ -99,13 +101,6 @@ fn same(a: &Array, b: &Array) -> bool {
     }
 }
 
-fn checked(outputs: Outputs) -> Result<Vec<Array>> {
-    match outputs.first().and_then(Array::error) {
-        Some(e) => Err(e.clone()),
-        None => Ok(outputs.into_vec()),
-    }
-}
-
 fn joined(parts: &[&[Array]]) -> Vec<Array> {
     parts.concat()
 }
@@ -116,7 +111,7 @@ pub fn switch(index: &Array, branches: &[Traced], args: &[Array]) -> Result<Vec<
     let captures = Captures::of(branches);
     let branches = branches.iter().map(|t| captures.widen(t, false).map(Arc::new)).collect::<Result<_>>()?;
     let operands = joined(&[std::slice::from_ref(index), args, &captures.arrays]);
-    checked(bind_all(Op::new(Switch { branches }), &operands))
+    apply(Op::new(Switch { branches }), &operands)
 }
 
 /// Which carries a body gives back as they came: for each, whether its output is its own input.
@@ -182,7 +177,7 @@ pub fn scan(
                 "checkpoints need a known number of steps; keep every step, or trace without a symbolic length",
             ));
         }
-        None => checked(bind_all(Op::new(op), &operands))?,
+        None => apply(Op::new(op), &operands)?,
     };
     Ok(merged(carries, &fixed, results))
 }
@@ -223,7 +218,7 @@ impl Pieces<'_> {
                 .in_chunks(operands, n, self.unroll.min(n), |m| self.steps("in_a_row", m, |xs| self.in_a_row(xs, m)));
         }
         let op = Scan { length: Dim::from(n), ..self.scan.clone() };
-        checked(bind_all(Op::new(op), operands))
+        apply(Op::new(op), operands)
     }
 
     /// Runs `n` steps as a scan over chunks of `m`, and the rest, which does not fill a chunk, by itself.
@@ -252,7 +247,7 @@ impl Pieces<'_> {
             let chunks: Vec<Array> =
                 sequences.iter().map(|x| with_leading(&cut(x, 0, whole * m), &[whole, m], 1)).collect();
             let op = Scan { body: chunk(m)?, length: Dim::from(whole), ..scan.clone() };
-            let (carries, ys) = apart(checked(bind_all(Op::new(op), &joined(&[consts, carries, &chunks])))?);
+            let (carries, ys) = apart(apply(Op::new(op), &joined(&[consts, carries, &chunks]))?);
             Ok((carries, ys.iter().map(|y| with_leading(y, &[whole * m], 2)).collect()))
         };
         let tail = |carries: &[Array]| -> Result<(Vec<Array>, Vec<Array>)> {
@@ -294,7 +289,7 @@ impl Pieces<'_> {
     fn checkpoint(&self, m: usize, smaller: &[usize]) -> Result<Arc<Program>> {
         let program = self.steps("steps", m, |xs| self.run(xs, m, smaller))?;
         let op = Op::new(Checkpoint { program, policy: Policy::Nothing });
-        self.steps("piece", m, |xs| checked(bind_all(op, xs)))
+        self.steps("piece", m, |xs| apply(op, xs))
     }
 
     /// `m` steps, one after the other in one program.
@@ -344,7 +339,7 @@ pub fn while_loop(condition: &Traced, body: &Traced, carries: &[Array], history:
     };
     let operands = joined(&[&captures.arrays, carries]);
     let operands: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
-    let results = checked(bind_all(Op::new(op), &operands))?;
+    let results = apply(Op::new(op), &operands)?;
     Ok(merged(carries, &fixed, results))
 }
 
@@ -352,7 +347,7 @@ pub fn while_loop(condition: &Traced, body: &Traced, carries: &[Array], history:
 #[track_caller]
 pub fn checkpoint(function: &Traced, args: &[Array], policy: Policy) -> Result<Vec<Array>> {
     let op = Checkpoint { program: Arc::new(function.program.clone()), policy };
-    checked(bind_all(Op::new(op), &joined(&[args, &function.captures])))
+    apply(Op::new(op), &joined(&[args, &function.captures]))
 }
 
 fn inexact(types: &[Type]) -> Vec<Type> {
@@ -378,7 +373,7 @@ pub fn custom_jvp(function: &Traced, rule: &Traced, args: &[Array]) -> Result<Ve
     let inputs: Vec<Atom> = own.iter().chain(&tangents[..dots]).chain(captured).copied().collect();
     let outputs = b.inline(&rule, &inputs, Place::unknown())?;
     let op = CustomJvp { function: Arc::new(function), rule: Arc::new(b.finish(outputs)), captures: count };
-    checked(bind_all(Op::new(op), &joined(&[args, &captures.arrays])))
+    apply(Op::new(op), &joined(&[args, &captures.arrays]))
 }
 
 /// Runs a function with a backward pass of its own. `forward` gives the results and what the backward pass needs;
@@ -417,7 +412,7 @@ pub fn custom_vjp(function: &Traced, forward: &Traced, backward: &Traced, args: 
         backward: Arc::new(b.finish(bars)),
         captures: count,
     };
-    checked(bind_all(Op::new(op), &joined(&[args, &captures.arrays])))
+    apply(Op::new(op), &joined(&[args, &captures.arrays]))
 }
 
 impl Array {

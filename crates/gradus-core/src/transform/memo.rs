@@ -13,7 +13,7 @@ use super::{Split, jvp, partial, transpose, vmap};
 use crate::error::Result;
 use crate::optimize::{Exactness, eliminate_dead_code, simplify_with};
 use crate::primitives::{Op, Partition, Pruned};
-use crate::program::{Atom, Program};
+use crate::program::Program;
 use crate::types::Dim;
 
 /// Entries of a thread's table before those of programs that are gone are dropped.
@@ -120,18 +120,12 @@ pub(crate) fn partition_of(
     remembered(What::Partition, program, known.to_vec(), None, make).map(|made| (*made).clone())
 }
 
-/// A nested program without the outputs that are not used and the inputs that only they need; none if all is needed.
-pub(crate) fn pruned_program(program: &Arc<Program>, used: &[bool]) -> Result<Option<(Arc<Program>, Vec<bool>)>> {
-    let make = || {
-        let on = |flags: &[bool]| (0..flags.len()).filter(|i| flags[*i]).collect::<Vec<usize>>();
-        let outputs: Vec<Atom> = on(used).into_iter().map(|i| program.outputs()[i]).collect();
-        let needed = program.needed_inputs(&outputs);
-        if used.iter().chain(&needed).all(|on| *on) {
-            return Ok(None);
-        }
-        let smaller = program.rearranged(&on(&needed), &on(used))?;
-        Ok(Some((Arc::new(smaller), needed)))
-    };
+/// What pruning made of a nested program: it without what only unused outputs need, and which inputs are left.
+pub(crate) fn pruned_program(
+    program: &Arc<Program>,
+    used: &[bool],
+    make: impl FnOnce() -> Result<Option<(Arc<Program>, Vec<bool>)>>,
+) -> Result<Option<(Arc<Program>, Vec<bool>)>> {
     remembered(What::Prune, program, used.to_vec(), None, make).map(|made| (*made).clone())
 }
 

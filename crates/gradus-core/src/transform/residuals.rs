@@ -19,7 +19,7 @@ pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs
     let sources: Vec<Option<Vec<ValueId>>> = wanted.iter().map(cheap_sources).collect();
     let bytes = |v: ValueId| estimated_bytes(known.ty(v.into()));
     let own = |a: &Atom| a.value().map_or(0, bytes);
-    let mut saved: FxHashSet<ValueId> = wanted.iter().filter_map(|a| a.value()).collect();
+    let mut saved = all.clone();
     let cheap: Vec<usize> = (0..wanted.len()).filter(|i| sources[*i].is_some()).collect();
     // Inputs that replace more than they cost, or as much where they are at hand anyway.
     let inputs = known.program().inputs().len();

@@ -112,7 +112,7 @@ where
         same_types(template, &y, &what, ("is the function's result", "the pass's"), place)?;
         let packed = S::pack(args);
         let results = template.leaves();
-        let residuals = super::types_of_program(&ahead, results.len());
+        let residuals = ahead.program.output_types().split_off(results.len());
         let dotted: Vec<bool> = results.iter().map(|a| a.dtype().is_inexact()).collect();
         let bars = results.iter().zip(&dotted).filter(|(_, on)| **on).map(|(a, _)| a.ty().cloned());
         let bars = bars.collect::<Result<Vec<_>>>()?;

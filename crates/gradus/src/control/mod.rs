@@ -22,7 +22,7 @@ use gradus_core::{Array, Error, ErrorKind, Mode, Place, Result, Type};
 
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
-use crate::stage::{Leaves, fill, first_difference, poison, trace_function};
+use crate::stage::{self, Leaves, fill, first_difference, poison, trace_function};
 use crate::tree::Tree;
 
 /// Traces a body on values of these types; gives its program and the structure of what it returned.
@@ -33,23 +33,7 @@ fn trace_body<O: Tree>(
     body: impl FnOnce(&[Array]) -> O,
 ) -> Result<(Traced, O), (Error, Option<O>)> {
     let specs: Vec<Array> = types.iter().cloned().map(Array::of_type).collect();
-    let mut out = None;
-    let result = trace::at_place(place, || {
-        trace::trace(name, &specs, Mode::Abstract, |tracers| {
-            // The user's operations have lines of their own.
-            trace::at_place(Place::unknown(), || {
-                let result = body(tracers);
-                let arrays = result.leaves();
-                out = Some(result);
-                arrays
-            })
-        })
-    });
-    match (result, out) {
-        (Ok(traced), Some(out)) => Ok((traced, out)),
-        (Ok(_), None) => Err((Error::new(ErrorKind::Rule, "a body was traced but gave no result"), None)),
-        (Err(e), out) => Err((e, out)),
-    }
+    stage::trace_body(name, &specs, Mode::Abstract, place, body)
 }
 
 /// The types of a tree's arrays; the first error that one carries, or that its trace is over.
@@ -57,11 +41,6 @@ fn types_of(tree: &impl Tree, place: Place) -> Result<Vec<Type>> {
     let leaves = tree.leaves();
     leaves.iter().try_for_each(|a| trace::check_alive(a, place))?;
     leaves.iter().map(|a| a.ty().cloned()).collect()
-}
-
-/// The types of what a program gives from an output on.
-fn types_of_program(traced: &Traced, from: usize) -> Vec<Type> {
-    traced.program.output_types().split_off(from)
 }
 
 /// Refuses two values of other structures or types.

@@ -325,15 +325,29 @@ pub(crate) fn trace_function<S: Signature>(
     mode: Mode,
     place: Place,
 ) -> Result<(Traced, S::Out), Failed<S>> {
+    let traced = trace_body(&function.name(), inputs, mode, place, |tracers| {
+        let mut next = tracers.iter();
+        let traced_args = S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
+        function.apply(S::refs(&traced_args))
+    });
+    traced.map_err(|(error, out)| Failed { error, out })
+}
+
+/// Runs Rust code on tracers that stand for `inputs`; gives its program and what it returned. If it fails, what was
+/// returned meanwhile comes with the error.
+pub(crate) fn trace_body<O: Tree>(
+    name: &str,
+    inputs: &[Array],
+    mode: Mode,
+    place: Place,
+    body: impl FnOnce(&[Array]) -> O,
+) -> Result<(Traced, O), (Error, Option<O>)> {
     let mut out = None;
     let result = trace::at_place(place, || {
-        trace::trace(&function.name(), inputs, mode, |tracers| {
+        trace::trace(name, inputs, mode, |tracers| {
             // The user's operations have lines of their own.
             trace::at_place(Place::unknown(), || {
-                let mut next = tracers.iter();
-                let traced_args =
-                    S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
-                let result = function.apply(S::refs(&traced_args));
+                let result = body(tracers);
                 let arrays = result.leaves();
                 out = Some(result);
                 arrays
@@ -341,12 +355,9 @@ pub(crate) fn trace_function<S: Signature>(
         })
     });
     match (result, out) {
-        (Ok(traced), Some(template)) => Ok((traced, template)),
-        (Ok(_), None) => {
-            let error = Error::new(ErrorKind::Rule, "the function was traced but gave no result");
-            Err(Failed { error, out: None })
-        }
-        (Err(error), out) => Err(Failed { error, out }),
+        (Ok(traced), Some(out)) => Ok((traced, out)),
+        (Ok(_), None) => Err((Error::new(ErrorKind::Rule, "the function was traced but gave no result"), None)),
+        (Err(error), out) => Err((error, out)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{apply, infer_program, outputs, samples_of, single, spread};
+use super::{apply, infer_program, outputs, picked, positions, samples_of, single, spread};
 use crate::array::Array;
 use crate::error::Result;
 use crate::executables::run_called;
@@ -158,6 +158,14 @@ pub(super) fn prune_program(
     used: &[bool],
     op: impl Fn(Arc<Program>) -> Op,
 ) -> Result<Option<Pruned>> {
-    let Some((smaller, needed)) = pruned_program(program, used)? else { return Ok(None) };
+    let smaller = pruned_program(program, used, || {
+        let needed = program.needed_inputs(&picked(program.outputs(), used));
+        if used.iter().chain(&needed).all(|on| *on) {
+            return Ok(None);
+        }
+        let smaller = program.rearranged(&positions(&needed), &positions(used))?;
+        Ok(Some((Arc::new(smaller), needed)))
+    })?;
+    let Some((smaller, needed)) = smaller else { return Ok(None) };
     Ok(Some(Pruned { op: op(smaller), operands: needed, results: used.to_vec() }))
 }

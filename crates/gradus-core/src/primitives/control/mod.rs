@@ -88,7 +88,7 @@ fn gives(program: &Program, wanted: &[Type], what: &str, infer: &mut Infer<'_>) 
 
 /// Applies an operation, with an error as an error.
 #[track_caller]
-fn apply(op: Op, inputs: &[Array]) -> Result<Vec<Array>> {
+pub(crate) fn apply(op: Op, inputs: &[Array]) -> Result<Vec<Array>> {
     let outputs = bind_all(op, inputs);
     match outputs.first().and_then(Array::error) {
         Some(e) => Err(e.clone()),

@@ -99,17 +99,22 @@ impl While {
 
     /// The same loop with a counter before its other carries.
     pub(super) fn with_counter(&self) -> Result<While> {
-        let n = self.consts;
-        let types = self.body.inputs();
-        let inputs: Vec<Type> =
-            types[..n].iter().cloned().chain([Type::scalar(DType::I64)]).chain(types[n..].iter().cloned()).collect();
+        let (n, body) = (self.consts, self.counting_body()?);
         let without = |xs: &[Array]| [&xs[..n], &xs[n + 1..]].concat();
-        let condition = program(self.condition.name(), inputs.clone(), |xs| inline(&self.condition, &without(xs)))?;
-        let body = program(self.body.name(), inputs, |xs| {
-            let next = inline(&self.body, &without(xs))?;
-            Ok(std::iter::once(&xs[n] + 1_i64).chain(next).collect())
-        })?;
+        let inputs = body.inputs().to_vec();
+        let condition = program(self.condition.name(), inputs, |xs| inline(&self.condition, &without(xs)))?;
         Ok(While { condition, body, ..self.clone() })
+    }
+
+    /// The body with a counter before its carries.
+    fn counting_body(&self) -> Result<Arc<Program>> {
+        let (n, types) = (self.consts, self.body.inputs());
+        let number = std::iter::once(Type::scalar(DType::I64));
+        let inputs: Vec<Type> = types[..n].iter().cloned().chain(number).chain(types[n..].iter().cloned()).collect();
+        program(self.body.name(), inputs, |xs| {
+            let next = inline(&self.body, &[&xs[..n], &xs[n + 1..]].concat())?;
+            Ok(std::iter::once(&xs[n] + 1_i64).chain(next).collect())
+        })
     }
 
     /// Runs a loop with a counter from zero; the count is the first result.
@@ -123,11 +128,11 @@ impl While {
     /// Runs so many steps, whatever the condition would say.
     fn for_steps(&self, count: &Array, operands: &[Array]) -> Result<Vec<Array>> {
         let n = self.consts;
-        let counting = self.with_counter()?;
-        let number = || Type::scalar(DType::I64);
-        let inputs: Vec<Type> = std::iter::once(number()).chain(counting.body.inputs().iter().cloned()).collect();
+        let counting = self.counting_body()?;
+        let number = std::iter::once(Type::scalar(DType::I64));
+        let inputs: Vec<Type> = number.chain(counting.inputs().iter().cloned()).collect();
         let condition = program("steps_left", inputs.clone(), |xs| Ok(vec![xs[n + 1].lt(&xs[0])]))?;
-        let body = program(self.body.name(), inputs, |xs| inline(&counting.body, &xs[1..]))?;
+        let body = program(self.body.name(), inputs, |xs| inline(&counting, &xs[1..]))?;
         let op = While { condition, body, consts: n + 1, ..self.clone() };
         let operands: Vec<Array> = std::iter::once(count.clone()).chain(operands.iter().cloned()).collect();
         Ok(op.run_counted(&operands)?.split_off(1))
@@ -236,15 +241,17 @@ impl Primitive for While {
         let n = self.consts;
         let flags = self.settle(rule.batched, |f| Ok(vmap_of(&self.body, f, &f[n..], rule.size)?.1))?;
         let (condition, by_lane) = vmap_of(&self.condition, &flags, &[false], rule.size)?;
-        let every: Vec<Array> =
-            (0..flags.len()).map(|i| if flags[i] { rule.with_axis(i) } else { rule.inputs[i].clone() }).collect();
+        let operands = |flags: &[bool]| -> Vec<Array> {
+            let each = flags.iter().enumerate();
+            each.map(|(i, on)| if *on { rule.with_axis(i) } else { rule.inputs[i].clone() }).collect()
+        };
         let to_all = |results: Vec<Array>, flags: &[bool]| -> Outputs {
             let each = results.into_iter().zip(flags);
             each.map(|(y, on)| if *on { y } else { y.broadcast_to(y.shape().inserted(0, rule.size.clone())) }).collect()
         };
         if !by_lane[0] {
             let (body, _) = vmap_of(&self.body, &flags, &flags[n..], rule.size)?;
-            let results = apply(Op::new(While { condition, body, ..self.clone() }), &every)?;
+            let results = apply(Op::new(While { condition, body, ..self.clone() }), &operands(&flags))?;
             return Ok(Batched::Outputs(to_all(results, &flags[n..])));
         }
         if !self.effects().is_pure() {
@@ -254,8 +261,7 @@ impl Primitive for While {
         // starts from an example that is not done, so that nothing it computes can poison a derivative.
         let mut flags = flags;
         flags[n..].fill(true);
-        let every: Vec<Array> =
-            (0..flags.len()).map(|i| if flags[i] { rule.with_axis(i) } else { rule.inputs[i].clone() }).collect();
+        let every = operands(&flags);
         if rule.size.constant() == Some(0) {
             return Ok(Batched::Outputs(every[n..].into()));
         }
