@@ -12,6 +12,7 @@ pub mod executables;
 pub mod interop;
 mod interpret;
 pub mod lint;
+pub mod math;
 pub mod optimize;
 pub mod phases;
 pub mod primitives;

@@ -153,7 +153,7 @@ pub(crate) fn erfc(x: f64) -> f64 {
 ///
 /// `erf_inv(x) = Φ⁻¹((1 + x) / 2) / √2`. The centre is a rational function in `x` itself; the tails take `1 - |x|`,
 /// which is exact there, so nothing cancels next to 0 or next to the ends.
-pub(crate) fn erf_inv(x: f64) -> f64 {
+pub fn erf_inv(x: f64) -> f64 {
     let a = x.abs();
     if a >= 1.0 {
         return if a == 1.0 { x * f64::INFINITY } else { f64::NAN };
@@ -184,7 +184,7 @@ pub(crate) fn erf_inv(x: f64) -> f64 {
 /// `ln|Γ(x)|`; `libm` (FreeBSD msun), below 2 ulp for `x > 0`; for `x < 0` absolute, some ulp of `ln Γ(1 - x)`.
 ///
 /// Poles and both infinities give +∞.
-pub(crate) fn lgamma(x: f64) -> f64 {
+pub fn lgamma(x: f64) -> f64 {
     libm::lgamma(x)
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn lgamma(x: f64) -> f64 {
 /// around the negative roots absolute, a few ulp of `ψ(1 - x)`.
 ///
 /// `ψ(±0) = ∓∞`; the poles at the negative integers have no one-sided sign to go by and give NaN, as does -∞.
-pub(crate) fn digamma(x: f64) -> f64 {
+pub fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return -1.0 / x;
     }
@@ -247,7 +247,7 @@ fn digamma_positive(mut x: f64) -> f64 {
 /// factorial takes logarithms. For `x < 0` and even `n`, which has roots there, absolute, in ulp of `n! 2ⁿ⁺¹`.
 ///
 /// At its poles an odd `n` gives +∞; an even one gives ∓∞ at ±0 and NaN at the negative integers.
-pub(crate) fn polygamma(n: u32, x: f64) -> f64 {
+pub fn polygamma(n: u32, x: f64) -> f64 {
     if n == 0 {
         return digamma(x);
     }
@@ -366,22 +366,22 @@ pub(crate) fn erfc_f32(x: f32) -> f32 {
 }
 
 /// [`erf_inv`] for `f32`, through `f64`, below 0.51 ulp.
-pub(crate) fn erf_inv_f32(x: f32) -> f32 {
+pub fn erf_inv_f32(x: f32) -> f32 {
     erf_inv(f64::from(x)) as f32
 }
 
 /// [`lgamma`] for `f32`, through `f64`, below 0.51 ulp away from the roots at negative arguments.
-pub(crate) fn lgamma_f32(x: f32) -> f32 {
+pub fn lgamma_f32(x: f32) -> f32 {
     lgamma(f64::from(x)) as f32
 }
 
 /// [`digamma`] for `f32`, through `f64`, below 0.51 ulp away from the roots at negative arguments.
-pub(crate) fn digamma_f32(x: f32) -> f32 {
+pub fn digamma_f32(x: f32) -> f32 {
     digamma(f64::from(x)) as f32
 }
 
 /// [`polygamma`] for `f32`, through `f64`, below 0.51 ulp for `x > 0` and `n ≤ 170`.
-pub(crate) fn polygamma_f32(n: u32, x: f32) -> f32 {
+pub fn polygamma_f32(n: u32, x: f32) -> f32 {
     polygamma(n, f64::from(x)) as f32
 }
 
@@ -391,12 +391,12 @@ pub(crate) fn logistic_f32(x: f32) -> f32 {
 }
 
 /// The neighbour of `x` in the direction of `y`, C's `nextafter`; exact.
-pub(crate) fn nextafter(x: f64, y: f64) -> f64 {
+pub fn nextafter(x: f64, y: f64) -> f64 {
     f64::from_bits(nextafter_bits(x.to_bits(), y.to_bits(), 11, 52))
 }
 
 /// [`nextafter`] for `f32`; exact.
-pub(crate) fn nextafter_f32(x: f32, y: f32) -> f32 {
+pub fn nextafter_f32(x: f32, y: f32) -> f32 {
     f32::from_bits(nextafter_bits(x.to_bits().into(), y.to_bits().into(), 8, 23) as u32)
 }
 

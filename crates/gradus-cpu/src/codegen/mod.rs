@@ -1,0 +1,1 @@
+//! From the kernel language to machine code.

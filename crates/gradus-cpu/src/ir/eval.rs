@@ -1,0 +1,360 @@
+//! The meaning of the kernel language: a plain evaluator that tests hold every code generator against.
+
+use crate::error::{Result, error, fail};
+
+use super::{Carried, Expr, FoldOp, Index, Int, Kind, LANES, Loop, Module, Op, Stmt, Ty, Value};
+use crate::runtime::special;
+
+/// The bytes of each buffer, and the run-time sizes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Memory {
+    /// One for each buffer of the module.
+    pub buffers: Vec<Vec<u8>>,
+    /// The sizes.
+    pub sizes: Vec<i64>,
+}
+
+struct Machine<'a> {
+    module: &'a Module,
+    memory: &'a mut Memory,
+    values: Vec<u64>,
+}
+
+/// Runs a module's main body. Library calls are not part of the language: a module with one is an error.
+pub fn evaluate(module: &Module, memory: &mut Memory) -> Result<()> {
+    Machine { values: vec![0; module.types.len()], module, memory }.block(&module.main)
+}
+
+impl Machine<'_> {
+    fn int(&self, i: Int) -> i64 {
+        match i {
+            Int::Const(v) => v,
+            Int::Value(v) => self.values[v.index()] as i64,
+        }
+    }
+
+    fn place(&self, buffer: super::Buffer, at: &Index) -> Result<std::ops::Range<usize>> {
+        let mut i = at.offset;
+        for (v, s) in &at.terms {
+            i += self.values[v.index()] as i64 * self.int(*s);
+        }
+        let size = self.module.buffers[buffer.index()].ty.size();
+        let have = self.memory.buffers[buffer.index()].len();
+        match usize::try_from(i) {
+            Ok(i) if (i + 1) * size <= have => Ok(i * size..(i + 1) * size),
+            _ => Err(error!(Index, "element {i} of {buffer}, which has {} bytes", have)),
+        }
+    }
+
+    fn block(&mut self, body: &[Stmt]) -> Result<()> {
+        body.iter().try_for_each(|s| self.stmt(s))
+    }
+
+    fn stmt(&mut self, s: &Stmt) -> Result<()> {
+        match s {
+            Stmt::Let(v, e) => {
+                self.values[v.index()] = match e {
+                    Expr::Const(bits) => *bits,
+                    Expr::Size(i) => self.memory.sizes[*i as usize] as u64,
+                    Expr::Load(b, at) => {
+                        let range = self.place(*b, at)?;
+                        let mut bytes = [0; 8];
+                        bytes[..range.len()].copy_from_slice(&self.memory.buffers[b.index()][range]);
+                        u64::from_le_bytes(bytes)
+                    }
+                    Expr::Op(op, args) => {
+                        let types: Vec<Ty> = args.iter().map(|a| self.module.ty(*a)).collect();
+                        let args: Vec<u64> = args.iter().map(|a| self.values[a.index()]).collect();
+                        scalar(*op, &types, &args)?
+                    }
+                };
+                Ok(())
+            }
+            Stmt::Store { buffer, at, value } => {
+                let range = self.place(*buffer, at)?;
+                let bytes = self.values[value.index()].to_le_bytes();
+                let len = range.len();
+                self.memory.buffers[buffer.index()][range].copy_from_slice(&bytes[..len]);
+                Ok(())
+            }
+            Stmt::Loop(l) => self.loop_(l),
+            Stmt::While(w) => {
+                self.begin(&w.carried);
+                loop {
+                    self.block(&w.before)?;
+                    if self.values[w.condition.index()] == 0 {
+                        break;
+                    }
+                    self.block(&w.body)?;
+                    self.next(&w.carried);
+                }
+                self.end(&w.carried);
+                Ok(())
+            }
+            Stmt::Switch(s) => {
+                let i = (self.values[s.index.index()] as i64).clamp(0, s.cases.len() as i64 - 1);
+                let (body, ends) = &s.cases[i as usize];
+                self.block(body)?;
+                let ends: Vec<u64> = ends.iter().map(|v| self.values[v.index()]).collect();
+                s.results.iter().zip(ends).for_each(|(r, v)| self.values[r.index()] = v);
+                Ok(())
+            }
+            Stmt::Kernel(k) => self.block(&self.module.kernels[*k as usize].body),
+            Stmt::Call(_) => Err(error!(Rule, "the evaluator has no library")),
+            Stmt::Swap(a, b) => {
+                self.memory.buffers.swap(a.index(), b.index());
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, carried: &[Carried]) {
+        self.assign(carried.iter().map(|c| (c.init, c.param)));
+    }
+
+    fn next(&mut self, carried: &[Carried]) {
+        self.assign(carried.iter().map(|c| (c.next, c.param)));
+    }
+
+    fn end(&mut self, carried: &[Carried]) {
+        self.assign(carried.iter().map(|c| (c.param, c.result)));
+    }
+
+    /// All at once: one may be another's source.
+    fn assign(&mut self, pairs: impl Iterator<Item = (Value, Value)>) {
+        let pairs: Vec<(u64, Value)> = pairs.map(|(from, to)| (self.values[from.index()], to)).collect();
+        pairs.into_iter().for_each(|(v, to)| self.values[to.index()] = v);
+    }
+
+    fn loop_(&mut self, l: &Loop) -> Result<()> {
+        let count = self.int(l.count);
+        self.begin(&l.carried);
+        let mut lanes: Vec<Vec<u64>> = vec![Vec::new(); l.folds.len()];
+        for i in 0..count {
+            self.values[l.var.index()] = i as u64;
+            self.block(&l.body)?;
+            self.next(&l.carried);
+            for (lanes, f) in lanes.iter_mut().zip(&l.folds) {
+                let v = self.values[f.value.index()];
+                let ty = self.module.ty(f.value);
+                match lanes.get_mut(i as usize % LANES) {
+                    Some(lane) => *lane = scalar(f.op.op(), &[ty, ty], &[*lane, v])?,
+                    None => lanes.push(v),
+                }
+            }
+        }
+        debug_assert!(l.kind == Kind::Lanes || l.folds.is_empty());
+        self.end(&l.carried);
+        for (lanes, f) in lanes.into_iter().zip(&l.folds) {
+            self.values[f.result.index()] = fold_lanes(f.op, self.module.ty(f.value), lanes)?;
+        }
+        Ok(())
+    }
+}
+
+/// The end of a fold: the lanes into one, then the identity.
+fn fold_lanes(op: FoldOp, ty: Ty, mut lanes: Vec<u64>) -> Result<u64> {
+    let mut w = LANES / 2;
+    while w > 0 {
+        for l in 0..w {
+            if l + w < lanes.len() {
+                lanes[l] = scalar(op.op(), &[ty, ty], &[lanes[l], lanes[l + w]])?;
+            }
+        }
+        lanes.truncate(w.max(1));
+        w /= 2;
+    }
+    match lanes.first() {
+        Some(v) => scalar(op.op(), &[ty, ty], &[op.identity(ty), *v]),
+        None => Ok(op.identity(ty)),
+    }
+}
+
+fn low(ty: Ty, bits: u64) -> u64 {
+    match ty {
+        Ty::Bool => u64::from(bits != 0),
+        t => bits & (u64::MAX >> (64 - t.size() * 8)),
+    }
+}
+
+/// An integer by its bits, with its sign where it has one.
+fn wide(ty: Ty, bits: u64) -> i128 {
+    let shift = 64 - ty.size() * 8;
+    if ty.is_signed() { i128::from(((bits << shift) as i64) >> shift) } else { i128::from(low(ty, bits)) }
+}
+
+/// One operation on numbers given by their bits.
+pub(crate) fn scalar(op: Op, types: &[Ty], args: &[u64]) -> Result<u64> {
+    let ty = types[0];
+    match op {
+        Op::Select => return Ok(if args[0] != 0 { args[1] } else { args[2] }),
+        Op::Bitcast(to) => return Ok(low(to, args[0])),
+        Op::Convert(to) => return Ok(convert(ty, to, args[0])),
+        Op::Math(_) => fail!(Rule, "{op} is not expanded"),
+        Op::Special(s) => return Ok(special::of_bits(s, ty, args[0], args[1 % args.len()])),
+        _ => {}
+    }
+    Ok(match ty {
+        Ty::F32 => {
+            let x: Vec<f32> = args.iter().map(|b| f32::from_bits(*b as u32)).collect();
+            float(op, &x, |v| u64::from(v.to_bits()))
+        }
+        Ty::F64 => {
+            let x: Vec<f64> = args.iter().map(|b| f64::from_bits(*b)).collect();
+            float(op, &x, f64::to_bits)
+        }
+        _ => integer(op, ty, args),
+    })
+}
+
+trait Float:
+    Copy
+    + PartialOrd
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Neg<Output = Self>
+{
+    fn fma(self, b: Self, c: Self) -> Self;
+    fn unary(self, op: Op) -> Self;
+    fn nan(self) -> bool;
+    fn negative(self) -> bool;
+}
+
+macro_rules! float {
+    ($($t:ty),*) => {$(
+        impl Float for $t {
+            fn fma(self, b: Self, c: Self) -> Self { self.mul_add(b, c) }
+            fn nan(self) -> bool { self.is_nan() }
+            fn negative(self) -> bool { self.is_sign_negative() }
+            fn unary(self, op: Op) -> Self {
+                match op {
+                    Op::Abs => self.abs(),
+                    Op::Sqrt => self.sqrt(),
+                    Op::Floor => self.floor(),
+                    Op::Ceil => self.ceil(),
+                    Op::Round => self.round_ties_even(),
+                    Op::Trunc => self.trunc(),
+                    _ => -self,
+                }
+            }
+        }
+    )*};
+}
+float!(f32, f64);
+
+fn float<T: Float>(op: Op, x: &[T], bits: impl Fn(T) -> u64) -> u64 {
+    let larger = |a: T, b: T| {
+        if a.nan() {
+            a
+        } else if b.nan() {
+            b
+        } else if a > b || (a == b && !a.negative()) {
+            a
+        } else {
+            b
+        }
+    };
+    match op {
+        Op::Add => bits(x[0] + x[1]),
+        Op::Sub => bits(x[0] - x[1]),
+        Op::Mul => bits(x[0] * x[1]),
+        Op::Div => bits(x[0] / x[1]),
+        Op::Fma => bits(x[0].fma(x[1], x[2])),
+        Op::Lesser => bits(if x[0] < x[1] { x[0] } else { x[1] }),
+        Op::Greater => bits(if x[0] > x[1] { x[0] } else { x[1] }),
+        Op::Max => bits(larger(x[0], x[1])),
+        Op::Min => bits(if x[0].nan() || x[1].nan() { larger(x[0], x[1]) } else { -larger(-x[0], -x[1]) }),
+        Op::Eq => u64::from(x[0] == x[1]),
+        Op::Ne => u64::from(x[0] != x[1]),
+        Op::Lt => u64::from(x[0] < x[1]),
+        Op::Le => u64::from(x[0] <= x[1]),
+        op => bits(x[0].unary(op)),
+    }
+}
+
+fn integer(op: Op, ty: Ty, args: &[u64]) -> u64 {
+    let width = ty.size() as i128 * 8;
+    let x: Vec<i128> = args.iter().map(|b| wide(ty, *b)).collect();
+    let signed = |bits: u64| {
+        let shift = 64 - ty.size() * 8;
+        ((bits << shift) as i64) >> shift
+    };
+    let fits = |n: i128| (0..width).contains(&n);
+    let v: i128 = match op {
+        Op::Add => x[0] + x[1],
+        Op::Sub => x[0] - x[1],
+        Op::Mul => x[0].wrapping_mul(x[1]),
+        Op::Div => x[0].checked_div(x[1]).unwrap_or(-1),
+        Op::Rem => x[0].checked_rem(x[1]).unwrap_or(x[0]),
+        Op::Neg => -x[0],
+        Op::Abs => x[0].abs(),
+        Op::Max => x[0].max(x[1]),
+        Op::Min => x[0].min(x[1]),
+        Op::And => x[0] & x[1],
+        Op::Or => x[0] | x[1],
+        Op::Xor => x[0] ^ x[1],
+        Op::Not if ty == Ty::Bool => 1 - x[0],
+        Op::Not => !x[0],
+        Op::Shl => {
+            if fits(x[1]) {
+                i128::from(low(ty, args[0])) << x[1]
+            } else {
+                0
+            }
+        }
+        Op::Shr => {
+            if fits(x[1]) {
+                i128::from(low(ty, args[0])) >> x[1]
+            } else {
+                0
+            }
+        }
+        Op::Sar => i128::from(signed(args[0])) >> if fits(x[1]) { x[1] } else { width - 1 },
+        Op::Popcount => i128::from(low(ty, args[0]).count_ones()),
+        Op::LeadingZeros => i128::from(low(ty, args[0]).leading_zeros()) - (64 - width),
+        Op::Eq => i128::from(x[0] == x[1]),
+        Op::Ne => i128::from(x[0] != x[1]),
+        Op::Lt => i128::from(x[0] < x[1]),
+        _ => i128::from(x[0] <= x[1]),
+    };
+    match op {
+        Op::Eq | Op::Ne | Op::Lt | Op::Le => v as u64,
+        _ => low(ty, v as u64),
+    }
+}
+
+fn convert(from: Ty, to: Ty, bits: u64) -> u64 {
+    macro_rules! saturate {
+        ($v:expr) => {
+            match to {
+                Ty::I8 => $v as i8 as u64,
+                Ty::I16 => $v as i16 as u64,
+                Ty::I32 => $v as i32 as u64,
+                Ty::I64 => $v as i64 as u64,
+                Ty::U8 => $v as u8 as u64,
+                Ty::U16 => $v as u16 as u64,
+                Ty::U32 => $v as u32 as u64,
+                Ty::U64 => $v as u64,
+                Ty::Bool => u64::from($v != 0.0),
+                Ty::F32 => u64::from(($v as f32).to_bits()),
+                Ty::F64 => ($v as f64).to_bits(),
+            }
+        };
+    }
+    let v = match from {
+        Ty::F32 => saturate!(f32::from_bits(bits as u32)),
+        Ty::F64 => saturate!(f64::from_bits(bits)),
+        _ => {
+            let v = wide(from, bits);
+            match to {
+                Ty::F32 => u64::from((v as f32).to_bits()),
+                Ty::F64 => (v as f64).to_bits(),
+                Ty::Bool => u64::from(v != 0),
+                _ => v as u64,
+            }
+        }
+    };
+    low(to, v)
+}

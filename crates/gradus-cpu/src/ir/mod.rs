@@ -1,0 +1,621 @@
+//! The kernel language: what lies between programs over arrays and machine code.
+//!
+//! A [`Module`] is one native function over numbered buffers. Its *main* body is scalar code with control flow; the loops over
+//! arrays are [`Kernel`]s, functions of their own, so that they can be split over threads and made by another code
+//! generator than the main body. All values are scalars in static single assignment form; an array lives in a buffer or,
+//! if it is small, in one value for each element.
+
+mod contract;
+mod eval;
+mod expand;
+mod print;
+mod verify;
+
+pub use contract::contract;
+pub use eval::{Memory, evaluate};
+pub use expand::expand;
+pub use verify::verify;
+
+use std::fmt;
+
+use gradus_core::DType;
+use gradus_core::math::Rare;
+
+/// The type of a scalar.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Ty {
+    Bool,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    F32,
+    F64,
+}
+
+impl Ty {
+    /// The scalar type that computes with elements of a dtype. None for half precision and complex numbers, which go
+    /// through compiled Rust.
+    pub fn computing(dtype: DType) -> Option<Ty> {
+        Some(match dtype {
+            DType::Bool => Ty::Bool,
+            DType::I8 => Ty::I8,
+            DType::I16 => Ty::I16,
+            DType::I32 => Ty::I32,
+            DType::I64 => Ty::I64,
+            DType::U8 => Ty::U8,
+            DType::U16 => Ty::U16,
+            DType::U32 => Ty::U32,
+            DType::U64 => Ty::U64,
+            DType::F32 => Ty::F32,
+            DType::F64 => Ty::F64,
+            DType::F16 | DType::BF16 | DType::C64 | DType::C128 => return None,
+        })
+    }
+
+    /// Bytes of one in memory. A bool is one byte, 0 or 1.
+    pub fn size(self) -> usize {
+        match self {
+            Ty::Bool | Ty::I8 | Ty::U8 => 1,
+            Ty::I16 | Ty::U16 => 2,
+            Ty::I32 | Ty::U32 | Ty::F32 => 4,
+            Ty::I64 | Ty::U64 | Ty::F64 => 8,
+        }
+    }
+
+    /// Whether it is a float.
+    pub fn is_float(self) -> bool {
+        matches!(self, Ty::F32 | Ty::F64)
+    }
+
+    /// Whether it is an integer with a sign.
+    pub fn is_signed(self) -> bool {
+        matches!(self, Ty::I8 | Ty::I16 | Ty::I32 | Ty::I64)
+    }
+
+    /// Whether it is an integer.
+    pub fn is_int(self) -> bool {
+        !self.is_float() && self != Ty::Bool
+    }
+
+    /// The signed integer of the same width.
+    pub fn bits_type(self) -> Ty {
+        match self.size() {
+            1 => Ty::I8,
+            2 => Ty::I16,
+            4 => Ty::I32,
+            _ => Ty::I64,
+        }
+    }
+}
+
+impl fmt::Display for Ty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ty::Bool => "bool",
+            Ty::I8 => "i8",
+            Ty::I16 => "i16",
+            Ty::I32 => "i32",
+            Ty::I64 => "i64",
+            Ty::U8 => "u8",
+            Ty::U16 => "u16",
+            Ty::U32 => "u32",
+            Ty::U64 => "u64",
+            Ty::F32 => "f32",
+            Ty::F64 => "f64",
+        })
+    }
+}
+
+/// A scalar, by its number in the module.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Value(pub u32);
+
+impl Value {
+    /// Its number.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A buffer, by its number in the module.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Buffer(pub u32);
+
+impl Buffer {
+    /// Its number.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A whole number that is known when code is made, or a scalar of type `i64`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Int {
+    Const(i64),
+    Value(Value),
+}
+
+impl From<i64> for Int {
+    fn from(v: i64) -> Int {
+        Int::Const(v)
+    }
+}
+
+impl From<Value> for Int {
+    fn from(v: Value) -> Int {
+        Int::Value(v)
+    }
+}
+
+/// An elementary function, written out as basic operations before code is made ([`expand`]).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Math {
+    Exp,
+    Expm1,
+    Log,
+    Log1p,
+    Tanh,
+    Logistic,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Atan2,
+    Sinh,
+    Cosh,
+    Asinh,
+    Acosh,
+    Atanh,
+    Cbrt,
+    Erf,
+    Erfc,
+    Pow,
+    Rsqrt,
+}
+
+/// A function of compiled Rust, called for one element after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Special {
+    ErfInv,
+    Lgamma,
+    Digamma,
+    Polygamma(u32),
+    Nextafter,
+    /// The remainder of floats, with the sign of the dividend.
+    FloatRem,
+    /// A rare case of an elementary function.
+    Rare(Rare),
+}
+
+/// An operation on scalars. The operands of one have one type unless it says otherwise, and the result has it too.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Op {
+    /// Integers wrap.
+    Add,
+    /// Integers wrap.
+    Sub,
+    /// Integers wrap.
+    Mul,
+    /// Integers: toward zero, by zero all bits set, `MIN / -1` wraps.
+    Div,
+    /// Integers only: the sign of the dividend, by zero the dividend.
+    Rem,
+    /// Integers wrap; floats turn their sign bit.
+    Neg,
+    /// Integers wrap; floats clear their sign bit.
+    Abs,
+    /// Floats: a·b + c, rounded once.
+    Fma,
+    /// Floats.
+    Sqrt,
+    /// Floats.
+    Floor,
+    /// Floats.
+    Ceil,
+    /// Floats: to nearest, halves to even.
+    Round,
+    /// Floats.
+    Trunc,
+    /// Floats: a < b ? a : b, as the machine does it.
+    Lesser,
+    /// Floats: a > b ? a : b.
+    Greater,
+    /// The larger; floats: NaN if either is, and +0 above -0.
+    Max,
+    /// The smaller; floats: NaN if either is, and -0 below +0.
+    Min,
+    /// Integers and bools.
+    And,
+    /// Integers and bools.
+    Or,
+    /// Integers and bools.
+    Xor,
+    /// Integers and bools.
+    Not,
+    /// Integers: by a second operand of the same type; by the width or more, or a negative count: 0.
+    Shl,
+    /// Integers: zeros come in, whatever the sign; by the width or more, or a negative count: 0.
+    Shr,
+    /// Integers: the sign bit comes in (of unsigned ones too: read as signed); by too much or negative: all sign.
+    Sar,
+    /// Integers.
+    Popcount,
+    /// Integers: zero bits before the first set one.
+    LeadingZeros,
+    /// Any type; gives a bool.
+    Eq,
+    /// Any type; gives a bool; true for NaN.
+    Ne,
+    /// Any type (false before true); gives a bool.
+    Lt,
+    /// Any type; gives a bool.
+    Le,
+    /// A bool, then two of one type.
+    Select,
+    /// To another type as Rust's `as` does it: floats to integers saturate with NaN as 0, integers to integers by low
+    /// bits, to bool: not equal to zero (NaN is true), from bool: 0 or 1.
+    Convert(Ty),
+    /// The same bits as a type of the same size.
+    Bitcast(Ty),
+    /// Floats: an elementary function.
+    Math(Math),
+    /// Floats: compiled Rust. `Special::Rare` has a third operand, a bool: where it is false the result does not matter,
+    /// and the function is not called if it is false for all lanes.
+    Special(Special),
+}
+
+impl Op {
+    /// How many operands it takes.
+    pub fn arity(self) -> usize {
+        match self {
+            Op::Neg
+            | Op::Abs
+            | Op::Sqrt
+            | Op::Floor
+            | Op::Ceil
+            | Op::Round
+            | Op::Trunc
+            | Op::Not
+            | Op::Popcount
+            | Op::LeadingZeros
+            | Op::Convert(_)
+            | Op::Bitcast(_) => 1,
+            Op::Math(Math::Atan2 | Math::Pow) => 2,
+            Op::Math(_) => 1,
+            Op::Special(Special::Nextafter | Special::FloatRem) => 2,
+            Op::Special(Special::Rare(_)) => 3,
+            Op::Special(_) => 1,
+            Op::Fma | Op::Select => 3,
+            _ => 2,
+        }
+    }
+
+    /// The type of the result for operands of these types.
+    pub fn result(self, operands: &[Ty]) -> Ty {
+        match self {
+            Op::Eq | Op::Ne | Op::Lt | Op::Le => Ty::Bool,
+            Op::Select => operands[1],
+            Op::Convert(to) | Op::Bitcast(to) => to,
+            _ => operands[0],
+        }
+    }
+}
+
+/// Where in a buffer: `offset + Σ value·stride`, in elements. The values are `i64`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Index {
+    /// The part that does not depend on values.
+    pub offset: i64,
+    /// The others. No value stands twice.
+    pub terms: smallvec::SmallVec<[(Value, Int); 3]>,
+}
+
+impl Index {
+    /// A fixed place.
+    pub fn at(offset: i64) -> Index {
+        Index { offset, terms: Default::default() }
+    }
+
+    /// The same place, further by `value·stride`.
+    pub fn plus(mut self, value: Value, stride: impl Into<Int>) -> Index {
+        match stride.into() {
+            Int::Const(0) => {}
+            stride => self.terms.push((value, stride)),
+        }
+        self
+    }
+
+    /// The stride of a value; 0 if it does not stand here.
+    pub fn stride(&self, value: Value) -> Int {
+        self.terms.iter().find(|(v, _)| *v == value).map_or(Int::Const(0), |(_, s)| *s)
+    }
+}
+
+/// How a scalar is made.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Expr {
+    /// A constant of the value's type, by its bits in the low bytes.
+    Const(u64),
+    /// A dimension that is known at run time, from the table of sizes; `i64`.
+    Size(u32),
+    /// An operation.
+    Op(Op, smallvec::SmallVec<[Value; 3]>),
+    /// An element of a buffer. Bounds are the maker's business: a place outside is undefined behaviour.
+    Load(Buffer, Index),
+}
+
+/// One step of a body.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub enum Stmt {
+    Let(Value, Expr),
+    Store {
+        buffer: Buffer,
+        at: Index,
+        value: Value,
+    },
+    Loop(Box<Loop>),
+    /// Main body only.
+    While(Box<While>),
+    /// Main body only.
+    Switch(Box<Switch>),
+    /// Main body only: runs a kernel.
+    Kernel(u32),
+    /// Main body only: calls the library.
+    Call(Box<Call>),
+    /// Main body only: the buffers trade places in memory.
+    Swap(Buffer, Buffer),
+}
+
+/// How the iterations of a loop are run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// One after the other.
+    Serial,
+    /// Several at once, in vector lanes. Kernels only; the body holds only `Let`, `Store` and serial loops; nothing is carried but
+    /// folds. Iterations are independent. Lanes loops do not nest.
+    Lanes,
+}
+
+/// A loop with a count.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Loop {
+    /// The counter, `i64`, from 0.
+    pub var: Value,
+    /// How often; not negative.
+    pub count: Int,
+    /// How.
+    pub kind: Kind,
+    /// What goes from one iteration of a serial loop to the next.
+    pub carried: Vec<Carried>,
+    /// What a loop of lanes reduces.
+    pub folds: Vec<Fold>,
+    /// What is done each time.
+    pub body: Vec<Stmt>,
+}
+
+/// A value that goes around a loop.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Carried {
+    /// Its value before the loop.
+    pub init: Value,
+    /// Its name in the body.
+    pub param: Value,
+    /// Its next value, defined in the body (or before).
+    pub next: Value,
+    /// Its name after the loop.
+    pub result: Value,
+}
+
+/// How a loop of lanes reduces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum FoldOp {
+    Add,
+    Mul,
+    Max,
+    Min,
+    And,
+    Or,
+}
+
+/// The reduction of a value over all iterations of a loop of lanes, in a fixed order: 32 lanes, lane l left-folds the
+/// values of iterations l, l+32, ... (from the first); then for w = 16, 8, 4, 2, 1 lane l takes in lane l+w where that
+/// is not empty; in the end `op(identity, lane 0)`. No iteration: the identity.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fold {
+    /// How two combine.
+    pub op: FoldOp,
+    /// What is reduced, defined in the body (or before).
+    pub value: Value,
+    /// The outcome, after the loop.
+    pub result: Value,
+}
+
+/// The lanes of a [`Fold`].
+pub const LANES: usize = 32;
+
+impl FoldOp {
+    /// The operation on two scalars.
+    pub fn op(self) -> Op {
+        match self {
+            FoldOp::Add => Op::Add,
+            FoldOp::Mul => Op::Mul,
+            FoldOp::Max => Op::Max,
+            FoldOp::Min => Op::Min,
+            FoldOp::And => Op::And,
+            FoldOp::Or => Op::Or,
+        }
+    }
+
+    /// What the result starts from: `op(identity, x)` is x, but for the sign of a zero in sums.
+    pub fn identity(self, ty: Ty) -> u64 {
+        match self {
+            FoldOp::Add => 0,
+            FoldOp::Mul => one(ty),
+            FoldOp::Max => lowest(ty),
+            FoldOp::Min => highest(ty),
+            FoldOp::And => all_ones(ty),
+            FoldOp::Or => 0,
+        }
+    }
+
+    /// What an empty lane may hold: `op(neutral, x)` and `op(x, neutral)` are x, bit for bit.
+    pub fn neutral(self, ty: Ty) -> u64 {
+        match (self, ty) {
+            (FoldOp::Add, Ty::F32) => u64::from((-0.0f32).to_bits()),
+            (FoldOp::Add, Ty::F64) => (-0.0f64).to_bits(),
+            _ => self.identity(ty),
+        }
+    }
+}
+
+/// The bits of one.
+pub fn one(ty: Ty) -> u64 {
+    match ty {
+        Ty::F32 => u64::from(1f32.to_bits()),
+        Ty::F64 => 1f64.to_bits(),
+        _ => 1,
+    }
+}
+
+fn lowest(ty: Ty) -> u64 {
+    match ty {
+        Ty::F32 => u64::from(f32::NEG_INFINITY.to_bits()),
+        Ty::F64 => f64::NEG_INFINITY.to_bits(),
+        t if t.is_signed() => 1 << (t.size() * 8 - 1),
+        _ => 0,
+    }
+}
+
+fn highest(ty: Ty) -> u64 {
+    match ty {
+        Ty::F32 => u64::from(f32::INFINITY.to_bits()),
+        Ty::F64 => f64::INFINITY.to_bits(),
+        Ty::Bool => 1,
+        t if t.is_signed() => all_ones(t) >> 1,
+        t => all_ones(t),
+    }
+}
+
+fn all_ones(ty: Ty) -> u64 {
+    match ty {
+        Ty::Bool => 1,
+        t => u64::MAX >> (64 - t.size() * 8),
+    }
+}
+
+/// A loop until a condition fails.
+#[derive(Clone, PartialEq, Debug)]
+pub struct While {
+    /// What goes around; `next` is defined in the body. The condition sees the params, too.
+    pub carried: Vec<Carried>,
+    /// Computes the condition.
+    pub before: Vec<Stmt>,
+    /// A bool, defined in `before`: false ends the loop.
+    pub condition: Value,
+    /// What is done each time.
+    pub body: Vec<Stmt>,
+}
+
+/// A choice between bodies.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Switch {
+    /// An `i64`; below 0 is the first, above the last is the last.
+    pub index: Value,
+    /// The bodies, each with the values it ends with.
+    pub cases: Vec<(Vec<Stmt>, Vec<Value>)>,
+    /// Their names after the switch.
+    pub results: Vec<Value>,
+}
+
+/// A call of the library: products, sorts, whatever has no loops of its own here.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Call {
+    /// Which entry of [`Module::calls`] it is.
+    pub entry: u32,
+    /// Where the arrays begin.
+    pub buffers: Vec<(Buffer, Index)>,
+    /// Numbers that go with it, each as 64 bits.
+    pub scalars: Vec<Value>,
+}
+
+/// A nest of loops as a function of its own.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Kernel {
+    /// Its name in texts.
+    pub name: String,
+    /// Scalars of the main body that it uses.
+    pub inputs: Vec<Value>,
+    /// Scalars it defines that the main body uses. None if the first statement is split over threads.
+    pub outputs: Vec<Value>,
+    /// Whether the iterations of the outermost loop are independent, so that threads may share them. Then the body is that
+    /// loop alone, perhaps with `Let`s before it, nothing is carried and nothing folded.
+    pub parallel: bool,
+    /// About how many nanoseconds one iteration of the outermost loop takes.
+    pub cost: f32,
+    /// What it does.
+    pub body: Vec<Stmt>,
+}
+
+/// Memory of a module.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BufferInfo {
+    /// How elements are read and written.
+    pub ty: Ty,
+    /// Who sees to it that it is there.
+    pub role: Role,
+}
+
+/// What a buffer is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub enum Role {
+    Input(u32),
+    Output(u32),
+    Constant(u32),
+    Scratch,
+}
+
+/// A program as kernels: one native function.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Module {
+    /// The program's name.
+    pub name: String,
+    /// The type of each value.
+    pub types: Vec<Ty>,
+    /// The buffers.
+    pub buffers: Vec<BufferInfo>,
+    /// The kernels.
+    pub kernels: Vec<Kernel>,
+    /// The main body.
+    pub main: Vec<Stmt>,
+    /// What the entries of calls are called, for texts.
+    pub calls: Vec<String>,
+    /// How many run-time sizes there are.
+    pub sizes: u32,
+}
+
+impl Module {
+    /// The type of a value.
+    pub fn ty(&self, v: Value) -> Ty {
+        self.types[v.index()]
+    }
+
+    /// A new value.
+    pub fn value(&mut self, ty: Ty) -> Value {
+        self.types.push(ty);
+        Value(self.types.len() as u32 - 1)
+    }
+}

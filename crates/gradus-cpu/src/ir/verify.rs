@@ -1,0 +1,267 @@
+//! The verifier of the kernel language: types, scopes, and what may stand where.
+
+use crate::error::{Result, error, fail};
+
+use super::{Carried, Expr, Index, Int, Kernel, Kind, Loop, Module, Op, Special, Stmt, Ty, Value};
+
+/// Where a statement stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    Main,
+    Kernel,
+    Lanes,
+}
+
+struct Verifier<'a> {
+    module: &'a Module,
+    /// Whether a value is visible here.
+    visible: Vec<bool>,
+    /// Whether a value was ever defined: each is defined once.
+    defined: Vec<bool>,
+    /// What a body made visible, to be hidden at its end.
+    scope: Vec<Value>,
+}
+
+/// Checks a module; an error says what is wrong with it.
+pub fn verify(module: &Module) -> Result<()> {
+    let n = module.types.len();
+    let mut v = Verifier { module, visible: vec![false; n], defined: vec![false; n], scope: Vec::new() };
+    v.block(&module.main, Place::Main)
+}
+
+impl Verifier<'_> {
+    fn define(&mut self, v: Value) -> Result<()> {
+        let Some(seen) = self.defined.get_mut(v.index()) else { fail!(Verify, "{v} has no type") };
+        if std::mem::replace(seen, true) {
+            fail!(Verify, "{v} is defined twice");
+        }
+        self.visible[v.index()] = true;
+        self.scope.push(v);
+        Ok(())
+    }
+
+    fn used(&self, v: Value) -> Result<Ty> {
+        match self.visible.get(v.index()) {
+            Some(true) => Ok(self.module.ty(v)),
+            _ => Err(error!(Verify, "{v} is used where it is not defined")),
+        }
+    }
+
+    fn typed(&self, v: Value, ty: Ty, what: &str) -> Result<()> {
+        match self.used(v)? {
+            t if t == ty => Ok(()),
+            t => Err(error!(Verify, "{what}: {v} is {t} where {ty} is wanted")),
+        }
+    }
+
+    fn int(&self, i: Int, what: &str) -> Result<()> {
+        match i {
+            Int::Const(_) => Ok(()),
+            Int::Value(v) => self.typed(v, Ty::I64, what),
+        }
+    }
+
+    fn index(&self, at: &Index) -> Result<()> {
+        for (v, stride) in &at.terms {
+            self.typed(*v, Ty::I64, "an index")?;
+            self.int(*stride, "a stride")?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, body: &[Stmt], place: Place) -> Result<()> {
+        body.iter().try_for_each(|s| self.stmt(s, place))
+    }
+
+    /// Runs `f` with definitions that end with it; those of `keep` stay visible... they are named by the caller.
+    fn scoped(&mut self, f: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let start = self.scope.len();
+        f(self)?;
+        for v in self.scope.drain(start..) {
+            self.visible[v.index()] = false;
+        }
+        Ok(())
+    }
+
+    fn begin_carried(&mut self, carried: &[Carried]) -> Result<()> {
+        for c in carried {
+            let ty = self.used(c.init)?;
+            for v in [c.param, c.next, c.result] {
+                if self.module.types.get(v.index()) != Some(&ty) {
+                    fail!(Verify, "{v} and {} go around one loop with two types", c.init);
+                }
+            }
+        }
+        carried.iter().try_for_each(|c| self.define(c.param))
+    }
+
+    fn stmt(&mut self, s: &Stmt, place: Place) -> Result<()> {
+        let main = place == Place::Main;
+        match s {
+            Stmt::Let(v, e) => {
+                self.expr(*v, e)?;
+                self.define(*v)
+            }
+            Stmt::Store { buffer, at, value } => {
+                let Some(info) = self.module.buffers.get(buffer.index()) else { fail!(Verify, "there is no {buffer}") };
+                self.index(at)?;
+                self.typed(*value, info.ty, "a store")
+            }
+            Stmt::Loop(l) => self.loop_(l, place),
+            Stmt::While(w) if main => {
+                self.scoped(|this| {
+                    this.begin_carried(&w.carried)?;
+                    this.block(&w.before, place)?;
+                    this.typed(w.condition, Ty::Bool, "a condition")?;
+                    this.block(&w.body, place)?;
+                    w.carried.iter().try_for_each(|c| this.used(c.next).map(|_| ()))
+                })?;
+                w.carried.iter().try_for_each(|c| self.define(c.result))
+            }
+            Stmt::Switch(s) if main => {
+                self.typed(s.index, Ty::I64, "a switch")?;
+                if s.cases.is_empty() {
+                    fail!(Verify, "a switch has no cases");
+                }
+                for (body, ends) in &s.cases {
+                    self.scoped(|this| {
+                        this.block(body, place)?;
+                        if ends.len() != s.results.len() {
+                            fail!(Verify, "a case gives {} values, not {}", ends.len(), s.results.len());
+                        }
+                        ends.iter().zip(&s.results).try_for_each(|(e, r)| this.typed(*e, this.module.ty(*r), "a case"))
+                    })?;
+                }
+                s.results.iter().try_for_each(|r| self.define(*r))
+            }
+            Stmt::Kernel(k) if main => {
+                let Some(k) = self.module.kernels.get(*k as usize) else { fail!(Verify, "there is no kernel {k}") };
+                self.kernel(k)
+            }
+            Stmt::Call(c) if main => {
+                for (b, at) in &c.buffers {
+                    if b.index() >= self.module.buffers.len() {
+                        fail!(Verify, "there is no {b}");
+                    }
+                    self.index(at)?;
+                }
+                c.scalars.iter().try_for_each(|v| self.used(*v).map(|_| ()))
+            }
+            Stmt::Swap(a, b) if main => {
+                if a.index().max(b.index()) >= self.module.buffers.len() {
+                    fail!(Verify, "there is no buffer to swap");
+                }
+                Ok(())
+            }
+            _ => Err(error!(Verify, "this can only stand in the main body: {s:?}")),
+        }
+    }
+
+    fn kernel(&mut self, k: &Kernel) -> Result<()> {
+        for v in &k.inputs {
+            self.used(*v)?;
+        }
+        // A kernel sees its inputs and nothing else of the main body.
+        let outside = std::mem::take(&mut self.visible);
+        self.visible = vec![false; outside.len()];
+        k.inputs.iter().for_each(|v| self.visible[v.index()] = true);
+        let start = self.scope.len();
+        if k.parallel {
+            let loops = k.body.iter().filter(|s| !matches!(s, Stmt::Let(..))).count();
+            let Some(Stmt::Loop(l)) = k.body.last() else {
+                fail!(Verify, "kernel {} is parallel without a loop", k.name)
+            };
+            if loops != 1 || !l.carried.is_empty() || !l.folds.is_empty() || !k.outputs.is_empty() {
+                fail!(Verify, "kernel {} is parallel but its iterations depend on each other", k.name);
+            }
+        }
+        self.block(&k.body, Place::Kernel)?;
+        for v in &k.outputs {
+            self.used(*v)?;
+        }
+        self.scope.truncate(start);
+        self.visible = outside;
+        for v in &k.outputs {
+            self.visible[v.index()] = true;
+            self.scope.push(*v);
+        }
+        Ok(())
+    }
+
+    fn loop_(&mut self, l: &Loop, place: Place) -> Result<()> {
+        self.int(l.count, "the count of a loop")?;
+        let inside = match (l.kind, place) {
+            (Kind::Serial, place) => place,
+            (Kind::Lanes, Place::Kernel) => Place::Lanes,
+            (Kind::Lanes, _) => fail!(Verify, "a loop of lanes stands in the main body or in another"),
+        };
+        if self.module.types.get(l.var.index()) != Some(&Ty::I64) {
+            fail!(Verify, "the counter {} is no i64", l.var);
+        }
+        match l.kind {
+            Kind::Lanes if !l.carried.is_empty() => fail!(Verify, "a loop of lanes carries values"),
+            Kind::Serial if !l.folds.is_empty() => fail!(Verify, "a serial loop folds values"),
+            _ => {}
+        }
+        self.scoped(|this| {
+            this.define(l.var)?;
+            this.begin_carried(&l.carried)?;
+            this.block(&l.body, inside)?;
+            l.carried.iter().try_for_each(|c| this.used(c.next).map(|_| ()))?;
+            l.folds.iter().try_for_each(|f| this.typed(f.value, this.module.ty(f.result), "a fold"))
+        })?;
+        l.carried.iter().try_for_each(|c| self.define(c.result))?;
+        l.folds.iter().try_for_each(|f| self.define(f.result))
+    }
+
+    fn expr(&self, v: Value, e: &Expr) -> Result<()> {
+        let Some(&ty) = self.module.types.get(v.index()) else { fail!(Verify, "{v} has no type") };
+        match e {
+            Expr::Const(_) => Ok(()),
+            Expr::Size(i) if *i < self.module.sizes && ty == Ty::I64 => Ok(()),
+            Expr::Size(_) => Err(error!(Verify, "{v}: no such size")),
+            Expr::Load(b, at) => {
+                self.index(at)?;
+                match self.module.buffers.get(b.index()) {
+                    Some(info) if info.ty == ty => Ok(()),
+                    _ => Err(error!(Verify, "{v} is {ty} and cannot be read from {b}")),
+                }
+            }
+            Expr::Op(op, args) => {
+                let types = args.iter().map(|a| self.used(*a)).collect::<Result<Vec<_>>>()?;
+                if types.len() != op.arity() || !accepts(*op, &types) {
+                    fail!(Verify, "{v}: {op} does not take {types:?}");
+                }
+                if op.result(&types) != ty {
+                    fail!(Verify, "{v} is {ty} where {op} gives {}", op.result(&types));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Whether an operation takes operands of these types.
+fn accepts(op: Op, t: &[Ty]) -> bool {
+    let same = t.iter().all(|x| *x == t[0]);
+    let float = t[0].is_float();
+    match op {
+        Op::Select => t[0] == Ty::Bool && t[1] == t[2],
+        Op::Special(Special::Rare(_)) => float && t[0] == t[1] && t[2] == Ty::Bool,
+        Op::Fma
+        | Op::Sqrt
+        | Op::Floor
+        | Op::Ceil
+        | Op::Round
+        | Op::Trunc
+        | Op::Lesser
+        | Op::Greater
+        | Op::Math(_)
+        | Op::Special(_) => same && float,
+        Op::Rem | Op::Shl | Op::Shr | Op::Sar | Op::Popcount | Op::LeadingZeros => same && t[0].is_int(),
+        Op::And | Op::Or | Op::Xor | Op::Not => same && !float,
+        Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::Abs | Op::Max | Op::Min => same && t[0] != Ty::Bool,
+        Op::Bitcast(to) => to.size() == t[0].size(),
+        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Convert(_) => same,
+    }
+}

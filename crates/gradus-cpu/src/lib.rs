@@ -1,0 +1,10 @@
+//! The native CPU compiler: programs become fused kernels, kernels become machine code.
+//!
+//! `unsafe` lives here and nowhere else in the embedded engine: machine code is called, and it reads and writes memory that
+//! the plan gives it. Each block says why it is sound.
+
+pub mod abi;
+pub mod codegen;
+mod error;
+pub mod ir;
+pub mod runtime;

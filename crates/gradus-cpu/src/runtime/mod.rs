@@ -1,0 +1,3 @@
+//! What machine code calls: special functions, threads, and the library of products, sorts and single primitives.
+
+pub mod special;
