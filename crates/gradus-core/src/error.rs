@@ -155,7 +155,7 @@ impl Error {
     }
 
     /// Puts an operation in front of the message, unless one is there.
-    pub(crate) fn in_operation(self, name: &str) -> Error {
+    pub fn in_operation(self, name: &str) -> Error {
         if self.0.message.starts_with('`') {
             self
         } else {

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use gradus_core::array::Concrete;
-use gradus_core::optimize::optimize;
+use gradus_core::optimize::{Exactness, for_execution, optimize};
 use gradus_core::program::{Builder, Constant, verify};
 use gradus_core::testing::{Source, random_array};
 use gradus_core::transform::{jvp, partial_eval, vjp, vmap};
@@ -21,6 +21,7 @@ const STAGES: &[(&str, Run)] = &[
     ("parse_errors", parse_errors),
     ("verify_errors", verify_errors),
     ("optimize", optimized),
+    ("execution", executed),
     ("jvp", differentiated),
     ("vjp", reversed),
     ("vmap", batched),
@@ -172,24 +173,68 @@ fn same_numbers(a: &Array, b: &Array) -> bool {
 fn optimized(case: &Case) -> Result<String, String> {
     let program = case.program()?;
     let fast = optimize(&program).map_err(|e| e.to_string())?;
+    same_results(&program, &fast, same_numbers)?;
+    checked_text(&fast)
+}
+
+/// The program that a compiler is given. `# order of sums` in the file says that sums may round differently, `# relaxed` that
+/// the user allows what only changes NaN, infinities, zeros and last bits.
+fn executed(case: &Case) -> Result<String, String> {
+    let program = case.program()?;
+    let says = |words: &str| case.header.iter().any(|l| l.trim_start_matches("# ") == words);
+    let exactness = if says("relaxed") { Exactness::Relaxed } else { Exactness::Exact };
+    let fast = for_execution(&program, exactness).map_err(|e| e.to_string())?;
+    let same = match (says("relaxed"), says("order of sums")) {
+        (true, _) => close_where_finite,
+        (_, true) => close_numbers,
+        _ => same_numbers,
+    };
+    same_results(&program, &fast, same)?;
+    checked_text(&fast)
+}
+
+/// Equal but for the rounding of a sum.
+fn close_numbers(a: &Array, b: &Array) -> bool {
+    compare_close(a, b, |p, q| p.is_nan() && q.is_nan() || p == q)
+}
+
+/// Equal but for rounding, where both are finite.
+fn close_where_finite(a: &Array, b: &Array) -> bool {
+    compare_close(a, b, |p, q| !p.is_finite() || !q.is_finite())
+}
+
+fn compare_close(a: &Array, b: &Array, accepts: fn(f64, f64) -> bool) -> bool {
+    let (Some(x), Some(y)) = (a.concrete(), b.concrete()) else { return false };
+    let close = |i| match (x.scalar_at(i), y.scalar_at(i)) {
+        (Ok(p), Ok(q)) => {
+            p == q || accepts(p.to_f64(), q.to_f64()) || {
+                let (p, q) = (p.to_f64(), q.to_f64());
+                (p - q).abs() <= 1e-6 * (1.0 + p.abs().max(q.abs()))
+            }
+        }
+        _ => false,
+    };
+    x.ty() == y.ty() && (0..x.count()).all(close)
+}
+
+/// Refuses a program that gives other results than another, on random inputs.
+fn same_results(program: &Program, fast: &Program, same: fn(&Array, &Array) -> bool) -> Result<(), String> {
     if !program.is_symbolic() {
         for seed in 0..50 {
             let mut source = Source::seed(seed);
             let inputs: Vec<Array> = program.inputs().iter().map(|t| random_array(&mut source, t, false)).collect();
-            let (want, have) = (interpret(&program, &inputs), interpret(&fast, &inputs));
-            let same = match (&want, &have) {
-                (Ok(want), Ok(have)) => {
-                    want.len() == have.len() && want.iter().zip(have).all(|(a, b)| same_numbers(a, b))
-                }
+            let (want, have) = (interpret(program, &inputs), interpret(fast, &inputs));
+            let agree = match (&want, &have) {
+                (Ok(want), Ok(have)) => want.len() == have.len() && want.iter().zip(have).all(|(a, b)| same(a, b)),
                 (Err(want), Err(have)) => want.kind() == have.kind(),
                 _ => false,
             };
-            if !same {
+            if !agree {
                 return Err(format!("on {inputs:?} it gave {want:?} before and gives {have:?} now\n{fast}"));
             }
         }
     }
-    checked_text(&fast)
+    Ok(())
 }
 
 fn differentiated(case: &Case) -> Result<String, String> {
@@ -349,6 +394,7 @@ stage_tests! {
     stage_parse_errors "parse_errors";
     stage_verify_errors "verify_errors";
     stage_optimize "optimize";
+    stage_execution "execution";
     stage_jvp "jvp";
     stage_vjp "vjp";
     stage_vmap "vmap";

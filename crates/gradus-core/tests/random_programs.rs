@@ -1,7 +1,7 @@
 //! Properties of every program, checked on thousands of random ones: text, verifier, optimizer, interpreter and
 //! transformations must agree with each other.
 
-use gradus_core::optimize::optimize;
+use gradus_core::optimize::{Exactness, for_execution, optimize};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::verify;
 use gradus_core::testing::{RandomProgram, Recipe, Source, random_array};
@@ -177,6 +177,41 @@ fn the_optimizer_keeps_every_bit() {
         assert!(twice.equations().len() <= fast.equations().len());
     }
     assert!(after < before, "{after} of {before} equations are left");
+}
+
+#[test]
+fn what_a_compiler_is_given_keeps_every_bit() {
+    for seed in seeds(4000) {
+        let _seed = Seed(seed);
+        let r = exact(seed);
+        let fast = for_execution(&r.program, Exactness::Exact).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        verify(&fast).unwrap();
+        let want = interpret(&r.program, &r.inputs).unwrap();
+        let have = interpret(&fast, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{}\n{fast}", r.program));
+        assert_same(&want, &have, &|| format!("{}\n{fast}\n{:?}", r.program, r.inputs));
+        let marks = ["custom_jvp", "custom_vjp", "name", "stop_gradient"];
+        assert!(marks.iter().all(|m| fast.count(m) == 0), "{fast}");
+    }
+}
+
+#[test]
+fn what_a_compiler_is_given_differs_in_the_order_of_sums_at_most() {
+    for seed in seeds(2000) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let (derivative, _) = jvp(&r.program, &vec![true; r.inputs.len()]).unwrap();
+        let inputs: Vec<Array> = r.inputs.iter().cloned().chain(r.more_inputs(seed + 1, true)).collect();
+        for (program, inputs) in [(&r.program, &r.inputs), (&derivative, &inputs)] {
+            for exactness in [Exactness::Exact, Exactness::Relaxed] {
+                let fast = for_execution(program, exactness).unwrap_or_else(|e| panic!("{e}\n{program}"));
+                let (want, have) = (interpret(program, inputs).unwrap(), interpret(&fast, inputs).unwrap());
+                for (x, y) in want.iter().zip(&have) {
+                    let close = reals(x).iter().zip(reals(y)).all(|(x, y)| near(*x, y, 1e-9) || !x.is_finite());
+                    assert!(close, "{x:?} is not {y:?}\n{program}\n{fast}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -6,5 +6,8 @@
 pub mod abi;
 pub mod codegen;
 mod error;
+pub mod exec;
 pub mod ir;
+pub mod lower;
+pub mod memory;
 pub mod runtime;

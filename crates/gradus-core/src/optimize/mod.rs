@@ -1,8 +1,27 @@
-//! The optimizer: a visible list of passes from program to program, with the verifier after each in debug builds.
+//! The optimizer: visible lists of passes from program to program, with the verifier after each in debug builds.
+//!
+//! There are two lists. [`PASSES`] are for programs that may still be transformed: they keep every operation that a
+//! transformation asks, its derivative above all. [`EXECUTION_PASSES`] are for a program that will only be run. They may do more,
+//! because a rewrite that keeps every bit of the results need not keep derivatives: `pow x 2` and `mul x x` differ in their rules,
+//! `max x x` shares its tangent between two operands, and what is moved out of a loop that does not run is differentiated
+//! at a point where the loop was not.
 
+mod checkpoints;
 mod dead;
+mod dots;
+mod inline;
+mod kinds;
+mod layout;
+mod loops;
+mod nested;
+mod rewrite;
 mod rules;
+mod shapes;
 mod simplify;
+mod strength;
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 pub use dead::eliminate_dead_code;
 pub use simplify::{simplify, simplify_with};
@@ -14,10 +33,12 @@ use crate::program::Program;
 /// What a rewrite may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Exactness {
-    /// Nothing: NaN, infinities and the sign of zero stay.
+    /// Nothing: NaN, infinities and the sign of zero stay. Only the order in which a float sum is added up may change, and
+    /// only in [`for_execution`].
     #[default]
     Exact,
-    /// Results that are NaN, infinite or zero: `0·x` is 0 and `x + 0.0` is x, whatever x is.
+    /// Results that are NaN, infinite or zero: `0·x` is 0 and `x + 0.0` is x, whatever x is. In [`for_execution`] also the last
+    /// bits of others: `exp(log x)` is x.
     Relaxed,
 }
 
@@ -29,10 +50,23 @@ pub struct Pass {
     pub run: fn(&Program, Exactness) -> Result<Program>,
 }
 
-/// The passes, in order.
-pub const PASSES: &[Pass] = &[
-    Pass { name: "simplify", run: simplify_with },
-    Pass { name: "dead code", run: |p, _| Ok(eliminate_dead_code(p, true)) },
+const SIMPLIFY: Pass = Pass { name: "simplify", run: simplify_with };
+const DEAD_CODE: Pass = Pass { name: "dead code", run: |p, _| Ok(eliminate_dead_code(p, true)) };
+
+/// The passes for every program, in order.
+pub const PASSES: &[Pass] = &[SIMPLIFY, DEAD_CODE];
+
+/// The passes for a program that will only be run, in order.
+pub const EXECUTION_PASSES: &[Pass] = &[
+    Pass { name: "inline", run: inline::inline },
+    SIMPLIFY,
+    DEAD_CODE,
+    Pass { name: "checkpoints", run: checkpoints::inline },
+    Pass { name: "dots", run: dots::reduce },
+    Pass { name: "layout", run: layout::sink },
+    Pass { name: "loops", run: loops::hoist },
+    Pass { name: "strength", run: strength::reduce },
+    DEAD_CODE,
 ];
 
 /// Runs every pass; what comes out gives the same bits.
@@ -42,16 +76,46 @@ pub fn optimize(program: &Program) -> Result<Program> {
 
 /// Runs every pass, with a choice of what rewrites may change.
 pub fn optimize_with(program: &Program, exactness: Exactness) -> Result<Program> {
-    phase("optimize", |p| vec![p], || run_passes(program, exactness))
+    phase("optimize", |p| vec![p], || run_passes(PASSES, program, exactness, &mut |_, _, _| {}))
 }
 
-fn run_passes(program: &Program, exactness: Exactness) -> Result<Program> {
+/// The program that a compiler takes: it gives the same results, but marks for transformations are gone and calls are written
+/// out, so it must not be transformed any more.
+pub fn for_execution(program: &Program, exactness: Exactness) -> Result<Program> {
+    run_passes(EXECUTION_PASSES, program, exactness, &mut |_, _, _| {})
+}
+
+/// Runs passes and tells of each what it was called, what it gave and how long it took.
+pub fn run_passes(
+    passes: &[Pass],
+    program: &Program,
+    exactness: Exactness,
+    report: &mut dyn FnMut(&'static str, &Program, Duration),
+) -> Result<Program> {
     let mut current = None;
-    for pass in PASSES {
+    for pass in passes {
+        let started = Instant::now();
         let next = (pass.run)(current.as_ref().unwrap_or(program), exactness)?;
+        let time = started.elapsed();
         #[cfg(debug_assertions)]
         crate::program::verify(&next).map_err(|e| e.note(format!("after the pass `{}`", pass.name)))?;
+        report(pass.name, &next, time);
         current = Some(next);
     }
     Ok(current.unwrap_or_else(|| program.clone()))
+}
+
+thread_local! {
+    static VISITED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Counts an equation that a pass looks at, or a replacement of one.
+fn visit() {
+    VISITED.set(VISITED.get() + 1);
+}
+
+/// How many equations passes looked at on this thread so far: what tests of linear time count, since clocks are not to
+/// be trusted.
+pub fn visited() -> u64 {
+    VISITED.get()
 }

@@ -5,52 +5,9 @@ use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{Add, Div, IntegerPow, Mul, Neg, Select, Sub};
 use crate::primitives::shaping::{Broadcast, Concatenate, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, reduce};
-use crate::program::{Atom, Builder};
-use crate::types::{DType, Scalar, Type};
+use crate::types::Scalar;
 
-/// What an equation is replaced by.
-pub(super) enum Rewrite {
-    /// A value that is there already.
-    Alias(Atom),
-    /// One number in every place.
-    Splat(Scalar),
-    /// Another operation.
-    Apply(Op, Vec<Atom>),
-}
-
-/// What a rule sees: the program as rebuilt so far, and the equation that is about to join it.
-pub(super) struct Site<'a> {
-    pub builder: &'a Builder,
-    pub op: &'a Op,
-    pub operands: &'a [Atom],
-    pub result: &'a Type,
-}
-
-impl Site<'_> {
-    fn splat(&self, i: usize) -> Option<Scalar> {
-        self.builder.program().constant(*self.operands.get(i)?)?.splat_value()
-    }
-
-    fn is(&self, i: usize, value: f64) -> bool {
-        // By bits: 0.0 is not -0.0.
-        self.splat(i).is_some_and(|s| s == Scalar::F64(value).cast(s.dtype()))
-    }
-
-    /// The equation that defines an operand.
-    fn definition(&self, i: usize) -> Option<(&Op, &[Atom])> {
-        let v = self.operands.get(i)?.value()?;
-        let e = self.builder.definition(v)?;
-        Some((e.op(), self.builder.program().operands(e)))
-    }
-
-    fn dtype(&self) -> DType {
-        self.result.dtype()
-    }
-
-    fn alias(&self, i: usize) -> Option<Rewrite> {
-        Some(Rewrite::Alias(*self.operands.get(i)?))
-    }
-}
+use super::rewrite::{Rewrite, Site};
 
 /// The first rewrite that applies. The caller checks that it has the equation's type.
 pub(super) fn rewrite(s: &Site<'_>) -> Option<Rewrite> {
@@ -131,7 +88,7 @@ pub(super) fn rewrite(s: &Site<'_>) -> Option<Rewrite> {
         && let Some((inner, operands)) = s.definition(0)
         && inner.is::<Reshape>()
     {
-        return Some(Rewrite::Apply(s.op.clone(), operands.to_vec()));
+        return Rewrite::apply(s.op.clone(), operands.iter().copied());
     }
     // transpose p (transpose q x) = transpose (q∘p) x.
     if let Some(outer) = s.op.downcast::<Permute>()
@@ -139,13 +96,16 @@ pub(super) fn rewrite(s: &Site<'_>) -> Option<Rewrite> {
         && let Some(inner) = inner.downcast::<Permute>()
     {
         let axes = outer.axes.iter().filter_map(|a| inner.axes.get(*a).copied()).collect();
-        return Some(Rewrite::Apply(Op::new(Permute { axes }), operands.to_vec()));
+        return Rewrite::apply(Op::new(Permute { axes }), operands.iter().copied());
     }
     None
 }
 
 /// Rewrites that are right for finite numbers and may be wrong for NaN, infinities and the sign of zero.
 pub(super) fn rewrite_relaxed(s: &Site<'_>) -> Option<Rewrite> {
+    if !s.relaxed() {
+        return None;
+    }
     let zero = || Some(Rewrite::Splat(Scalar::zero(s.dtype())));
     let is_zero = |i| s.is(i, 0.0) || s.is(i, -0.0);
     if s.op.is::<Mul>() {

@@ -100,6 +100,7 @@ impl Builder {
                 }
             }
         }
+        p.effects = p.effects.union(op.effects());
         p.equations.push(Equation {
             op,
             operands_start: p.operands.len() as u32,

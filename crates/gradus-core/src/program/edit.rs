@@ -37,7 +37,12 @@ impl Builder {
     }
 
     /// Atoms of another program as atoms of this one.
-    fn mapped(&mut self, p: &Program, there: &[Option<Atom>], atoms: &[Atom]) -> Result<SmallVec<[Atom; 4]>> {
+    pub(crate) fn mapped(
+        &mut self,
+        p: &Program,
+        there: &[Option<Atom>],
+        atoms: &[Atom],
+    ) -> Result<SmallVec<[Atom; 4]>> {
         atoms
             .iter()
             .map(|a| match (a.value(), p.constant(*a)) {
@@ -127,6 +132,14 @@ impl Program {
         let operands = self.equations().iter().flat_map(|e| self.operands(e));
         operands.chain(self.outputs()).filter_map(|a| a.value()).for_each(|v| used[v.index()] = true);
         used
+    }
+
+    /// For each value, how often equations and outputs take it.
+    pub(crate) fn use_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.value_count()];
+        let operands = self.equations().iter().flat_map(|e| self.operands(e));
+        operands.chain(self.outputs()).filter_map(|a| a.value()).for_each(|v| counts[v.index()] += 1);
+        counts
     }
 
     /// For each value, whether these atoms need it.

@@ -69,7 +69,8 @@ impl Atom {
         (self.0 & CONSTANT == 0).then_some(ValueId(self.0))
     }
 
-    pub(crate) fn constant_index(self) -> Option<usize> {
+    /// Which of the constants it is, if it is one.
+    pub fn constant_index(self) -> Option<usize> {
         (self.0 & CONSTANT != 0).then_some((self.0 & !CONSTANT) as usize)
     }
 }
@@ -229,6 +230,8 @@ pub struct Program {
     constraints: Vec<Constraint>,
     /// How deep calls nest inside.
     depth: usize,
+    /// What its equations do. Kept as they are added: asking through calls of calls could take exponential time.
+    effects: Effects,
 }
 
 impl Program {
@@ -311,7 +314,7 @@ impl Program {
 
     /// What running it does besides computing.
     pub fn effects(&self) -> Effects {
-        self.equations.iter().fold(Effects::PURE, |all, e| all.union(e.op.effects()))
+        self.effects
     }
 
     /// Whether a symbol stands anywhere at all, in parameters and nested programs too.

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::builder::infer;
 use super::{Atom, Constant, Content, Program};
 use crate::error::{Result, fail};
@@ -36,6 +38,14 @@ impl std::ops::Deref for Verified {
 
 /// Checks a program: scoping, types by every operation's rule, constraints, nested programs.
 pub fn verify(p: &Program) -> Result<()> {
+    verify_once(p, &mut Seen::default())
+}
+
+/// Nested programs that were found right already, by address: many operations may share one. They are kept, so that an
+/// address stays that of one program.
+type Seen = FxHashMap<usize, Arc<Program>>;
+
+fn verify_once(p: &Program, seen: &mut Seen) -> Result<()> {
     let in_scope = |atom: Atom, defined: usize| match (atom.value(), atom.constant_index()) {
         (Some(v), _) => v.index() < defined,
         // A capture is a hidden input under construction; a finished program has none.
@@ -78,7 +88,7 @@ pub fn verify(p: &Program) -> Result<()> {
             fail!(Verify, "equation {i} (`{name}`) gives {types:?}, but the program says {:?}", &p.types[defined..end]);
         }
         for (_, param) in e.op.params() {
-            verify_nested(&param)?;
+            verify_nested(&param, seen)?;
         }
         defined = end;
     }
@@ -94,10 +104,15 @@ pub fn verify(p: &Program) -> Result<()> {
     Ok(())
 }
 
-fn verify_nested(param: &Param) -> Result<()> {
+fn verify_nested(param: &Param, seen: &mut Seen) -> Result<()> {
     match param {
-        Param::Program(p) => verify(p).map_err(|e| e.note(format!("in the nested program `{}`", p.name()))),
-        Param::List(items) => items.iter().try_for_each(verify_nested),
+        Param::Program(p) if seen.contains_key(&(Arc::as_ptr(p) as usize)) => Ok(()),
+        Param::Program(p) => {
+            verify_once(p, seen).map_err(|e| e.note(format!("in the nested program `{}`", p.name())))?;
+            seen.insert(Arc::as_ptr(p) as usize, p.clone());
+            Ok(())
+        }
+        Param::List(items) => items.iter().try_for_each(|p| verify_nested(p, seen)),
         _ => Ok(()),
     }
 }

@@ -1,6 +1,9 @@
 //! The meaning of the kernel language: a plain evaluator that tests hold every code generator against.
 
-use crate::error::{Result, error, fail};
+use gradus_core::primitives::Op as Primitive;
+use gradus_core::{Array, Scalar};
+
+use crate::error::{Result, error};
 
 use super::{Carried, Expr, FoldOp, Index, Int, Kind, LANES, Loop, Module, Op, Stmt, Ty, Value};
 use crate::runtime::special;
@@ -14,15 +17,24 @@ pub struct Memory {
     pub sizes: Vec<i64>,
 }
 
+/// Does a library call: its entry, and the address of each array.
+pub type Library<'a> = dyn FnMut(u32, &[*mut u8]) -> Result<()> + 'a;
+
 struct Machine<'a> {
     module: &'a Module,
+    library: &'a mut Library<'a>,
     memory: &'a mut Memory,
     values: Vec<u64>,
 }
 
 /// Runs a module's main body. Library calls are not part of the language: a module with one is an error.
 pub fn evaluate(module: &Module, memory: &mut Memory) -> Result<()> {
-    Machine { values: vec![0; module.types.len()], module, memory }.block(&module.main)
+    evaluate_with(module, memory, &mut |_, _| Err(error!(Rule, "the evaluator has no library")))
+}
+
+/// Runs a module's main body with a library for its calls.
+pub fn evaluate_with<'a>(module: &'a Module, memory: &'a mut Memory, library: &'a mut Library<'a>) -> Result<()> {
+    Machine { values: vec![0; module.types.len()], module, memory, library }.block(&module.main)
 }
 
 impl Machine<'_> {
@@ -100,7 +112,19 @@ impl Machine<'_> {
                 Ok(())
             }
             Stmt::Kernel(k) => self.block(&self.module.kernels[*k as usize].body),
-            Stmt::Call(_) => Err(error!(Rule, "the evaluator has no library")),
+            Stmt::Call(c) => {
+                let mut arrays = Vec::new();
+                for (b, at) in &c.buffers {
+                    let mut place = at.offset;
+                    for (v, s) in &at.terms {
+                        place += self.values[v.index()] as i64 * self.int(*s);
+                    }
+                    let size = self.module.buffers[b.index()].ty.size() as i64;
+                    let base = self.memory.buffers[b.index()].as_mut_ptr();
+                    arrays.push(base.wrapping_offset((place * size) as isize));
+                }
+                (self.library)(c.entry, &arrays)
+            }
             Stmt::Swap(a, b) => {
                 self.memory.buffers.swap(a.index(), b.index());
                 Ok(())
@@ -170,6 +194,23 @@ fn fold_lanes(op: FoldOp, ty: Ty, mut lanes: Vec<u64>) -> Result<u64> {
     }
 }
 
+/// An elementary function: what the interpreter says it is.
+fn math(op: Op, ty: Ty, args: &[u64]) -> Result<u64> {
+    let inputs: Vec<Array> = args
+        .iter()
+        .map(|b| match ty {
+            Ty::F32 => Array::scalar(Scalar::F32(f32::from_bits(*b as u32))),
+            _ => Array::scalar(Scalar::F64(f64::from_bits(*b))),
+        })
+        .collect();
+    let result = Primitive::from_text(&op.to_string(), &[])?.evaluate(&inputs)?;
+    match result.first().map(Array::item_scalar) {
+        Some(Ok(Scalar::F32(v))) => Ok(u64::from(v.to_bits())),
+        Some(Ok(Scalar::F64(v))) => Ok(v.to_bits()),
+        _ => Err(error!(Rule, "{op} gave no float")),
+    }
+}
+
 fn low(ty: Ty, bits: u64) -> u64 {
     match ty {
         Ty::Bool => u64::from(bits != 0),
@@ -190,7 +231,7 @@ pub(crate) fn scalar(op: Op, types: &[Ty], args: &[u64]) -> Result<u64> {
         Op::Select => return Ok(if args[0] != 0 { args[1] } else { args[2] }),
         Op::Bitcast(to) => return Ok(low(to, args[0])),
         Op::Convert(to) => return Ok(convert(ty, to, args[0])),
-        Op::Math(_) => fail!(Rule, "{op} is not expanded"),
+        Op::Math(_) => return math(op, ty, args),
         Op::Special(s) => return Ok(special::of_bits(s, ty, args[0], args[1 % args.len()])),
         _ => {}
     }

@@ -12,8 +12,9 @@ mod print;
 mod verify;
 
 pub use contract::contract;
-pub use eval::{Memory, evaluate};
+pub use eval::{Library, Memory, evaluate, evaluate_with};
 pub use expand::expand;
+pub use print::kernel_text;
 pub use verify::verify;
 
 use std::fmt;
@@ -447,6 +448,15 @@ pub struct Fold {
 pub const LANES: usize = 32;
 
 impl FoldOp {
+    /// The same fold as it is written for a type: of bools the larger is `or`, the smaller `and`.
+    pub fn on(self, ty: Ty) -> FoldOp {
+        match (self, ty) {
+            (FoldOp::Max | FoldOp::Add, Ty::Bool) => FoldOp::Or,
+            (FoldOp::Min | FoldOp::Mul, Ty::Bool) => FoldOp::And,
+            (f, _) => f,
+        }
+    }
+
     /// The operation on two scalars.
     pub fn op(self) -> Op {
         match self {

@@ -1,0 +1,158 @@
+//! What compilers are given: the optimizer's work grows with the program and not faster, calls of calls do not blow it up, and
+//! checkpoints stay what they are.
+
+use std::fmt::Write;
+
+use std::sync::Arc;
+
+use gradus_core::optimize::{EXECUTION_PASSES, Exactness, for_execution, run_passes, visited};
+use gradus_core::primitives::Op;
+use gradus_core::primitives::control::Call;
+use gradus_core::program::{Atom, Builder, Constant, ValueId, verify};
+use gradus_core::transform::vjp;
+use gradus_core::{Array, Place, Program, Scalar, interpret};
+
+fn parsed(text: &str) -> Program {
+    text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// A chain of `n` steps of eleven equations, in which every pass finds something to do.
+fn chain(n: usize) -> Program {
+    let mut text = String::from("fn chain(x0: f64[2,3], x1: f64[3]) -> f64[2,3] {\n");
+    let (mut x, mut next) = (0, 2);
+    for _ in 0..n {
+        let v = |k: usize| format!("x{}", next + k);
+        let _ = write!(
+            text,
+            "  {}: f64[2,3] = broadcast{{shape=[2,3], axes=[1]}} x1\n  {}: f64[2,3] = sin {}\n  {}: f64[2,3] = div {} 2.0:f64[2,3]\n  \
+             {}: f64[3,2] = transpose{{axes=[1,0]}} x{x}\n  {}: f64[3,2] = neg {}\n  {}: f64[2,3] = transpose{{axes=[1,0]}} {}\n  \
+             {}: f64[2,3] = add {} {}\n  {}: f64[2,3] = integer_pow{{exponent=2}} {}\n  {}: f64[2,3] = stop_gradient {}\n  \
+             {}: f64[2,1,3] = reshape{{shape=[2,1,3]}} {}\n  {}: f64[2,3] = reshape{{shape=[2,3]}} {}\n",
+            v(0),
+            v(1),
+            v(0),
+            v(2),
+            v(1),
+            v(3),
+            v(4),
+            v(3),
+            v(5),
+            v(4),
+            v(6),
+            v(2),
+            v(5),
+            v(7),
+            v(6),
+            v(8),
+            v(7),
+            v(9),
+            v(8),
+            v(10),
+            v(9),
+        );
+        x = next + 10;
+        next += 11;
+    }
+    let _ = write!(text, "  return x{x}\n}}\n");
+    parsed(&text)
+}
+
+fn work(p: &Program) -> u64 {
+    let before = visited();
+    for_execution(p, Exactness::Exact).unwrap();
+    visited() - before
+}
+
+#[test]
+fn the_work_grows_with_the_program_and_not_faster() {
+    let (small, large) = (work(&chain(100)), work(&chain(800)));
+    assert!(large <= 8 * small + small / 10, "{small} visits for 100 steps, {large} for 800");
+    assert!(small <= 100 * 11 * 20, "{small} visits");
+}
+
+/// Adds a call of a program.
+fn call(b: &mut Builder, program: &Arc<Program>, operands: &[Atom]) -> Vec<ValueId> {
+    let op = Op::new(Call { program: program.clone() });
+    b.equation(op, operands, Place::unknown()).unwrap().results().collect()
+}
+
+/// A function, called twice in a row by the next, and so on: written out it is 2ⁿ times the first.
+fn doubling(depth: usize) -> Program {
+    let mut p = parsed("fn f(x0: f64[]) -> f64[] {\n  x1: f64[] = sin x0\n  x2: f64[] = add x1 x0\n  return x2\n}\n");
+    for _ in 0..depth {
+        let inner = Arc::new(p);
+        let mut b = Builder::new("twice");
+        let x = b.input(inner.inputs()[0].clone()).unwrap();
+        let y = call(&mut b, &inner, &[x.into()])[0];
+        let z = call(&mut b, &inner, &[y.into()])[0];
+        p = b.finish(vec![z.into()]);
+    }
+    p
+}
+
+#[test]
+fn calls_of_calls_do_not_blow_up() {
+    let p = doubling(50);
+    let before = visited();
+    let fast = for_execution(&p, Exactness::Exact).unwrap();
+    verify(&fast).unwrap();
+    assert!(visited() - before < 50_000, "{} visits", visited() - before);
+    let shallow = doubling(3);
+    let fast = for_execution(&shallow, Exactness::Exact).unwrap();
+    assert_eq!(fast.count("call"), 0);
+    let x = [Array::from(0.3_f64)];
+    let (want, have) = (interpret(&shallow, &x).unwrap(), interpret(&fast, &x).unwrap());
+    assert!(want[0].is_identical(&have[0]));
+}
+
+#[test]
+fn a_program_called_once_is_written_out_however_large() {
+    let p = Arc::new(chain(50));
+    let mut b = Builder::new("once");
+    let inputs: Vec<Atom> = p.inputs().iter().map(|t| b.input(t.clone()).unwrap().into()).collect();
+    let y = call(&mut b, &p, &inputs)[0];
+    let fast = for_execution(&b.finish(vec![y.into()]), Exactness::Exact).unwrap();
+    assert_eq!(fast.count("call"), 0);
+    assert_eq!(fast.equations().len(), for_execution(&p, Exactness::Exact).unwrap().equations().len());
+}
+
+#[test]
+fn a_checkpoint_computes_again_when_value_and_gradient_are_in_one_program() {
+    let text = "fn f(x0: f64[4]) -> f64[] {\n  x1: f64[4] = checkpoint{program=fn g(x0: f64[4]) -> f64[4] {\n    \
+        x1: f64[4] = sin x0\n    x2: f64[4] = exp x1\n    x3: f64[4] = tanh x2\n    return x3\n  }, policy=nothing} x0\n  \
+        x2: f64[] = reduce_sum{axes=[0]} x1\n  return x2\n}\n";
+    let halves = vjp(&parsed(text), &[true]).unwrap();
+    let (primal, linear) = (Arc::new(halves.primal), Arc::new(halves.linear));
+    let both = |with_value: bool| {
+        let mut b = Builder::new("both");
+        let x = b.input(primal.inputs()[0].clone()).unwrap();
+        let first = call(&mut b, &primal, &[x.into()]);
+        let mut operands: Vec<Atom> = first[1..].iter().map(|v| Atom::from(*v)).collect();
+        let bar = linear.inputs()[operands.len()].clone();
+        operands.push(b.constant(Constant::splat(bar, Scalar::F64(1.0))));
+        let x_bar = call(&mut b, &linear, &operands)[0];
+        let value = with_value.then(|| Atom::from(first[0]));
+        let p = b.finish(value.into_iter().chain([x_bar.into()]).collect());
+        for_execution(&p, Exactness::Exact).unwrap()
+    };
+    // The second half computes the first once more, and is kept apart from it.
+    let p = both(true);
+    assert_eq!((p.count("call"), p.count("checkpoint"), p.count("exp")), (0, 1, 2), "{p}");
+    // Without the first half there is nothing to keep apart.
+    let p = both(false);
+    assert_eq!((p.count("call"), p.count("checkpoint"), p.count("exp")), (0, 0, 1), "{p}");
+}
+
+#[test]
+fn passes_can_be_watched() {
+    let mut seen = Vec::new();
+    let p = chain(3);
+    let fast = run_passes(EXECUTION_PASSES, &p, Exactness::Exact, &mut |name, program, _| {
+        seen.push((name, program.equations().len()));
+    })
+    .unwrap();
+    let names: Vec<&str> = seen.iter().map(|(name, _)| *name).collect();
+    let wanted = ["inline", "simplify", "dead code", "checkpoints", "dots", "layout", "loops", "strength", "dead code"];
+    assert_eq!(names, wanted);
+    assert_eq!(seen.last().map(|(_, n)| *n), Some(fast.equations().len()));
+}

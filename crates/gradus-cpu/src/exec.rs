@@ -1,0 +1,173 @@
+//! A compiled program: buffers are found or made, machine code runs, results become arrays.
+
+use std::cell::Cell;
+
+use gradus_core::array::Concrete;
+use gradus_core::types::{Complex, Element, bf16, f16};
+use gradus_core::{Array, DType, Executable, Type};
+
+use crate::error::{Result, error, fail};
+use crate::ir::{Memory, Role, evaluate_with};
+use crate::lower::{Lowered, Output};
+use crate::memory::MemoryPlan;
+use crate::runtime::call_entry;
+
+/// The kernel language run by its evaluator: the meaning that machine code is held against.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// The program.
+    pub lowered: Lowered,
+    /// Its memory.
+    pub plan: MemoryPlan,
+}
+
+macro_rules! by_dtype {
+    ($dtype:expr, $t:ident => $e:expr) => {
+        match $dtype {
+            DType::Bool => {
+                type $t = bool;
+                $e
+            }
+            DType::I8 => {
+                type $t = i8;
+                $e
+            }
+            DType::I16 => {
+                type $t = i16;
+                $e
+            }
+            DType::I32 => {
+                type $t = i32;
+                $e
+            }
+            DType::I64 => {
+                type $t = i64;
+                $e
+            }
+            DType::U8 => {
+                type $t = u8;
+                $e
+            }
+            DType::U16 => {
+                type $t = u16;
+                $e
+            }
+            DType::U32 => {
+                type $t = u32;
+                $e
+            }
+            DType::U64 => {
+                type $t = u64;
+                $e
+            }
+            DType::F16 => {
+                type $t = f16;
+                $e
+            }
+            DType::BF16 => {
+                type $t = bf16;
+                $e
+            }
+            DType::F32 => {
+                type $t = f32;
+                $e
+            }
+            DType::F64 => {
+                type $t = f64;
+                $e
+            }
+            DType::C64 => {
+                type $t = Complex<f32>;
+                $e
+            }
+            DType::C128 => {
+                type $t = Complex<f64>;
+                $e
+            }
+        }
+    };
+}
+
+/// The concrete array of an input, dense.
+pub(crate) fn dense_input(lowered: &Lowered, i: usize, a: &Array) -> Result<Concrete> {
+    let name = &lowered.module.name;
+    let Some(c) = a.concrete() else {
+        a.clone().ok()?;
+        fail!(NotConcrete, "input {i} of `{name}` has no numbers");
+    };
+    if c.ty() != &lowered.inputs[i] {
+        fail!(Signature, "input {i} of `{name}` is {} where {} is wanted", c.ty(), lowered.inputs[i]);
+    }
+    Ok(c.to_dense())
+}
+
+/// The address of a dense array's first element.
+pub(crate) fn address(c: &Concrete) -> *const u8 {
+    by_dtype!(c.ty().dtype(), T => c.dense_slice::<T>().map_or(std::ptr::null(), |s| s.as_ptr().cast()))
+}
+
+fn bytes_of(c: &Concrete) -> Vec<u8> {
+    let n = c.ty().bytes().unwrap_or(0);
+    let mut out = vec![0; n];
+    // SAFETY: a dense array of n bytes; all element types are plain numbers.
+    unsafe { std::ptr::copy_nonoverlapping(address(c), out.as_mut_ptr(), n) };
+    out
+}
+
+fn array_from(ty: &Type, bytes: &[u8]) -> Array {
+    fn read<T: Element>(ty: &Type, bytes: &[u8]) -> Array {
+        let n = bytes.len() / size_of::<T>();
+        let mut values: Vec<T> = vec![T::default(); n];
+        // SAFETY: n elements; every bit pattern that code writes is a number of the type (bools are 0 or 1).
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), values.as_mut_ptr().cast(), n * size_of::<T>()) };
+        Concrete::dense(ty.clone(), values).into()
+    }
+    by_dtype!(ty.dtype(), T => read::<T>(ty, bytes))
+}
+
+impl Executable for Evaluated {
+    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        let l = &self.lowered;
+        if inputs.len() != l.inputs.len() {
+            fail!(Signature, "`{}` takes {} inputs, not {}", l.module.name, l.inputs.len(), inputs.len());
+        }
+        let dense = inputs.iter().enumerate().map(|(i, a)| dense_input(l, i, a)).collect::<Result<Vec<_>>>()?;
+        let mut memory = Memory::default();
+        for (b, info) in l.module.buffers.iter().enumerate() {
+            memory.buffers.push(match info.role {
+                Role::Input(i) => bytes_of(&dense[i as usize]),
+                Role::Constant(i) => {
+                    let c = l.constants[i as usize].concrete().ok_or_else(|| error!(Rule, "a constant"))?;
+                    bytes_of(&c.to_dense())
+                }
+                // Scratch is never clean.
+                Role::Output(_) | Role::Scratch => vec![0xA5; l.bytes[b]],
+            });
+        }
+        let failed = Cell::new(None);
+        let mut library = |entry: u32, arrays: &[*mut u8]| {
+            // SAFETY: the addresses are of the buffers of this memory, as the program says.
+            unsafe { call_entry(&l.entries[entry as usize], arrays.as_ptr(), false) }
+        };
+        evaluate_with(&l.module, &mut memory, &mut library)?;
+        if let Some(e) = failed.take() {
+            return Err(e);
+        }
+        let made = |i: usize| {
+            let b = l.module.buffers.iter().position(|b| b.role == Role::Output(i as u32)).unwrap_or_default();
+            array_from(&l.made[i], &memory.buffers[b])
+        };
+        Ok(l.outputs
+            .iter()
+            .map(|(_, o)| match o {
+                Output::Made(i) => made(*i),
+                Output::Input(i) => inputs[*i].clone(),
+                Output::Constant(i) => l.constants[*i].clone(),
+            })
+            .collect())
+    }
+
+    fn bytes(&self) -> usize {
+        self.lowered.bytes.iter().sum()
+    }
+}

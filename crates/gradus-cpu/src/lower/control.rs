@@ -1,0 +1,370 @@
+//! Loops and branches: small values go around in registers, arrays in two buffers that trade places, and an array that
+//! only gets updates stays where it is.
+
+use gradus_core::primitives::control::{Scan, Switch, While};
+use gradus_core::primitives::index::DynamicUpdateSlice;
+use gradus_core::program::{Atom, Equation, Program, ValueId};
+use rustc_hash::FxHashSet;
+
+use super::Lower;
+use super::values::{Repr, Values, dims_of};
+use super::views::{Dims, View, count};
+use crate::error::{Result, error};
+use crate::ir::{self, Buffer, Carried, Index, Kind, Loop, Op, Stmt, Ty, Value};
+
+/// How a carry goes around.
+enum Way {
+    /// In scalars.
+    Scalars { init: Vec<Value>, params: Vec<Value> },
+    /// In two buffers: the body reads the first and writes the second, then they trade places.
+    Swapped { now: View, next: View },
+    /// In one buffer that the body updates.
+    InPlace { now: View },
+}
+
+impl Way {
+    fn repr(&self) -> Repr {
+        match self {
+            Way::Scalars { params, .. } => Repr::Elements(params.clone()),
+            Way::Swapped { now, .. } | Way::InPlace { now } => Repr::Memory(now.clone()),
+        }
+    }
+
+    fn wanted(&self) -> Option<View> {
+        match self {
+            Way::Scalars { .. } => None,
+            Way::Swapped { next, .. } => Some(next.clone()),
+            Way::InPlace { now } => Some(now.clone()),
+        }
+    }
+}
+
+/// Whether a body only puts updates into one of its inputs and gives it back: then it can stay where it is.
+fn only_updated(body: &Program, input: usize, output: Atom) -> bool {
+    let mut at = match output.value() {
+        Some(v) => v,
+        None => return false,
+    };
+    let mut updates = 0;
+    for e in body.equations().iter().rev() {
+        if e.result() != at || e.results().len() != 1 {
+            continue;
+        }
+        if !e.op().is::<DynamicUpdateSlice>() {
+            return false;
+        }
+        let Some(x) = body.operands(e)[0].value() else { return false };
+        updates += 1;
+        at = x;
+    }
+    // Other readers of the old array come before the update if they can; else the update copies.
+    updates > 0 && at == ValueId::new(input)
+}
+
+impl Lower {
+    fn is_small(&self, ty: &gradus_core::Type, dims: &Dims) -> bool {
+        Ty::computing(ty.dtype()).is_some() && (1..=self.small).contains(&count(dims))
+    }
+
+    /// Brings the carries of a loop onto their way.
+    fn begin_carries(
+        &mut self,
+        p: &Program,
+        values: &Values,
+        body: &Program,
+        first: usize,
+        operands: &[Atom],
+    ) -> Result<Vec<Way>> {
+        let mut ways = Vec::new();
+        for (j, &a) in operands.iter().enumerate() {
+            let ty = &body.inputs()[first + j];
+            let dims = dims_of(ty)?;
+            if self.is_small(ty, &dims) {
+                let init = self.elements(p, values, a)?;
+                let params = init.iter().map(|v| self.emitter.value(self.emitter.ty(*v))).collect();
+                ways.push(Way::Scalars { init, params });
+                continue;
+            }
+            let now = self.own_copy(p, values, a, ty, &dims, &ways)?;
+            if only_updated(body, first + j, body.outputs()[j]) {
+                ways.push(Way::InPlace { now });
+                continue;
+            }
+            let next = self.buffer(ty, ir::Role::Scratch)?;
+            self.frame.owned.insert(next);
+            ways.push(Way::Swapped { now, next: View::dense(next, &dims) });
+        }
+        Ok(ways)
+    }
+
+    /// An array in memory that the loop may write: the operand's own if nothing else needs it.
+    fn own_copy(
+        &mut self,
+        p: &Program,
+        values: &Values,
+        a: Atom,
+        ty: &gradus_core::Type,
+        dims: &Dims,
+        taken: &[Way],
+    ) -> Result<View> {
+        let is_taken = |b: Buffer| {
+            taken.iter().any(|w| match w {
+                Way::Swapped { now, .. } | Way::InPlace { now } => now.buffer == b,
+                Way::Scalars { .. } => false,
+            })
+        };
+        if let Some(view) = self.may_overwrite(values, a)
+            && !is_taken(view.buffer)
+            && self.emitter.module.buffers[view.buffer.index()].role == ir::Role::Scratch
+        {
+            return Ok(View::dense(view.buffer, dims));
+        }
+        let buffer = self.buffer(ty, ir::Role::Scratch)?;
+        self.frame.owned.insert(buffer);
+        let to = View::dense(buffer, dims);
+        if count(dims) == 0 {
+            return Ok(to);
+        }
+        match self.splat_of(p, a) {
+            Some(v) => self.fill(&to, v)?,
+            None => {
+                let from = self.memory(p, values, a)?;
+                self.copies.push(format!("{ty} is copied before a loop that carries it"));
+                self.copy(&from, &to, ty.dtype())?;
+            }
+        }
+        Ok(to)
+    }
+
+    /// The values that go around, in scalars; arrays trade places at the end of a step.
+    fn end_step(&mut self, ways: &[Way], made: &[Repr]) -> Result<Vec<Carried>> {
+        let mut carried = Vec::new();
+        for (way, repr) in ways.iter().zip(made) {
+            match (way, repr) {
+                (Way::Scalars { init, params }, Repr::Elements(next)) => {
+                    for ((init, param), next) in init.iter().zip(params).zip(next) {
+                        let result = self.emitter.value(self.emitter.ty(*param));
+                        carried.push(Carried { init: *init, param: *param, next: *next, result });
+                    }
+                }
+                (Way::Swapped { now, next }, _) => self.emitter.push(Stmt::Swap(now.buffer, next.buffer)),
+                (Way::InPlace { .. }, _) => {}
+                (Way::Scalars { .. }, Repr::Memory(_)) => return Err(error!(Rule, "a carry left its registers")),
+            }
+        }
+        Ok(carried)
+    }
+
+    /// The carries after a loop.
+    fn after(ways: &[Way], carried: &[Carried]) -> Vec<Repr> {
+        let mut results = carried.iter().map(|c| c.result);
+        ways.iter()
+            .map(|w| match w {
+                Way::Scalars { params, .. } => Repr::Elements(results.by_ref().take(params.len()).collect()),
+                Way::Swapped { now, .. } | Way::InPlace { now } => Repr::Memory(now.clone()),
+            })
+            .collect()
+    }
+
+    /// Buffers that a body may write because its loop carries them.
+    fn owned_by(ways: &[Way]) -> FxHashSet<Buffer> {
+        ways.iter()
+            .filter_map(|w| match w {
+                Way::InPlace { now } => Some(now.buffer),
+                Way::Swapped { .. } | Way::Scalars { .. } => None,
+            })
+            .collect()
+    }
+
+    pub(super) fn scan(&mut self, p: &Program, values: &Values, e: &Equation, s: &Scan) -> Result<()> {
+        let operands = p.operands(e);
+        let n = s.length.as_usize().ok_or_else(|| error!(NotConcrete, "a loop of {} steps", s.length))?;
+        let (consts, rest) = operands.split_at(s.consts);
+        let (carries, sequences) = rest.split_at(s.carries);
+        let mut inputs = Vec::new();
+        for &a in consts {
+            inputs.push(self.argument(p, values, a)?);
+        }
+        let ways = self.begin_carries(p, values, &s.body, s.consts, carries)?;
+        let mut views = Vec::new();
+        for &a in sequences {
+            views.push(match count(values.dims(a)) {
+                0 => None,
+                _ => Some(self.sequence(p, values, a)?),
+            });
+        }
+        // Results that are stacked.
+        let results: Vec<ValueId> = e.results().collect();
+        let mut stacks = Vec::new();
+        for r in &results[s.carries..] {
+            let view = self.place_for(p, values, r.index())?;
+            self.frame.reprs[r.index()] = Some(Repr::Memory(view.clone()));
+            stacks.push(view);
+        }
+        let var = self.emitter.value(Ty::I64);
+        self.emitter.begin();
+        let step = if s.reverse {
+            let last = self.emitter.int(n as i64 - 1);
+            self.emitter.op(Op::Sub, &[last, var])
+        } else {
+            var
+        };
+        inputs.extend(ways.iter().map(Way::repr));
+        for (j, view) in views.iter().enumerate() {
+            let ty = &s.body.inputs()[s.consts + s.carries + j];
+            let dims = dims_of(ty)?;
+            inputs.push(match view {
+                Some(view) => {
+                    let element = View {
+                        buffer: view.buffer,
+                        base: view.base.clone().plus(step, view.strides[0]),
+                        dims: dims.clone(),
+                        strides: view.strides[1..].into(),
+                    };
+                    if self.is_small(ty, &dims) {
+                        Repr::Elements(self.load_all(&element))
+                    } else {
+                        Repr::Memory(element)
+                    }
+                }
+                None => Repr::Memory(View::dense(self.buffer(ty, ir::Role::Scratch)?, &dims)),
+            });
+        }
+        let mut wanted: Vec<(Atom, Option<View>)> = Vec::new();
+        for (way, a) in ways.iter().zip(s.body.outputs()) {
+            wanted.push((*a, way.wanted()));
+        }
+        for (stack, a) in stacks.iter().zip(&s.body.outputs()[s.carries..]) {
+            let element = View {
+                buffer: stack.buffer,
+                base: stack.base.clone().plus(step, stack.strides[0]),
+                dims: stack.dims[1..].into(),
+                strides: stack.strides[1..].into(),
+            };
+            wanted.push((*a, Some(element)));
+        }
+        let made = self.block(&s.body, inputs, &wanted, Self::owned_by(&ways))?;
+        let carried = self.end_step(&ways, &made)?;
+        let body = self.emitter.end();
+        self.emitter.push(Stmt::Loop(Box::new(Loop {
+            var,
+            count: (n as i64).into(),
+            kind: Kind::Serial,
+            carried: carried.clone(),
+            folds: Vec::new(),
+            body,
+        })));
+        for (r, repr) in results.iter().zip(Self::after(&ways, &carried)) {
+            self.frame.reprs[r.index()] = Some(repr);
+        }
+        Ok(())
+    }
+
+    /// A sequence in memory; a constant that is one number everywhere has all strides 0.
+    fn sequence(&mut self, p: &Program, values: &Values, a: Atom) -> Result<View> {
+        self.memory(p, values, a)
+    }
+
+    fn load_all(&mut self, view: &View) -> Vec<Value> {
+        let offsets: Vec<i64> = super::scalars::places(&View { base: Index::at(0), ..view.clone() }).collect();
+        offsets
+            .into_iter()
+            .map(|k| {
+                let mut at = view.base.clone();
+                at.offset += k;
+                self.emitter.load(view.buffer, at)
+            })
+            .collect()
+    }
+
+    pub(super) fn while_loop(&mut self, p: &Program, values: &Values, e: &Equation, w: &While) -> Result<()> {
+        let operands = p.operands(e);
+        let (consts, carries) = operands.split_at(w.consts);
+        let mut inputs = Vec::new();
+        for &a in consts {
+            inputs.push(self.argument(p, values, a)?);
+        }
+        let ways = self.begin_carries(p, values, &w.body, w.consts, carries)?;
+        inputs.extend(ways.iter().map(Way::repr));
+        self.emitter.begin();
+        let wanted = [(w.condition.outputs()[0], None)];
+        let made = self.block(&w.condition, inputs.clone(), &wanted, FxHashSet::default())?;
+        let before = self.emitter.end();
+        let [Repr::Elements(condition)] = &made[..] else { return Err(error!(Rule, "a condition is one bool")) };
+        let mut condition = condition[0];
+        let mut before = before;
+        // A loop with a limit counts its steps.
+        let counter = w.limit.map(|limit| {
+            let (init, param) = (self.emitter.int(0), self.emitter.value(Ty::I64));
+            self.emitter.begin();
+            let most = self.emitter.int(limit.min(i64::MAX as usize) as i64);
+            let goes_on = self.emitter.op(Op::Lt, &[param, most]);
+            condition = self.emitter.op(Op::And, &[condition, goes_on]);
+            before.append(&mut self.emitter.end());
+            (init, param)
+        });
+        self.emitter.begin();
+        let wanted: Vec<(Atom, Option<View>)> =
+            ways.iter().zip(w.body.outputs()).map(|(way, a)| (*a, way.wanted())).collect();
+        let made = self.block(&w.body, inputs, &wanted, Self::owned_by(&ways))?;
+        let mut carried = self.end_step(&ways, &made)?;
+        if let Some((init, param)) = counter {
+            let one = self.emitter.int(1);
+            let next = self.emitter.op(Op::Add, &[param, one]);
+            let result = self.emitter.value(Ty::I64);
+            carried.push(Carried { init, param, next, result });
+        }
+        let body = self.emitter.end();
+        self.emitter.push(Stmt::While(Box::new(ir::While { carried: carried.clone(), before, condition, body })));
+        for (r, repr) in e.results().zip(Self::after(&ways, &carried)) {
+            self.frame.reprs[r.index()] = Some(repr);
+        }
+        Ok(())
+    }
+
+    pub(super) fn switch(&mut self, p: &Program, values: &Values, e: &Equation, s: &Switch) -> Result<()> {
+        let operands = p.operands(e);
+        let index = self.elements(p, values, operands[0])?[0];
+        let index = self.emitter.convert(index, Ty::I64);
+        let mut inputs = Vec::new();
+        for &a in &operands[1..] {
+            inputs.push(self.argument(p, values, a)?);
+        }
+        // Arrays are made at one place, whichever branch makes them.
+        let mut places: Vec<Option<View>> = Vec::new();
+        for r in e.results() {
+            let small = self.is_small(p.ty(r), &values.dims[r.index()]);
+            places.push(if small { None } else { Some(self.place_for(p, values, r.index())?) });
+        }
+        let mut cases = Vec::new();
+        for branch in &s.branches {
+            self.emitter.begin();
+            let wanted: Vec<(Atom, Option<View>)> =
+                branch.outputs().iter().copied().zip(places.iter().cloned()).collect();
+            let made = self.block(branch, inputs.clone(), &wanted, FxHashSet::default())?;
+            let ends: Vec<Value> = made
+                .iter()
+                .zip(&places)
+                .filter(|(_, place)| place.is_none())
+                .flat_map(|(repr, _)| match repr {
+                    Repr::Elements(e) => e.clone(),
+                    Repr::Memory(_) => Vec::new(),
+                })
+                .collect();
+            cases.push((self.emitter.end(), ends));
+        }
+        let types: Vec<Ty> =
+            cases.first().map_or(Vec::new(), |(_, ends)| ends.iter().map(|v| self.emitter.ty(*v)).collect());
+        let results: Vec<Value> = types.into_iter().map(|ty| self.emitter.value(ty)).collect();
+        let mut left = results.iter().copied();
+        self.emitter.push(Stmt::Switch(Box::new(ir::Switch { index, cases, results: results.clone() })));
+        for (r, place) in e.results().zip(places) {
+            let repr = match place {
+                Some(view) => Repr::Memory(view),
+                None => Repr::Elements(left.by_ref().take(count(&values.dims[r.index()])).collect()),
+            };
+            self.frame.reprs[r.index()] = Some(repr);
+        }
+        Ok(())
+    }
+}

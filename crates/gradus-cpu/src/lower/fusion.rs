@@ -1,0 +1,885 @@
+//! Which equations share a nest of loops, and in which order everything is done.
+//!
+//! Every equation gets a *level*: a cluster's is one above that of the arrays it reads, so an array of a lower level
+//! cannot depend on the cluster, and whatever depends on it has at least its level. An equation may join a cluster if
+//! all its other operands have a lower level; so no cycle can arise, and the whole plan takes linear time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use gradus_core::primitives::Op;
+use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::index::DynamicUpdateSlice;
+use gradus_core::primitives::reduce::{ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
+use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
+use gradus_core::program::{Atom, Equation, Program};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::emit::{cost, is_elementwise, is_expensive};
+use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
+use super::views::{count, row_major};
+use crate::ir::{FoldOp, Ty};
+
+/// Rows longer than this are not walked twice in one nest: they do not stay in the first cache.
+const LONGEST_ROW: usize = 16384;
+/// Kept trailing dimensions of at most so many elements are folded in lanes, as rows: that is how reductions are defined.
+const NARROW: usize = 16;
+/// Equations in one nest.
+const LARGEST_CLUSTER: usize = 256;
+
+/// How an equation is done.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Class {
+    /// Nothing is done: its result is a view.
+    View,
+    /// Element by element, in scalars.
+    Scalars,
+    /// For every point of a nest of loops.
+    Point,
+    /// A reduction over the innermost loop, in lanes.
+    Row,
+    /// A reduction over outer loops, one lane for each result.
+    Column,
+    /// By itself: control flow, products, the library.
+    Single,
+}
+
+/// Where a member's value stands in its nest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Level {
+    /// One for each point.
+    Point,
+    /// One for each row.
+    Row,
+}
+
+/// Equations that share a nest.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    /// Points of the nest.
+    pub n: usize,
+    /// The length of a row; 0 if nothing is reduced.
+    pub k: usize,
+    /// Products of trailing dimensions at which some member's dimensions begin; each divides the next.
+    pub cuts: BTreeSet<usize>,
+    level: u32,
+    /// Its equations, in program order.
+    pub members: Vec<usize>,
+    /// Its equations by their result.
+    pub values: FxHashMap<usize, Level>,
+    /// A column reduction's axes: points are reduced over the loops between these cuts.
+    pub column: Option<Vec<(usize, usize)>>,
+}
+
+/// What is done, in order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Unit {
+    /// An equation by itself.
+    Equation(usize),
+    /// A nest.
+    Cluster(usize),
+}
+
+/// The plan of a block.
+pub(super) struct Plan {
+    pub classes: Vec<Class>,
+    pub clusters: Vec<Cluster>,
+    pub units: Vec<Unit>,
+    /// Whether the value must be in memory (or, if it is small, in scalars) after its unit.
+    pub kept: Vec<bool>,
+    /// For each value, how many of its leading elements are points of nests; the rest of each point is unrolled.
+    pub points: Vec<usize>,
+    /// What each unit reads from outside of itself.
+    pub reads: Vec<Vec<Root>>,
+    /// How many units read a root; the end of the block is one for each output.
+    pub uses: FxHashMap<Root, u32>,
+}
+
+/// The reduction that a primitive is, with its axes.
+pub(super) fn reduction(op: &Op) -> Option<(FoldOp, &[usize])> {
+    macro_rules! first {
+        ($($t:ty => $f:ident),*) => { $(if let Some(r) = op.downcast::<$t>() { return Some((FoldOp::$f, &r.axes)); })* };
+    }
+    first!(ReduceSum => Add, ReduceProd => Mul, ReduceMax => Max, ReduceMin => Min, ReduceAnd => And, ReduceOr => Or);
+    None
+}
+
+/// How many leading dimensions hold `n` elements together.
+pub(super) fn lead(dims: &[usize], n: usize) -> Option<usize> {
+    let mut product = 1;
+    for (i, d) in dims.iter().enumerate() {
+        if product == n {
+            return Some(i);
+        }
+        product *= d;
+    }
+    (product == n).then_some(dims.len())
+}
+
+struct Planner<'a> {
+    p: &'a Program,
+    values: &'a Values,
+    classes: Vec<Class>,
+    points: Vec<usize>,
+    clusters: Vec<Cluster>,
+    /// The cluster that first made each value.
+    cluster: Vec<Option<usize>>,
+    /// All clusters that make it.
+    homes: Vec<SmallVec<[usize; 1]>>,
+    levels: Vec<u32>,
+    /// The last cluster of a level and number of points.
+    open: FxHashMap<(u32, usize), usize>,
+}
+
+/// Plans a block. `outputs_kept`: the block's outputs, which must be there in the end.
+pub(super) fn plan(p: &Program, values: &Values) -> Plan {
+    let mut planner = Planner {
+        p,
+        values,
+        classes: vec![Class::Single; p.equations().len()],
+        points: values.dims.iter().map(|d| count(d)).collect(),
+        clusters: Vec::new(),
+        cluster: vec![None; p.value_count()],
+        homes: vec![SmallVec::new(); p.value_count()],
+        levels: vec![0; p.value_count()],
+        open: FxHashMap::default(),
+    };
+    planner.find_points();
+    planner.classify();
+    planner.form_clusters();
+    planner.sink();
+    planner.finish()
+}
+
+impl Planner<'_> {
+    fn dims(&self, a: Atom) -> &[usize] {
+        self.values.dims(a)
+    }
+
+    /// The scalar type of results and operands, if all have one.
+    fn types(&self, e: &Equation) -> Option<(Vec<Ty>, Ty)> {
+        let from = self.p.operands(e).iter().map(|a| self.values.ty(*a)).collect::<Option<Vec<_>>>()?;
+        Some((from, self.values.types[e.result().index()]?))
+    }
+
+    fn is_map(&self, e: &Equation) -> bool {
+        e.results().len() == 1
+            && self.types(e).is_some_and(|(from, to)| is_elementwise(e.op(), &from, to))
+            && self.p.operands(e).iter().all(|a| self.dims(*a) == &*self.values.dims[e.result().index()])
+    }
+
+    /// Fewer points for a value, more elements unrolled at each, if its dimensions allow.
+    fn lower(&mut self, a: Atom, n: usize) {
+        let Some(v) = a.value().map(|v| v.index()) else { return };
+        let total = count(&self.values.dims[v]);
+        if n < self.points[v]
+            && n >= 8
+            && total / n.max(1) <= self.values.small
+            && lead(&self.values.dims[v], n).is_some()
+        {
+            self.points[v] = n;
+        }
+    }
+
+    /// Decides which trailing dimensions are unrolled: small ones that something reduces, joins or multiplies along.
+    fn find_points(&mut self) {
+        let p = self.p;
+        let leading = |dims: &[usize], axis: usize| -> usize { dims[..axis].iter().product() };
+        for e in p.equations() {
+            if e.results().len() != 1 {
+                continue;
+            }
+            let operands = p.operands(e);
+            let result = Atom::from(e.result());
+            if let Some((_, axes)) = reduction(e.op()) {
+                let dims = self.dims(operands[0]).to_vec();
+                let Some(&first) = axes.first() else { continue };
+                let n = leading(&dims, first);
+                if count(&dims) / n.max(1) <= self.values.small {
+                    self.lower(operands[0], n);
+                    self.lower(result, n);
+                } else {
+                    // Kept trailing dimensions that are small: a row of points for each.
+                    let last = axes[axes.len() - 1];
+                    let n = leading(&dims, last + 1);
+                    self.lower(operands[0], n);
+                    self.lower(result, count(self.dims(result)) / (count(&dims) / n.max(1)).max(1));
+                }
+            } else if let Some(c) = e.op().downcast::<Concatenate>() {
+                let n = leading(self.dims(result), c.axis);
+                self.lower(result, n);
+                operands.iter().for_each(|a| self.lower(*a, n));
+            } else if let Some(pad) = e.op().downcast::<Pad>() {
+                let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
+                let still =
+                    (0..pad.low.len()).take_while(|&i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0);
+                let n = leading(self.dims(result), still.count());
+                self.lower(result, n);
+                self.lower(operands[0], n);
+            } else if let Some(d) = e.op().downcast::<DotGeneral>()
+                && let Some(n) = self.dot_points(d, operands)
+            {
+                self.lower(result, n);
+                operands.iter().for_each(|a| self.lower(*a, n));
+            }
+        }
+        // What is computed together has the same points.
+        for round in 0..4 {
+            let visit = |planner: &mut Self, e: &Equation| {
+                if e.results().len() != 1 || !(moves(e.op()) || planner.is_map(e) || reduction(e.op()).is_some()) {
+                    return;
+                }
+                let result = Atom::from(e.result());
+                let same = planner.is_map(e);
+                for &a in p.operands(e) {
+                    let Some(v) = a.value() else { continue };
+                    let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
+                    if same || count(planner.dims(a)) != x || count(planner.dims(result)) != y {
+                        planner.lower(a, y);
+                        planner.lower(result, x);
+                    }
+                }
+            };
+            if round % 2 == 0 {
+                p.equations().iter().for_each(|e| visit(self, e));
+            } else {
+                p.equations().iter().rev().for_each(|e| visit(self, e));
+            }
+        }
+    }
+
+    /// The number of small products that a product is, each unrolled: leading axes are shared by both operands, or are
+    /// free ones of the left and the right operand is small.
+    fn dot_points(&self, d: &DotGeneral, operands: &[Atom]) -> Option<usize> {
+        let (l, r) = (self.dims(operands[0]), self.dims(operands[1]));
+        let batch = d.lhs_batch.len();
+        let in_front = |axes: &[usize]| axes.iter().enumerate().all(|(i, a)| i == *a);
+        if !in_front(&d.lhs_batch) || !in_front(&d.rhs_batch) {
+            return None;
+        }
+        let free = (batch..l.len()).take_while(|a| !d.lhs_contract.contains(a)).count();
+        let limit = self.values.small;
+        let small = |dims: &[usize], lead: usize| dims[lead..].iter().product::<usize>() <= limit;
+        if batch > 0 && small(l, batch) && small(r, batch) {
+            return Some(l[..batch].iter().product());
+        }
+        if batch == 0 && free > 0 && count(r) <= self.values.small && small(l, free) {
+            return Some(l[..free].iter().product());
+        }
+        None
+    }
+
+    /// Whether an operation works inside each point: all its axes lie behind the leading dimensions.
+    fn is_inner(&self, e: &Equation) -> bool {
+        let r = e.result().index();
+        let operands = self.p.operands(e);
+        if self.types(e).is_none() {
+            return false;
+        }
+        let n = self.points[r];
+        let lead_of = |a: Atom| lead(self.dims(a), n);
+        if let Some((_, axes)) = reduction(e.op()) {
+            return self.point_count(operands[0]) == n
+                && lead_of(operands[0]).is_some_and(|l| axes.iter().all(|a| *a >= l))
+                && count(self.dims(operands[0])) / n.max(1) <= self.values.small;
+        }
+        if let Some(c) = e.op().downcast::<Concatenate>() {
+            return operands.iter().all(|a| {
+                (self.point_count(*a) == n || a.value().is_none())
+                    && lead_of(*a).is_some_and(|l| c.axis >= l)
+                    && count(self.dims(*a)) > 0
+            });
+        }
+        if let Some(pad) = e.op().downcast::<Pad>() {
+            let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
+            return self.point_count(operands[0]) == n
+                && count(self.dims(operands[0])) > 0
+                && lead_of(operands[0])
+                    .is_some_and(|l| (0..l).all(|i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0));
+        }
+        if let Some(d) = e.op().downcast::<DotGeneral>() {
+            return self.dot_points(d, operands) == Some(n)
+                && self.point_count(operands[0]) == n
+                && (d.lhs_batch.is_empty() || self.point_count(operands[1]) == n)
+                && self.values.types[r].is_some_and(Ty::is_float);
+        }
+        false
+    }
+
+    fn point_count(&self, a: Atom) -> usize {
+        a.value().map_or_else(|| count(self.dims(a)), |v| self.points[v.index()])
+    }
+
+    fn classify(&mut self) {
+        for (i, e) in self.p.equations().iter().enumerate() {
+            self.classes[i] = self.class(e);
+        }
+    }
+
+    fn class(&self, e: &Equation) -> Class {
+        if e.op().holds_programs() || e.results().len() != 1 || !e.op().effects().is_pure() {
+            return Class::Single;
+        }
+        let r = e.result().index();
+        let operands = self.p.operands(e);
+        let total = count(&self.values.dims[r]);
+        let small = total <= self.values.small
+            && total > 0
+            && operands.iter().all(|a| (1..=SMALL_OPERAND).contains(&count(self.dims(*a))));
+        let typed = self.types(e).is_some();
+        if self.values.is_view(r) {
+            return Class::View;
+        }
+        if small && typed && (self.is_map(e) || super::scalars::unrolls(e.op(), &|i| self.dims(operands[i]).into())) {
+            return Class::Scalars;
+        }
+        if total == 0 || operands.iter().any(|a| count(self.dims(*a)) == 0) {
+            return Class::Single;
+        }
+        if moves(e.op()) {
+            // Strides could not say it: it is copied, point by point.
+            return if storage(self.p.ty(e.result()).dtype()).is_some() { Class::Point } else { Class::Single };
+        }
+        if self.is_map(e) || self.is_inner(e) {
+            return Class::Point;
+        }
+        if e.op().is::<Iota>() && typed {
+            return Class::Point;
+        }
+        if let Some((_, axes)) = reduction(e.op())
+            && typed
+            && !axes.is_empty()
+        {
+            return self.reduction_class(operands[0], axes, r);
+        }
+        Class::Single
+    }
+
+    /// Rows if the reduced axes are the last of the operand's points, columns if the kept ones are.
+    fn reduction_class(&self, x: Atom, axes: &[usize], r: usize) -> Class {
+        let dims = self.dims(x);
+        let n = self.point_count(x);
+        let Some(lead) = lead(dims, n) else { return Class::Single };
+        let sized: Vec<usize> = (0..lead).filter(|a| dims[*a] != 1).collect();
+        if axes.iter().any(|a| *a >= lead && dims[*a] != 1) {
+            return Class::Single;
+        }
+        let reduced = |a: &usize| axes.contains(a);
+        let run = sized.iter().rev().take_while(|a| reduced(a)).count();
+        let all = sized.iter().filter(|a| reduced(a)).count();
+        let suffix = count(dims) / n.max(1);
+        let kept_points = n / axes.iter().map(|a| dims[*a]).product::<usize>().max(1);
+        if all == 0 {
+            return Class::Single;
+        }
+        if run == all {
+            let k: usize = sized[sized.len() - run..].iter().map(|a| dims[*a]).product();
+            // The result has the same elements at each of its points.
+            let fits =
+                self.points[r] * k == n || (kept_points == 1 && count(&self.values.dims[r]) <= self.values.small);
+            return if fits { Class::Row } else { Class::Single };
+        }
+        // Trailing kept dimensions of at most 16 elements are folded in lanes: rows.
+        let kept_behind: usize = sized.iter().rev().take_while(|a| !reduced(a)).map(|a| dims[*a]).product();
+        if run == 0 && suffix == 1 && kept_behind > NARROW { Class::Column } else { Class::Single }
+    }
+
+    /// Whether a cluster's loops can be cut where these dimensions begin.
+    fn cut(&self, c: &Cluster, dims: &[usize], unit: usize) -> Option<BTreeSet<usize>> {
+        let mut cuts = c.cuts.clone();
+        let mut product = unit;
+        for d in dims.iter().rev() {
+            cuts.insert(product);
+            product *= d;
+        }
+        if product != c.n {
+            return None;
+        }
+        cuts.insert(product);
+        let list: Vec<usize> = cuts.iter().copied().collect();
+        list.windows(2).all(|w| w[1] % w[0] == 0).then_some(cuts)
+    }
+
+    /// How an operand stands in a cluster: the root's level there if it is seen where it is made.
+    fn seen(&self, c: &Cluster, a: Atom, at: Level) -> Option<Level> {
+        let o = self.values.origin(a);
+        let Root::Value(r) = o.root else { return None };
+        let level = *c.values.get(&(r as usize))?;
+        seen_in_place(c, &self.points, self.values, a, r as usize, level, at).then_some(level)
+    }
+
+    fn level_of(&self, a: Atom) -> u32 {
+        match self.values.origin(a).root {
+            Root::Value(r) => self.levels[r as usize],
+            Root::Constant(_) => 0,
+        }
+    }
+
+    fn form_clusters(&mut self) {
+        for (i, e) in self.p.equations().iter().enumerate() {
+            let operands = self.p.operands(e);
+            let highest = operands.iter().map(|a| self.level_of(*a)).max().unwrap_or(0);
+            match self.classes[i] {
+                Class::View => {
+                    // Level and cluster are those of the root.
+                }
+                Class::Scalars | Class::Single => {
+                    for r in e.results() {
+                        self.levels[r.index()] = highest;
+                    }
+                }
+                Class::Point | Class::Row | Class::Column => self.place(i, highest),
+            }
+        }
+    }
+
+    /// The points an equation works on, and the length of the rows it makes.
+    fn domain(&self, i: usize) -> (usize, usize) {
+        let e = &self.p.equations()[i];
+        let r = e.result().index();
+        match self.classes[i] {
+            Class::Row => {
+                let n = self.point_count(self.p.operands(e)[0]);
+                let axes = reduction(e.op()).map_or(&[][..], |(_, a)| a);
+                let dims = self.dims(self.p.operands(e)[0]);
+                (n, axes.iter().map(|a| dims[*a]).product())
+            }
+            Class::Column => (self.point_count(self.p.operands(e)[0]), 0),
+            _ if moves(e.op()) => (count(&self.values.dims[r]), 0),
+            _ => (self.points[r], 0),
+        }
+    }
+
+    fn place(&mut self, i: usize, highest: u32) {
+        let e = &self.p.equations()[i];
+        let r = e.result().index();
+        let mut candidates = Vec::new();
+        for a in self.p.operands(e) {
+            if let Root::Value(v) = self.values.origin(*a).root
+                && let Some(c) = self.cluster[v as usize]
+                && self.clusters[c].level == highest
+                && !candidates.contains(&c)
+            {
+                candidates.push(c);
+            }
+        }
+        let (n, _) = self.domain(i);
+        if candidates.is_empty()
+            && self.classes[i] != Class::Column
+            && let Some(&c) = self.open.get(&(highest + 1, n))
+        {
+            candidates.push(c);
+        }
+        for c in candidates {
+            if let Some((level, cuts, k)) = self.may_join(i, c) {
+                self.join(i, c, level, cuts, k);
+                return;
+            }
+        }
+        let c = self.clusters.len();
+        let mut fresh = Cluster {
+            n,
+            k: 0,
+            cuts: BTreeSet::from([1, n]),
+            level: highest + 1,
+            members: Vec::new(),
+            values: FxHashMap::default(),
+            column: None,
+        };
+        if self.classes[i] == Class::Column {
+            fresh.column = Some(Vec::new());
+        } else {
+            self.open.insert((highest + 1, n), c);
+        }
+        self.clusters.push(fresh);
+        match self.may_join(i, c) {
+            Some((level, cuts, k)) => self.join(i, c, level, cuts, k),
+            None => {
+                // Its own dimensions do not fit into loops: it goes through the library.
+                self.clusters[c].n = 0;
+                self.open.remove(&(highest + 1, n));
+                self.classes[i] = Class::Single;
+                self.levels[r] = highest;
+            }
+        }
+    }
+
+    fn join(&mut self, i: usize, c: usize, level: Level, cuts: BTreeSet<usize>, k: usize) {
+        let r = self.p.equations()[i].result().index();
+        let cluster = &mut self.clusters[c];
+        cluster.cuts = cuts;
+        cluster.k = cluster.k.max(k);
+        cluster.members.push(i);
+        cluster.values.insert(r, level);
+        self.levels[r] = cluster.level;
+        self.cluster[r] = Some(c);
+        self.homes[r].push(c);
+    }
+
+    /// The level of an equation's result in a cluster, the cuts and the row length it brings, if it may join.
+    fn may_join(&self, i: usize, c: usize) -> Option<(Level, BTreeSet<usize>, usize)> {
+        let cluster = &self.clusters[c];
+        let e = &self.p.equations()[i];
+        let r = e.result().index();
+        if cluster.members.len() >= LARGEST_CLUSTER {
+            return None;
+        }
+        let (n, k) = self.domain(i);
+        let class = self.classes[i];
+        // Points of the nest, or rows of it?
+        let at = if n == cluster.n {
+            Level::Point
+        } else if cluster.k > 1 && n * cluster.k == cluster.n && class == Class::Point {
+            Level::Row
+        } else {
+            return None;
+        };
+        if cluster.column.is_some() && (class != Class::Column || !cluster.members.is_empty()) {
+            return None;
+        }
+        if class == Class::Row && (at != Level::Point || (cluster.k != 0 && cluster.k != k) || k < 2) {
+            return None;
+        }
+        let mut sees_member = cluster.members.is_empty();
+        for &a in self.p.operands(e) {
+            match self.seen(cluster, a, at) {
+                Some(level) => {
+                    // What a whole nest reduces to is there only after the nest.
+                    if level == Level::Row && at == Level::Point && !rows_stay(cluster) {
+                        return None;
+                    }
+                    if level == Level::Row && at == Level::Row && !rows_stay(cluster) {
+                        return None;
+                    }
+                    sees_member = true;
+                }
+                None if self.level_of(a) < cluster.level => {}
+                None => return None,
+            }
+        }
+        // A row's number joins the nest only for the rows' sake.
+        if at == Level::Row && !sees_member {
+            return None;
+        }
+        let mut cuts = cluster.cuts.clone();
+        let trial = |cuts: &BTreeSet<usize>| Cluster {
+            cuts: cuts.clone(),
+            members: vec![],
+            values: FxHashMap::default(),
+            column: None,
+            ..*cluster
+        };
+        let unit = if at == Level::Row { cluster.k } else { 1 };
+        if k > 0 {
+            cuts = self.cut(&trial(&cuts), &[n / k, k], 1)?;
+        }
+        let operands = self.p.operands(e);
+        let shown: Vec<&[usize]> = match class {
+            Class::Row | Class::Column => vec![self.dims(operands[0])],
+            _ if moves(e.op()) => vec![self.dims(operands[0])],
+            _ => {
+                let mut all = vec![&self.values.dims[r][..]];
+                // Operands with other dimensions than the result: those of operations inside points.
+                all.extend(operands.iter().map(|a| self.dims(*a)).filter(|d| *d != &self.values.dims[r][..]));
+                all
+            }
+        };
+        for dims in shown {
+            if let Some(l) = lead(dims, n) {
+                cuts = self.cut(&trial(&cuts), &dims[..l], unit)?;
+            } else if class != Class::Point || dims.len() > 0 && count(dims) >= n {
+                return None;
+            }
+        }
+        let level = if class == Class::Row { Level::Row } else { at };
+        Some((level, cuts, k))
+    }
+
+    /// Moves equations into the nest that alone uses them, and copies cheap ones, so that less goes through memory.
+    fn sink(&mut self) {
+        let p = self.p;
+        let mut readers: FxHashMap<usize, Vec<(usize, Atom)>> = FxHashMap::default();
+        let mut pinned: FxHashSet<usize> = FxHashSet::default();
+        for (i, e) in p.equations().iter().enumerate() {
+            if self.classes[i] == Class::View {
+                continue;
+            }
+            for &a in p.operands(e) {
+                if let Root::Value(r) = self.values.origin(a).root {
+                    match self.classes[i] {
+                        Class::Scalars | Class::Single => drop(pinned.insert(r as usize)),
+                        _ => readers.entry(r as usize).or_default().push((i, a)),
+                    }
+                }
+            }
+        }
+        for a in p.outputs() {
+            if let Root::Value(r) = self.values.origin(*a).root {
+                pinned.insert(r as usize);
+            }
+        }
+        for i in (0..p.equations().len()).rev() {
+            let e = &p.equations()[i];
+            if self.classes[i] != Class::Point {
+                continue;
+            }
+            let r = e.result().index();
+            let Some(home) = self.cluster[r] else { continue };
+            if pinned.contains(&r) || moves(e.op()) || self.clusters[home].values.get(&r) != Some(&Level::Point) {
+                continue;
+            }
+            let Some(uses) = readers.get(&r) else { continue };
+            let mut targets: Vec<usize> = Vec::new();
+            let mut at_home = false;
+            for (j, _) in uses {
+                let reader = p.equations()[*j].result().index();
+                for &c in &self.homes[reader] {
+                    if c == home {
+                        at_home = true;
+                    } else if !targets.contains(&c) {
+                        targets.push(c);
+                    }
+                }
+            }
+            if targets.is_empty() {
+                continue;
+            }
+            // Arrays it reads that only live inside its nest would have to go through memory instead.
+            let inner = p
+                .operands(e)
+                .iter()
+                .filter(|a| {
+                    matches!(self.values.origin(**a).root, Root::Value(v)
+                        if self.clusters[home].values.contains_key(&(v as usize)) && !pinned.contains(&(v as usize)))
+                })
+                .count();
+            let arrays: FxHashSet<Root> = p
+                .operands(e)
+                .iter()
+                .filter(|a| self.values.origin(**a).view.strides.iter().any(|s| *s != 0))
+                .map(|a| self.values.origin(*a).root)
+                .collect();
+            let single = targets.len() == 1 && !at_home && inner <= 1;
+            let cheap = !is_expensive(e.op()) && inner == 0 && arrays.len() <= 1;
+            if !single && !cheap {
+                continue;
+            }
+            let plans: Option<Vec<_>> = targets
+                .iter()
+                .map(|&c| {
+                    let in_place = uses.iter().all(|(j, a)| {
+                        let reader = p.equations()[*j].result().index();
+                        match self.clusters[c].values.get(&reader) {
+                            Some(_) => {
+                                let at =
+                                    if self.domain(*j).0 == self.clusters[c].n { Level::Point } else { Level::Row };
+                                at == Level::Point
+                                    && self.domain(i).0 == self.clusters[c].n
+                                    && seen_in_place(
+                                        &self.clusters[c],
+                                        &self.points,
+                                        self.values,
+                                        *a,
+                                        r,
+                                        Level::Point,
+                                        at,
+                                    )
+                            }
+                            None => true,
+                        }
+                    });
+                    if !in_place || self.clusters[c].members.len() >= LARGEST_CLUSTER {
+                        return None;
+                    }
+                    let dims = &self.values.dims[r];
+                    let mut cuts = self.clusters[c].cuts.clone();
+                    let mut shown: Vec<&[usize]> = vec![dims];
+                    shown.extend(p.operands(e).iter().map(|a| self.dims(*a)).filter(|d| *d != &dims[..]));
+                    for dims in shown {
+                        if let Some(l) = lead(dims, self.points[r]) {
+                            let trial = Cluster {
+                                cuts,
+                                members: vec![],
+                                values: FxHashMap::default(),
+                                column: None,
+                                ..self.clusters[c]
+                            };
+                            cuts = self.cut(&trial, &dims[..l], 1)?;
+                        }
+                    }
+                    Some((c, cuts))
+                })
+                .collect();
+            let Some(plans) = plans else { continue };
+            for (c, cuts) in plans {
+                let cluster = &mut self.clusters[c];
+                cluster.cuts = cuts;
+                let at = cluster.members.partition_point(|m| *m < i);
+                cluster.members.insert(at, i);
+                cluster.values.insert(r, Level::Point);
+                self.homes[r].push(c);
+            }
+            if !at_home {
+                let cluster = &mut self.clusters[home];
+                cluster.members.retain(|m| *m != i);
+                cluster.values.remove(&r);
+                self.homes[r].retain(|c| *c != home);
+                self.cluster[r] = Some(targets[0]);
+            }
+        }
+    }
+
+    /// Whether a cluster makes a value and sees it in place for a reader at one of its levels.
+    fn reads_in_place(&self, c: usize, reader: usize, a: Atom) -> bool {
+        let cluster = &self.clusters[c];
+        let Root::Value(r) = self.values.origin(a).root else { return false };
+        let Some(&level) = cluster.values.get(&(r as usize)) else { return false };
+        let at = if self.domain(reader).0 == cluster.n { Level::Point } else { Level::Row };
+        seen_in_place(cluster, &self.points, self.values, a, r as usize, level, at)
+    }
+
+    fn finish(mut self) -> Plan {
+        let p = self.p;
+        let mut kept = vec![false; p.value_count()];
+        let mut uses: FxHashMap<Root, u32> = FxHashMap::default();
+        // The units: what reads what.
+        let singles: Vec<usize> =
+            (0..p.equations().len()).filter(|i| matches!(self.classes[*i], Class::Scalars | Class::Single)).collect();
+        let mut units: Vec<Unit> = singles.iter().map(|i| Unit::Equation(*i)).collect();
+        units.extend((0..self.clusters.len()).filter(|c| !self.clusters[*c].members.is_empty()).map(Unit::Cluster));
+        let mut maker: Vec<Option<usize>> = vec![None; p.value_count()];
+        for (u, unit) in units.iter().enumerate() {
+            let equations: &[usize] = match unit {
+                Unit::Equation(i) => std::slice::from_ref(i),
+                Unit::Cluster(c) => &self.clusters[*c].members,
+            };
+            for i in equations {
+                for r in p.equations()[*i].results() {
+                    // Of copies in several nests any one is as good: none is kept.
+                    maker[r.index()] = Some(u);
+                }
+            }
+        }
+        let mut waits: Vec<FxHashSet<usize>> = vec![FxHashSet::default(); units.len()];
+        let mut priority: Vec<usize> = vec![0; units.len()];
+        let mut reads: Vec<Vec<Root>> = Vec::with_capacity(units.len());
+        for (u, unit) in units.iter().enumerate() {
+            let (equations, cluster): (Vec<usize>, Option<usize>) = match unit {
+                Unit::Equation(i) => (vec![*i], None),
+                Unit::Cluster(c) => (self.clusters[*c].members.clone(), Some(*c)),
+            };
+            let mut read: FxHashSet<Root> = FxHashSet::default();
+            for i in equations {
+                // Updates come last: what reads the old array then needs no copy of it.
+                let late = if p.equations()[i].op().is::<DynamicUpdateSlice>() { p.equations().len() } else { 0 };
+                priority[u] = priority[u].max(i + late);
+                for &a in p.operands(&p.equations()[i]) {
+                    let root = self.values.origin(a).root;
+                    if cluster.is_some_and(|c| self.reads_in_place(c, i, a)) {
+                        continue;
+                    }
+                    read.insert(root);
+                    if let Root::Value(r) = root {
+                        kept[r as usize] = true;
+                        if let Some(m) = maker[r as usize]
+                            && m != u
+                        {
+                            waits[u].insert(m);
+                        }
+                    }
+                }
+            }
+            for root in &read {
+                *uses.entry(*root).or_default() += 1;
+            }
+            reads.push(read.into_iter().collect::<Vec<Root>>());
+        }
+        for a in p.outputs() {
+            let root = self.values.origin(*a).root;
+            *uses.entry(root).or_default() += 1;
+            if let Root::Value(r) = root {
+                kept[r as usize] = true;
+            }
+        }
+        let order = in_order(&waits, &priority);
+        let units = order.iter().map(|u| units[*u]).collect();
+        let reads = order.iter().map(|u| std::mem::take(&mut reads[*u])).collect();
+        for c in &mut self.clusters {
+            c.members.sort_unstable();
+        }
+        Plan { classes: self.classes, clusters: self.clusters, units, kept, points: self.points, reads, uses }
+    }
+}
+
+/// Whether rows stay in the first cache, so that what they reduce to can be used in the same nest.
+fn rows_stay(c: &Cluster) -> bool {
+    c.k > 1 && c.k <= LONGEST_ROW && c.n > c.k
+}
+
+/// Whether an operand, seen by a member at a level, is the root's own point (or row) and nothing else.
+pub(super) fn seen_in_place(
+    c: &Cluster,
+    points: &[usize],
+    values: &Values,
+    a: Atom,
+    root: usize,
+    level: Level,
+    at: Level,
+) -> bool {
+    let view = &values.origin(a).view;
+    let dims = values.dims(a);
+    let n = if at == Level::Row { c.n / c.k.max(1) } else { c.n };
+    let Some(l) = lead(dims, n) else { return false };
+    let inside = count(&values.dims[root]) / points[root].max(1);
+    // The places inside a point.
+    let steps = || view.strides[l..].iter().zip(&dims[l..]).map(|(s, d)| s * (*d as i64 - 1));
+    let lowest = view.base.offset + steps().map(|s| s.min(0)).sum::<i64>();
+    let highest = view.base.offset + steps().map(|s| s.max(0)).sum::<i64>();
+    if !view.base.terms.is_empty() || lowest < 0 || highest >= inside as i64 {
+        return false;
+    }
+    let dense = row_major(&dims[..l]);
+    match (level, at) {
+        (Level::Point, Level::Point) | (Level::Row, Level::Row) => {
+            points[root] == n && (0..l).all(|i| dims[i] == 1 || view.strides[i] == dense[i] * inside as i64)
+        }
+        (Level::Row, Level::Point) => {
+            let rows = c.n / c.k.max(1);
+            let Some(r) = lead(&dims[..l], rows) else { return false };
+            let dense = row_major(&dims[..r]);
+            points[root].max(1) == rows
+                && (0..r).all(|i| dims[i] == 1 || view.strides[i] == dense[i] * inside as i64)
+                && (r..l).all(|i| dims[i] == 1 || view.strides[i] == 0)
+        }
+        (Level::Point, Level::Row) => false,
+    }
+}
+
+/// Units in an order that respects what waits for what; otherwise that of the program.
+fn in_order(waits: &[FxHashSet<usize>], priority: &[usize]) -> Vec<usize> {
+    let mut left: Vec<usize> = waits.iter().map(FxHashSet::len).collect();
+    let mut then: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
+    for (u, w) in waits.iter().enumerate() {
+        w.iter().for_each(|m| then[*m].push(u));
+    }
+    let mut ready: BinaryHeap<Reverse<(usize, usize)>> =
+        (0..waits.len()).filter(|u| left[*u] == 0).map(|u| Reverse((priority[u], u))).collect();
+    let mut out = Vec::with_capacity(waits.len());
+    while let Some(Reverse((_, u))) = ready.pop() {
+        out.push(u);
+        for &t in &then[u] {
+            left[t] -= 1;
+            if left[t] == 0 {
+                ready.push(Reverse((priority[t], t)));
+            }
+        }
+    }
+    debug_assert_eq!(out.len(), waits.len(), "the plan has a cycle");
+    out
+}
+
+/// About how many nanoseconds a point of a cluster takes.
+pub(super) fn point_cost(p: &Program, c: &Cluster) -> f32 {
+    c.members.iter().map(|i| cost(p.equations()[*i].op())).sum::<f32>() + 0.1
+}

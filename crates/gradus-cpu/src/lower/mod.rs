@@ -1,0 +1,551 @@
+//! From a program to the kernel language: which equations share loops, where arrays live, how control flow runs.
+
+mod control;
+mod emit;
+mod fusion;
+mod nest;
+mod scalars;
+mod singles;
+mod values;
+mod views;
+
+use gradus_core::program::{Atom, Equation, Program, ValueId};
+use gradus_core::types::Scalar;
+use gradus_core::{Array, Type};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::emit::Emitter;
+use self::fusion::{Class, Plan, Unit};
+use self::scalars::{Inner, places, unroll};
+use self::values::{NOWHERE, Repr, Root, SMALL, SMALL_OPERAND, Values, constant_index, dims_of, storage};
+use self::views::{View, count};
+use crate::error::{Result, error};
+use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
+use crate::runtime::Entry;
+
+/// What a program returns: memory that the run made, or an array that was there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Output {
+    /// The output buffer of this number.
+    Made(usize),
+    /// The input of this number.
+    Input(usize),
+    /// The constant of this number.
+    Constant(usize),
+}
+
+/// A program in the kernel language, with what its run needs.
+#[derive(Debug)]
+pub struct Lowered {
+    /// The code.
+    pub module: Module,
+    /// The bytes of each buffer.
+    pub bytes: Vec<usize>,
+    /// Arrays that the code reads.
+    pub constants: Vec<Array>,
+    /// What its calls do.
+    pub entries: Vec<Entry>,
+    /// Its input types.
+    pub inputs: Vec<Type>,
+    /// Its output types and where they come from.
+    pub outputs: Vec<(Type, Output)>,
+    /// The types of the output buffers.
+    pub made: Vec<Type>,
+    /// What was copied, and why.
+    pub copies: Vec<String>,
+}
+
+/// The values of the block that is being lowered.
+#[derive(Default)]
+struct Frame {
+    /// How each value is there; views are looked up by their root.
+    reprs: Vec<Option<Repr>>,
+    /// Scalars of arrays that are also in memory.
+    loaded: FxHashMap<Root, Vec<Value>>,
+    /// Memory of arrays that are in scalars.
+    spilled: FxHashMap<usize, View>,
+    /// Where results should go.
+    wanted: FxHashMap<usize, View>,
+    /// Memory of the block's constants.
+    constants: FxHashMap<usize, Buffer>,
+    /// How many units still read a root.
+    uses: FxHashMap<Root, u32>,
+    /// Buffers that this block may overwrite when nothing needs them any more.
+    owned: FxHashSet<Buffer>,
+    /// Those of them that a loop carries.
+    carried: FxHashSet<Buffer>,
+}
+
+#[derive(Default)]
+pub(crate) struct Lower {
+    emitter: Emitter,
+    bytes: Vec<usize>,
+    constants: Vec<Array>,
+    entries: Vec<Entry>,
+    copies: Vec<String>,
+    /// Buffers whose elements have 16 bytes.
+    wide: FxHashSet<Buffer>,
+    /// Arrays of at most so many elements live in scalars.
+    small: usize,
+    frame: Frame,
+}
+
+/// Lowers a program whose dimensions are known.
+pub fn lower(p: &Program) -> Result<Lowered> {
+    lower_with(p, SMALL)
+}
+
+/// Lowers a program; arrays of at most `small` elements (at least one) live in scalars.
+pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
+    let mut l = Lower { small: small.max(1), ..Lower::default() };
+    l.emitter.module.name = p.name().to_string();
+    let mut inputs = Vec::new();
+    for (i, ty) in p.inputs().iter().enumerate() {
+        let buffer = l.buffer(ty, Role::Input(i as u32))?;
+        inputs.push(Repr::Memory(View::dense(buffer, &dims_of(ty)?)));
+    }
+    // Outputs that are inputs or constants are given back as they are; equal ones are made once.
+    let mut outputs: Vec<(Type, Output)> = Vec::new();
+    let mut made: Vec<(Atom, View)> = Vec::new();
+    let mut constants: Vec<Array> = Vec::new();
+    for &a in p.outputs() {
+        let ty = p.ty(a).clone();
+        let output = match (a.value(), p.constant(a)) {
+            (Some(v), _) if v.index() < p.inputs().len() => Output::Input(v.index()),
+            (None, Some(c)) => {
+                constants.push(c.to_array()?);
+                Output::Constant(constants.len() - 1)
+            }
+            _ => match made.iter().position(|(b, _)| *b == a) {
+                Some(i) => Output::Made(i),
+                None => {
+                    let buffer = l.buffer(&ty, Role::Output(made.len() as u32))?;
+                    made.push((a, View::dense(buffer, &dims_of(&ty)?)));
+                    Output::Made(made.len() - 1)
+                }
+            },
+        };
+        outputs.push((ty, output));
+    }
+    l.constants = constants;
+    l.emitter.begin();
+    let wanted: Vec<(Atom, Option<View>)> = made.iter().map(|(a, v)| (*a, Some(v.clone()))).collect();
+    l.block(p, inputs, &wanted, FxHashSet::default())?;
+    l.emitter.module.main = l.emitter.end();
+    let made = made.iter().map(|(a, _)| p.ty(*a).clone()).collect();
+    l.emitter.module.calls = l.entries.iter().map(Entry::name).collect();
+    Ok(Lowered {
+        module: l.emitter.module,
+        bytes: l.bytes,
+        constants: l.constants,
+        entries: l.entries,
+        inputs: p.inputs().to_vec(),
+        outputs,
+        made,
+        copies: l.copies,
+    })
+}
+
+impl Lower {
+    // ---- memory ----
+
+    fn buffer(&mut self, ty: &Type, role: Role) -> Result<Buffer> {
+        let bytes = ty.bytes().ok_or_else(|| error!(Size, "an array of type {ty} is too large"))?;
+        // Numbers of 16 bytes are only moved by the library; code counts their bytes.
+        let storage = storage(ty.dtype());
+        let buffer = self.new_buffer(storage.unwrap_or(Ty::U8), bytes, role);
+        if storage.is_none() {
+            self.wide.insert(buffer);
+        }
+        Ok(buffer)
+    }
+
+    fn new_buffer(&mut self, ty: Ty, bytes: usize, role: Role) -> Buffer {
+        self.emitter.module.buffers.push(BufferInfo { ty, role });
+        self.bytes.push(bytes);
+        Buffer(self.bytes.len() as u32 - 1)
+    }
+
+    fn new_scratch(&mut self, ty: Ty, elements: usize) -> Buffer {
+        let b = self.new_buffer(ty, elements * ty.size(), Role::Scratch);
+        self.frame.owned.insert(b);
+        b
+    }
+
+    /// New memory for a value.
+    fn scratch(&mut self, p: &Program, v: usize) -> Result<Buffer> {
+        let b = self.buffer(p.ty(ValueId::new(v)), Role::Scratch)?;
+        self.frame.owned.insert(b);
+        Ok(b)
+    }
+
+    /// Where a result goes: its wanted place, or new memory.
+    fn place_for(&mut self, p: &Program, values: &Values, v: usize) -> Result<View> {
+        if let Some(view) = self.frame.wanted.get(&v) {
+            return Ok(view.clone());
+        }
+        let buffer = self.scratch(p, v)?;
+        Ok(View::dense(buffer, &values.dims[v]))
+    }
+
+    /// A value in memory: stores its scalars if that is how it is there.
+    fn in_memory(&mut self, p: &Program, values: &Values, v: usize) -> Result<View> {
+        match self.frame.reprs[v].clone() {
+            Some(Repr::Memory(view)) => Ok(view),
+            Some(Repr::Elements(elements)) => {
+                if let Some(view) = self.frame.spilled.get(&v) {
+                    return Ok(view.clone());
+                }
+                let view = self.place_for(p, values, v)?;
+                for (k, x) in elements.iter().enumerate() {
+                    let mut at = view.base.clone();
+                    at.offset += k as i64;
+                    self.emitter.store(view.buffer, at, *x);
+                }
+                self.frame.spilled.insert(v, view.clone());
+                Ok(view)
+            }
+            None => Err(error!(Rule, "x{v} is used before it is made")),
+        }
+    }
+
+    fn constant_memory(&mut self, p: &Program, c: usize) -> Result<Buffer> {
+        if let Some(b) = self.frame.constants.get(&c) {
+            return Ok(*b);
+        }
+        let constant = &p.constants()[c];
+        let array = constant.to_array()?;
+        let b = self.buffer(constant.ty(), Role::Constant(self.constants.len() as u32))?;
+        self.constants.push(array);
+        self.frame.constants.insert(c, b);
+        Ok(b)
+    }
+
+    /// The view of an atom in memory, bringing it there if need be.
+    fn memory(&mut self, p: &Program, values: &Values, a: Atom) -> Result<View> {
+        match values.origin(a).root {
+            Root::Value(r) => drop(self.in_memory(p, values, r as usize)?),
+            Root::Constant(c) => {
+                let b = self.constant_memory(p, c as usize)?;
+                if p.constants()[c as usize].splat_value().is_some() {
+                    // Filled memory: every place may be read.
+                    let o = values.origin(a);
+                    let mut view = o.view.clone();
+                    view.buffer = b;
+                    return Ok(view);
+                }
+            }
+        }
+        self.placed(values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))
+    }
+
+    /// The view of an atom, if its root is in memory.
+    fn placed(&self, values: &Values, a: Atom) -> Option<View> {
+        let o = values.origin(a);
+        if o.view.buffer != NOWHERE {
+            return Some(o.view.clone());
+        }
+        let home = match o.root {
+            Root::Value(r) => match self.frame.reprs[r as usize].as_ref()? {
+                Repr::Memory(view) => view.clone(),
+                Repr::Elements(_) => self.frame.spilled.get(&(r as usize))?.clone(),
+            },
+            Root::Constant(c) => View::dense(*self.frame.constants.get(&(c as usize))?, &[]),
+        };
+        let mut view = o.view.clone();
+        let offset = view.base.offset;
+        view.buffer = home.buffer;
+        view.base = home.base;
+        view.base.offset += offset;
+        Some(view)
+    }
+
+    /// The scalars of a root, if they are there or cost nothing.
+    fn elements_at_hand(&mut self, p: &Program, root: Root) -> Option<Vec<Value>> {
+        match root {
+            Root::Value(r) => match self.frame.reprs[r as usize].as_ref()? {
+                Repr::Elements(e) => Some(e.clone()),
+                Repr::Memory(_) => None,
+            },
+            Root::Constant(c) => {
+                let constant = &p.constants()[c as usize];
+                let n = constant.ty().shape().count()?;
+                if n > SMALL_OPERAND || constant.splat_value().is_some() {
+                    return None;
+                }
+                let ty = Ty::computing(constant.ty().dtype())?;
+                let array = constant.to_array().ok()?;
+                let concrete = array.concrete()?;
+                (0..n).map(|i| Some(self.emitter.constant(ty, bits_of(concrete.scalar_at(i).ok()?)))).collect()
+            }
+        }
+    }
+
+    /// The one number that a constant holds.
+    fn splat_of(&mut self, p: &Program, a: Atom) -> Option<Value> {
+        let constant = p.constant(a)?;
+        let ty = storage(constant.ty().dtype())?;
+        let value = constant.splat_value()?;
+        Some(self.emitter.constant(ty, bits_of(value)))
+    }
+
+    /// The scalars of a small operand, in its own order.
+    fn elements(&mut self, p: &Program, values: &Values, a: Atom) -> Result<Vec<Value>> {
+        let o = values.origin(a).clone();
+        if let Some(v) = self.splat_of(p, a) {
+            return Ok(vec![v; count(values.dims(a))]);
+        }
+        if let Some(elements) = self.elements_at_hand(p, o.root) {
+            return Ok(places(&View { base: Index::at(o.view.base.offset), ..o.view })
+                .map(|k| elements[k as usize])
+                .collect());
+        }
+        let key = match a.value() {
+            Some(v) => Root::Value(v.index() as u32),
+            None => Root::Constant(constant_index(a) as u32),
+        };
+        if let Some(e) = self.frame.loaded.get(&key) {
+            return Ok(e.clone());
+        }
+        let view = self.memory(p, values, a)?;
+        let offsets: Vec<i64> = places(&View { base: Index::at(0), ..view.clone() }).collect();
+        let elements: Vec<Value> = offsets
+            .into_iter()
+            .map(|k| {
+                let mut at = view.base.clone();
+                at.offset += k;
+                self.emitter.load(view.buffer, at)
+            })
+            .collect();
+        self.frame.loaded.insert(key, elements.clone());
+        Ok(elements)
+    }
+
+    /// Adds a kernel and runs it. What it takes from outside is found in its body.
+    fn push_kernel(&mut self, mut k: Kernel) {
+        k.inputs = free_values(&k.body);
+        let index = self.emitter.module.kernels.len() as u32;
+        self.emitter.module.kernels.push(k);
+        self.emitter.push(Stmt::Kernel(index));
+    }
+
+    // ---- blocks ----
+
+    /// Writes a program's equations. `wanted`: atoms of the program that must be there in the end, some of them at a
+    /// given place; gives how they are there.
+    fn block(
+        &mut self,
+        p: &Program,
+        inputs: Vec<Repr>,
+        wanted: &[(Atom, Option<View>)],
+        owned: FxHashSet<Buffer>,
+    ) -> Result<Vec<Repr>> {
+        let values = Values::new(p, &inputs, self.small)?;
+        let plan = fusion::plan(p, &values);
+        let mut reprs: Vec<Option<Repr>> = inputs.into_iter().map(Some).collect();
+        reprs.resize(p.value_count(), None);
+        let frame = Frame { reprs, uses: plan.uses.clone(), carried: owned.clone(), owned, ..Frame::default() };
+        let outer = std::mem::replace(&mut self.frame, frame);
+        let result = self.block_inside(p, &values, &plan, wanted);
+        self.frame = outer;
+        result
+    }
+
+    fn block_inside(
+        &mut self,
+        p: &Program,
+        values: &Values,
+        plan: &Plan,
+        wanted: &[(Atom, Option<View>)],
+    ) -> Result<Vec<Repr>> {
+        for (a, view) in wanted {
+            let o = values.origin(*a);
+            if let (Some(view), Root::Value(r)) = (view, o.root)
+                && r as usize >= p.inputs().len()
+                && o.view.is_dense()
+                && o.view.base == Index::at(0)
+                && o.view.buffer == NOWHERE
+                && count(&values.dims[r as usize]) == count(&view.dims)
+                && !self.frame.wanted.contains_key(&(r as usize))
+            {
+                let dims = values.dims[r as usize].clone();
+                let place = View { strides: views::row_major(&dims), dims, ..view.clone() };
+                self.frame.wanted.insert(r as usize, place);
+            }
+        }
+        for c in 0..p.constants().len() {
+            if p.constants()[c].splat_value().is_none() && count(&values.constants[c].0) > 0 {
+                self.constant_memory(p, c)?;
+            }
+        }
+        for (unit, reads) in plan.units.iter().zip(&plan.reads) {
+            match *unit {
+                Unit::Cluster(c) => nest::emit(self, p, values, plan, &plan.clusters[c])?,
+                Unit::Equation(i) => {
+                    let e = &p.equations()[i];
+                    match plan.classes[i] {
+                        Class::Scalars => self.scalar_equation(p, values, e)?,
+                        _ => self.single(p, values, e).map_err(|err| err.at(e.place()))?,
+                    }
+                }
+            }
+            for root in reads {
+                if let Some(n) = self.frame.uses.get_mut(root) {
+                    *n = n.saturating_sub(1);
+                }
+            }
+        }
+        // An array that is updated where it is may be read for another output: it comes last.
+        let in_place =
+            |view: &View, l: &Lower| l.frame.owned.contains(&view.buffer) && l.frame.carried.contains(&view.buffer);
+        for last in [false, true] {
+            for (a, view) in wanted {
+                if let Some(view) = view
+                    && in_place(view, self) == last
+                {
+                    self.deliver(p, values, *a, view)?;
+                }
+            }
+        }
+        let mut out = Vec::new();
+        for (a, view) in wanted {
+            out.push(match view {
+                Some(view) => Repr::Memory(view.clone()),
+                None if count(values.dims(*a)) <= self.small
+                    && values.ty(*a).is_some()
+                    && count(values.dims(*a)) > 0 =>
+                {
+                    Repr::Elements(self.elements(p, values, *a)?)
+                }
+                None => Repr::Memory(self.memory(p, values, *a)?),
+            });
+        }
+        Ok(out)
+    }
+
+    /// Makes sure that an array is at a place.
+    fn deliver(&mut self, p: &Program, values: &Values, a: Atom, to: &View) -> Result<()> {
+        if let Some(v) = self.splat_of(p, a) {
+            return self.fill(to, v);
+        }
+        if let Root::Value(r) = values.origin(a).root
+            && self.frame.wanted.get(&(r as usize)).is_some_and(|w| w.buffer == to.buffer && w.base == to.base)
+        {
+            // It was made there, or is in scalars and goes there now.
+            self.in_memory(p, values, r as usize)?;
+            if self.placed(values, a).is_some_and(|v| v.buffer == to.buffer && v.base == to.base) {
+                return Ok(());
+            }
+        }
+        let storage_known = self.emitter.module.buffers[to.buffer.index()].ty != Ty::U8 || values.ty(a) == Some(Ty::U8);
+        if count(&to.dims) <= self.small && values.ty(a).is_some() {
+            let elements = self.elements(p, values, a)?;
+            for (k, x) in elements.into_iter().enumerate() {
+                let mut at = to.base.clone();
+                at.offset += k as i64;
+                self.emitter.store(to.buffer, at, x);
+            }
+            return Ok(());
+        }
+        let from = self.memory(p, values, a)?;
+        if storage_known {
+            self.copies.push(format!("{} is copied to {}: it is made elsewhere", p.ty(a), to.buffer));
+        }
+        self.copy(&from, to, p.ty(a).dtype())
+    }
+
+    fn scalar_equation(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
+        let v = e.result().index();
+        let operands = p.operands(e).iter().map(|a| self.elements(p, values, *a)).collect::<Result<Vec<_>>>()?;
+        let inner: Vec<Inner<'_>> =
+            operands.iter().zip(p.operands(e)).map(|(elements, a)| Inner { elements, dims: values.dims(*a) }).collect();
+        let ty = values.types[v].ok_or_else(|| error!(Rule, "no scalar type for {}", p.ty(e.result())))?;
+        let elements = unroll(&mut self.emitter, e.op(), 0, &inner, &values.dims[v], ty);
+        self.frame.reprs[v] = Some(Repr::Elements(elements));
+        Ok(())
+    }
+}
+
+/// The bits of a number in the low bytes.
+fn bits_of(s: Scalar) -> u64 {
+    match s {
+        Scalar::Bool(v) => u64::from(v),
+        Scalar::I8(v) => u64::from(v as u8),
+        Scalar::I16(v) => u64::from(v as u16),
+        Scalar::I32(v) => u64::from(v as u32),
+        Scalar::I64(v) => v as u64,
+        Scalar::U8(v) => u64::from(v),
+        Scalar::U16(v) => u64::from(v),
+        Scalar::U32(v) => u64::from(v),
+        Scalar::U64(v) => v,
+        Scalar::F16(v) => u64::from(v.to_bits()),
+        Scalar::BF16(v) => u64::from(v.to_bits()),
+        Scalar::F32(v) => u64::from(v.to_bits()),
+        Scalar::F64(v) => v.to_bits(),
+        Scalar::C64(v) => u64::from(v.re.to_bits()) | u64::from(v.im.to_bits()) << 32,
+        Scalar::C128(_) => 0,
+    }
+}
+
+/// Values that a body uses and does not define.
+fn free_values(body: &[Stmt]) -> Vec<Value> {
+    #[derive(Default)]
+    struct Walk {
+        defined: FxHashSet<Value>,
+        seen: FxHashSet<Value>,
+        free: Vec<Value>,
+    }
+    impl Walk {
+        fn use_(&mut self, v: Value) {
+            if !self.defined.contains(&v) && self.seen.insert(v) {
+                self.free.push(v);
+            }
+        }
+        fn int(&mut self, i: Int) {
+            if let Int::Value(v) = i {
+                self.use_(v);
+            }
+        }
+        fn index(&mut self, at: &Index) {
+            for (v, s) in &at.terms {
+                self.use_(*v);
+                self.int(*s);
+            }
+        }
+        fn body(&mut self, body: &[Stmt]) {
+            for s in body {
+                match s {
+                    Stmt::Let(v, e) => {
+                        match e {
+                            Expr::Op(_, args) => args.iter().for_each(|a| self.use_(*a)),
+                            Expr::Load(_, at) => self.index(at),
+                            Expr::Const(_) | Expr::Size(_) => {}
+                        }
+                        self.defined.insert(*v);
+                    }
+                    Stmt::Store { at, value, .. } => {
+                        self.index(at);
+                        self.use_(*value);
+                    }
+                    Stmt::Loop(l) => {
+                        self.int(l.count);
+                        self.defined.insert(l.var);
+                        for c in &l.carried {
+                            self.use_(c.init);
+                            self.defined.insert(c.param);
+                        }
+                        self.body(&l.body);
+                        l.carried.iter().for_each(|c| self.use_(c.next));
+                        l.folds.iter().for_each(|f| self.use_(f.value));
+                        self.defined.extend(l.carried.iter().map(|c| c.result));
+                        self.defined.extend(l.folds.iter().map(|f| f.result));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    let mut walk = Walk::default();
+    walk.body(body);
+    walk.free
+}

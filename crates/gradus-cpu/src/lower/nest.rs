@@ -1,0 +1,1052 @@
+//! A cluster as a nest of loops.
+
+use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
+use gradus_core::program::{Atom, Program};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Lower;
+use super::emit::elementwise;
+use super::fusion::{Class, Cluster, Level, Plan, lead, point_cost, reduction};
+use super::scalars::{Inner, finish_fold, places, unroll};
+use super::values::{NOWHERE, Repr, Root, SMALL, Values, moves, storage};
+use super::views::{Strides, View, count};
+use crate::error::{Result, error};
+use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Index, Kernel, Kind, Loop, Op, Stmt, Ty, Value};
+
+/// Elements that one lane loop folds; longer rows are cut.
+const CHUNK: usize = 65_536;
+/// A nest that takes longer than this is offered to other threads, in nanoseconds.
+const WORTH_THREADS: f32 = 40_000.0;
+
+/// A loop of the nest: how often, and which of the cut dimensions it runs over.
+#[derive(Clone, Debug)]
+struct Group {
+    extent: usize,
+    /// The cut dimension whose stride is the loop's.
+    inner: usize,
+    /// The cut dimensions it covers.
+    covers: std::ops::Range<usize>,
+}
+
+pub(super) struct Nest<'a, 'b> {
+    lower: &'a mut Lower,
+    p: &'b Program,
+    values: &'b Values,
+    plan: &'b Plan,
+    cluster: &'b Cluster,
+    /// The cut dimensions, outermost first.
+    cuts: Vec<usize>,
+    /// The loop variables that are open: which cut dimension's stride each goes with, and by how much it is multiplied.
+    open: Vec<(usize, i64, Value)>,
+    /// Elements that are there: of rows, and of the current point.
+    rows: FxHashMap<usize, Vec<Value>>,
+    points: FxHashMap<usize, Vec<Value>>,
+    /// Operands that are there.
+    loaded: FxHashMap<(Buffer, Index), Value>,
+    /// Where members are stored, that are.
+    stored: FxHashMap<usize, (Buffer, Index)>,
+    /// The lane loop in which a member can first be computed.
+    phases: FxHashMap<usize, usize>,
+    phase: usize,
+}
+
+/// Writes the nest of a cluster. What it makes is in `lower.reprs` after.
+pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan, cluster: &Cluster) -> Result<()> {
+    // Dimensions between cuts, outermost first.
+    let list: Vec<usize> = cluster.cuts.iter().copied().collect();
+    let mut cuts: Vec<usize> = list.windows(2).map(|w| w[1] / w[0]).collect();
+    cuts.reverse();
+    let mut nest = Nest {
+        lower,
+        p,
+        values,
+        plan,
+        cluster,
+        cuts,
+        open: Vec::new(),
+        rows: FxHashMap::default(),
+        points: FxHashMap::default(),
+        loaded: FxHashMap::default(),
+        stored: FxHashMap::default(),
+        phases: FxHashMap::default(),
+        phase: 0,
+    };
+    nest.bring_to_memory()?;
+    nest.reserve()?;
+    if cluster.column.is_some() {
+        nest.columns()
+    } else if cluster.k > 0 {
+        nest.find_phases();
+        nest.rows()
+    } else {
+        nest.plain()
+    }
+}
+
+impl Nest<'_, '_> {
+    fn result(&self, i: usize) -> usize {
+        self.p.equations()[i].result().index()
+    }
+
+    fn level(&self, v: usize) -> Level {
+        self.cluster.values.get(&v).copied().unwrap_or(Level::Point)
+    }
+
+    /// The points of a level.
+    fn points_at(&self, at: Level) -> usize {
+        if at == Level::Row { self.cluster.n / self.cluster.k.max(1) } else { self.cluster.n }
+    }
+
+    /// Elements of a value at each of its points.
+    fn inside(&self, v: usize) -> usize {
+        count(&self.values.dims[v]) / self.points_at(self.level(v)).max(1)
+    }
+
+    /// The level at which an equation's operands are seen.
+    fn works_at(&self, i: usize) -> Level {
+        match self.plan.classes[i] {
+            Class::Row | Class::Column => Level::Point,
+            _ => self.level(self.result(i)),
+        }
+    }
+
+    fn is_member(&self, a: Atom, at: Level) -> Option<usize> {
+        let Root::Value(r) = self.values.origin(a).root else { return None };
+        let r = r as usize;
+        let level = *self.cluster.values.get(&r)?;
+        super::fusion::seen_in_place(self.cluster, &self.plan.points, self.values, a, r, level, at).then_some(r)
+    }
+
+    /// Arrays in scalars that are read by place are written to memory first.
+    fn bring_to_memory(&mut self) -> Result<()> {
+        for &i in &self.cluster.members {
+            let at = self.works_at(i);
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if self.is_member(a, at).is_some() {
+                    continue;
+                }
+                let o = self.values.origin(a);
+                let n = self.points_at(at);
+                let l = lead(self.values.dims(a), n).unwrap_or(0);
+                let uniform = o.view.strides[..l].iter().zip(self.values.dims(a)).all(|(s, d)| *s == 0 || *d == 1);
+                match o.root {
+                    Root::Value(r) if !uniform => {
+                        self.lower.in_memory(self.p, self.values, r as usize)?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory for what must be there after the nest.
+    fn reserve(&mut self) -> Result<()> {
+        for &i in &self.cluster.members {
+            let v = self.result(i);
+            let whole = self.plan.classes[i] == Class::Row && self.cluster.n == self.cluster.k;
+            if !self.plan.kept[v] || whole || self.lower.frame.reprs[v].is_some() {
+                continue;
+            }
+            let view = self.lower.place_for(self.p, self.values, v)?;
+            self.stored.insert(v, (view.buffer, view.base.clone()));
+            self.lower.frame.reprs[v] = Some(Repr::Memory(view));
+        }
+        Ok(())
+    }
+
+    // ---- accesses ----
+
+    /// The strides of an operand along the cut dimensions, as seen by an equation that works at a level.
+    fn strides(&self, view: &View, dims: &[usize], at: Level) -> Vec<i64> {
+        let l = lead(dims, self.points_at(at)).unwrap_or(0);
+        let mut out = vec![0; self.cuts.len()];
+        // From the innermost cut dimension of the level.
+        let mut j = match at {
+            Level::Point => self.cuts.len(),
+            Level::Row => self.row_cuts(),
+        };
+        for a in (0..l).rev() {
+            let mut left = dims[a];
+            let mut stride = view.strides[a];
+            while left > 1 && j > 0 {
+                j -= 1;
+                out[j] = stride;
+                stride *= self.cuts[j] as i64;
+                left /= self.cuts[j];
+            }
+        }
+        out
+    }
+
+    /// How many of the cut dimensions run over rows.
+    fn row_cuts(&self) -> usize {
+        let mut product = 1;
+        let mut j = self.cuts.len();
+        while j > 0 && product < self.cluster.k {
+            j -= 1;
+            product *= self.cuts[j];
+        }
+        j
+    }
+
+    /// All arrays that are read, as strides along the cut dimensions.
+    fn accesses(&self) -> Vec<Vec<i64>> {
+        let mut all = Vec::new();
+        for &i in &self.cluster.members {
+            let e = &self.p.equations()[i];
+            let at = self.works_at(i);
+            for &a in self.p.operands(e) {
+                if self.is_member(a, at).is_none() {
+                    let view = self.real_view(a);
+                    all.push(self.strides(&view, self.values.dims(a), at));
+                }
+            }
+            if let Some(iota) = e.op().downcast::<Iota>() {
+                all.push(self.counting(iota.axis, &self.values.dims[self.result(i)], at));
+            }
+        }
+        all
+    }
+
+    /// The index along one axis, as strides along the cut dimensions.
+    fn counting(&self, axis: usize, dims: &[usize], at: Level) -> Vec<i64> {
+        let mut view = View::dense(NOWHERE, dims);
+        view.strides = (0..dims.len()).map(|a| i64::from(a == axis)).collect::<Strides>();
+        self.strides(&view, dims, at)
+    }
+
+    /// The view of an operand in memory, where it is there.
+    fn real_view(&self, a: Atom) -> View {
+        self.lower.placed(self.values, a).unwrap_or_else(|| self.values.origin(a).view.clone())
+    }
+
+    /// Joins neighbouring cut dimensions that every access walks as one.
+    fn groups(&self, range: std::ops::Range<usize>, accesses: &[Vec<i64>]) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for j in range.rev() {
+            if self.cuts[j] == 1 {
+                continue;
+            }
+            if let Some(g) = groups.last_mut() {
+                let together = accesses.iter().all(|s| s[j] == s[g.inner] * g.extent as i64);
+                if together {
+                    g.extent *= self.cuts[j];
+                    g.covers.start = j;
+                    continue;
+                }
+            }
+            groups.push(Group { extent: self.cuts[j], inner: j, covers: j..j + 1 });
+        }
+        groups.reverse();
+        groups
+    }
+
+    /// The place in a buffer that strides along the cut dimensions lead to.
+    fn place(&self, base: &Index, strides: &[i64], offset: i64) -> Index {
+        let mut at = base.clone();
+        at.offset += offset;
+        for (j, times, var) in &self.open {
+            let s = strides[*j] * times;
+            if s != 0 {
+                at = at.plus(*var, s);
+            }
+        }
+        at
+    }
+
+    /// Strides of a member's own memory.
+    fn own_strides(&self, v: usize) -> Vec<i64> {
+        let at = self.level(v);
+        let mut s = self.inside(v) as i64;
+        let mut out = vec![0; self.cuts.len()];
+        let last = if at == Level::Row { self.row_cuts() } else { self.cuts.len() };
+        for j in (0..last).rev() {
+            out[j] = s;
+            s *= self.cuts[j] as i64;
+        }
+        out
+    }
+
+    // ---- points ----
+
+    /// The elements of an operand at the current point.
+    fn operand(&mut self, i: usize, a: Atom) -> Result<Vec<Value>> {
+        let at = self.works_at(i);
+        let n = self.points_at(at);
+        let dims = self.values.dims(a).clone();
+        let l = lead(&dims, n);
+        let o = self.values.origin(a).clone();
+        let inside = View {
+            buffer: o.view.buffer,
+            base: Index::at(o.view.base.offset),
+            dims: dims[l.unwrap_or(0)..].into(),
+            strides: o.view.strides[l.unwrap_or(0)..].into(),
+        };
+        if let Some(r) = self.is_member(a, at) {
+            let elements = self.member(r)?;
+            return Ok(places(&inside).map(|k| elements[k as usize]).collect());
+        }
+        // An array in scalars, the same at every point.
+        if let Some(elements) = self.lower.elements_at_hand(self.p, o.root)
+            && o.view.strides[..l.unwrap_or(0)].iter().zip(&dims).all(|(s, d)| *s == 0 || *d == 1)
+        {
+            return Ok(places(&inside).map(|k| elements[k as usize]).collect());
+        }
+        if let Some(value) = self.lower.splat_of(self.p, a) {
+            return Ok(vec![value; count(&inside.dims)]);
+        }
+        let view = self.lower.placed(self.values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
+        let strides = self.strides(&view, &dims, at);
+        let inside = View {
+            base: Index::at(0),
+            dims: inside.dims,
+            strides: view.strides[l.unwrap_or(0)..].into(),
+            buffer: view.buffer,
+        };
+        let offsets: Vec<i64> = places(&inside).collect();
+        Ok(offsets.into_iter().map(|k| self.read(view.buffer, self.place(&view.base, &strides, k))).collect())
+    }
+
+    /// An element, loaded once at each point.
+    fn read(&mut self, buffer: Buffer, at: Index) -> Value {
+        if let Some(v) = self.loaded.get(&(buffer, at.clone())) {
+            return *v;
+        }
+        let v = self.lower.emitter.load(buffer, at.clone());
+        self.loaded.insert((buffer, at), v);
+        v
+    }
+
+    /// The elements of a member at the current point or row.
+    fn member(&mut self, v: usize) -> Result<Vec<Value>> {
+        if let Some(elements) = self.rows.get(&v).or_else(|| self.points.get(&v)) {
+            return Ok(elements.clone());
+        }
+        let level = self.level(v);
+        // Made in an earlier lane loop, and in memory: it is read back.
+        if level == Level::Point
+            && self.phases.get(&v).is_some_and(|p| *p < self.phase)
+            && let Some((buffer, base)) = self.stored.get(&v).cloned()
+        {
+            let strides = self.own_strides(v);
+            let elements: Vec<Value> = (0..self.inside(v) as i64)
+                .map(|k| {
+                    let at = self.place(&base, &strides, k);
+                    self.read(buffer, at)
+                })
+                .collect();
+            self.points.insert(v, elements.clone());
+            return Ok(elements);
+        }
+        let i = *self
+            .cluster
+            .members
+            .iter()
+            .find(|i| self.result(**i) == v)
+            .ok_or_else(|| error!(Rule, "x{v} is not in its nest"))?;
+        let elements = self.compute(i)?;
+        if level == Level::Row {
+            self.rows.insert(v, elements.clone());
+        } else {
+            self.points.insert(v, elements.clone());
+        }
+        Ok(elements)
+    }
+
+    fn compute(&mut self, i: usize) -> Result<Vec<Value>> {
+        let (p, e) = (self.p, &self.p.equations()[i]);
+        let v = self.result(i);
+        let at = self.level(v);
+        let ty =
+            storage(p.ty(e.result()).dtype()).ok_or_else(|| error!(Rule, "{} has no scalar type", p.ty(e.result())))?;
+        if let Some(iota) = e.op().downcast::<Iota>() {
+            let dims = &self.values.dims[v];
+            let l = lead(dims, self.points_at(at)).unwrap_or(0);
+            if iota.axis >= l {
+                return Ok(unroll(&mut self.lower.emitter, e.op(), l, &[], &dims[l..], ty));
+            }
+            let strides = self.counting(iota.axis, dims, at);
+            let mut index: Option<Value> = None;
+            for (j, times, var) in self.open.clone() {
+                let s = strides[j] * times;
+                if s == 0 {
+                    continue;
+                }
+                let term = if s == 1 {
+                    var
+                } else {
+                    let s = self.lower.emitter.int(s);
+                    self.lower.emitter.op(Op::Mul, &[var, s])
+                };
+                index = Some(match index {
+                    Some(i) => self.lower.emitter.op(Op::Add, &[i, term]),
+                    None => term,
+                });
+            }
+            let index = match index {
+                Some(i) => i,
+                None => self.lower.emitter.int(0),
+            };
+            let value = self.lower.emitter.convert(index, ty);
+            return Ok(vec![value; self.inside(v)]);
+        }
+        let mut operands = Vec::new();
+        for &a in p.operands(e) {
+            operands.push(self.operand(i, a)?);
+        }
+        if moves(e.op()) {
+            return Ok(operands.swap_remove(0));
+        }
+        if self.is_plain(i) {
+            return Ok((0..self.inside(v))
+                .map(|k| {
+                    let args: Vec<Value> = operands.iter().map(|o| o[k]).collect();
+                    elementwise(&mut self.lower.emitter, e.op(), &args, ty)
+                })
+                .collect());
+        }
+        // An operation inside the point.
+        let n = self.points_at(at);
+        let l = lead(&self.values.dims[v], n).unwrap_or(0);
+        let leads: Vec<usize> = p.operands(e).iter().map(|a| lead(self.values.dims(*a), n).unwrap_or(0)).collect();
+        let inner: Vec<Inner<'_>> = operands
+            .iter()
+            .zip(p.operands(e))
+            .zip(&leads)
+            .map(|((elements, a), lead)| Inner { elements, dims: &self.values.dims(*a)[*lead..] })
+            .collect();
+        let lead = leads.first().copied().unwrap_or(l);
+        Ok(unroll(&mut self.lower.emitter, e.op(), lead, &inner, &self.values.dims[v][l..], ty))
+    }
+
+    /// Whether an operation treats elements alike.
+    fn is_plain(&self, i: usize) -> bool {
+        let e = &self.p.equations()[i];
+        reduction(e.op()).is_none() && !e.op().is::<DotGeneral>() && !e.op().is::<Concatenate>() && !e.op().is::<Pad>()
+    }
+
+    fn store(&mut self, v: usize, elements: &[Value]) {
+        let Some((buffer, base)) = self.stored.get(&v).cloned() else { return };
+        let strides = self.own_strides(v);
+        for (k, x) in elements.iter().enumerate() {
+            let at = self.place(&base, &strides, k as i64);
+            self.lower.emitter.store(buffer, at, *x);
+        }
+    }
+
+    // ---- loops ----
+
+    /// A loop around a body; the variable is open inside.
+    fn around(&mut self, g: &Group, kind: Kind, body: &mut dyn FnMut(&mut Self) -> Result<Vec<Fold>>) -> Result<()> {
+        let var = self.lower.emitter.value(Ty::I64);
+        self.lower.emitter.begin();
+        self.open.push((g.inner, 1, var));
+        let folds = body(self);
+        self.open.pop();
+        let stmts = self.lower.emitter.end();
+        let folds = folds?;
+        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
+            var,
+            count: (g.extent as i64).into(),
+            kind,
+            carried: Vec::new(),
+            folds,
+            body: stmts,
+        })));
+        Ok(())
+    }
+
+    fn nested(
+        &mut self,
+        groups: &[Group],
+        kinds: &[Kind],
+        body: &mut dyn FnMut(&mut Self) -> Result<Vec<Fold>>,
+    ) -> Result<Vec<Fold>> {
+        match groups.split_first() {
+            None => body(self),
+            Some((g, rest)) => {
+                let mut inner = |nest: &mut Self| nest.nested(rest, &kinds[1..], body);
+                self.around(g, kinds[0], &mut inner)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn clear_point(&mut self) {
+        self.points.clear();
+        self.loaded.clear();
+    }
+
+    /// Closes a kernel whose body was written since `begin`.
+    fn finish_kernel(&mut self, parallel: bool, outer: usize, total: f32, outputs: Vec<Value>) {
+        let body = self.lower.emitter.end();
+        let first = self.cluster.members.last().map_or("empty", |i| self.p.equations()[*i].op().name());
+        let name = format!("k{}_{first}", self.lower.emitter.module.kernels.len());
+        let cost = total / outer.max(1) as f32;
+        self.lower.push_kernel(Kernel { name, inputs: Vec::new(), outputs, parallel, cost, body });
+    }
+
+    fn total_cost(&self) -> f32 {
+        point_cost(self.p, self.cluster) * self.cluster.n as f32
+    }
+
+    /// Points without reductions.
+    fn plain(&mut self) -> Result<()> {
+        let mut accesses = self.accesses();
+        let stored: Vec<usize> =
+            self.cluster.members.iter().map(|i| self.result(*i)).filter(|v| self.stored.contains_key(v)).collect();
+        accesses.extend(stored.iter().map(|v| self.own_strides(*v)));
+        let mut groups = self.groups(0..self.cuts.len(), &accesses);
+        if groups.is_empty() {
+            groups.push(Group { extent: 1, inner: 0, covers: 0..0 });
+            if self.cuts.is_empty() {
+                self.cuts.push(1);
+            }
+        }
+        let lanes = lanes_of(&groups);
+        let lane = groups.remove(lanes);
+        // Loops inside the lanes are those behind it.
+        let behind = groups.split_off(lanes);
+        let mut order = groups.clone();
+        order.push(lane);
+        order.extend(behind.iter().cloned());
+        let kinds: Vec<Kind> = (0..order.len()).map(|i| if i == lanes { Kind::Lanes } else { Kind::Serial }).collect();
+        let total = self.total_cost();
+        let outer = order[0].extent;
+        self.lower.emitter.begin();
+        self.nested(&order, &kinds, &mut |nest: &mut Self| {
+            nest.clear_point();
+            for v in &stored {
+                let elements = nest.member(*v)?;
+                nest.store(*v, &elements);
+            }
+            Ok(Vec::new())
+        })?;
+        self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
+        Ok(())
+    }
+
+    /// When each member can be computed: after which of the lane loops.
+    fn find_phases(&mut self) {
+        for &i in &self.cluster.members {
+            let at = self.works_at(i);
+            let mut phase = 0;
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if let Some(r) = self.is_member(a, at) {
+                    phase = phase.max(self.phases.get(&r).copied().unwrap_or(0));
+                }
+            }
+            let v = self.result(i);
+            // A reduction is there after the loop that makes its operand.
+            let phase = if self.plan.classes[i] == Class::Row { phase + 1 } else { phase };
+            self.phases.insert(v, phase);
+        }
+    }
+
+    /// Members of points that later lane loops need and that cost more to make again than to read back.
+    fn spill(&mut self) -> Result<()> {
+        let members = self.cluster.members.clone();
+        let mut wanted: FxHashSet<usize> = FxHashSet::default();
+        for &i in &members {
+            let phase = self.phase_of_use(i);
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if let Some(r) = self.is_member(a, self.works_at(i))
+                    && self.level(r) == Level::Point
+                    && self.phases[&r] < phase
+                    && !self.stored.contains_key(&r)
+                    && self.is_costly(r)
+                {
+                    wanted.insert(r);
+                }
+            }
+        }
+        let mut wanted: Vec<usize> = wanted.into_iter().collect();
+        wanted.sort_unstable();
+        let mut lent: FxHashSet<usize> = FxHashSet::default();
+        for v in wanted {
+            let dtype = self.p.ty(gradus_core::program::ValueId::new(v)).dtype();
+            // A result of a later loop lends its memory: each element is read before it is written.
+            let last_use = members
+                .iter()
+                .filter(|&&i| {
+                    self.p
+                        .operands(&self.p.equations()[i])
+                        .iter()
+                        .any(|&a| self.is_member(a, self.works_at(i)) == Some(v))
+                })
+                .map(|&i| self.phase_of_use(i))
+                .max()
+                .unwrap_or(0);
+            let mut lenders: Vec<_> = self.stored.iter().collect();
+            lenders.sort_by_key(|(w, _)| **w);
+            let lender = lenders.into_iter().find(|(w, _)| {
+                !lent.contains(w)
+                    && self.level(**w) == Level::Point
+                    && self.phases[w] >= last_use
+                    && self.inside(**w) == self.inside(v)
+                    && self.p.ty(gradus_core::program::ValueId::new(**w)).dtype() == dtype
+            });
+            let buffer = match lender.map(|(w, b)| (*w, b.clone())) {
+                Some((w, b)) => {
+                    lent.insert(w);
+                    b
+                }
+                None => (self.lower.scratch(self.p, v)?, Index::at(0)),
+            };
+            self.stored.insert(v, buffer);
+        }
+        Ok(())
+    }
+
+    /// The lane loop in which an equation is needed first.
+    fn phase_of_use(&self, i: usize) -> usize {
+        let phase = self.phases[&self.result(i)];
+        if self.plan.classes[i] == Class::Row { phase - 1 } else { phase }
+    }
+
+    /// Whether making it again takes an expensive operation.
+    fn is_costly(&self, v: usize) -> bool {
+        let mut open = vec![v];
+        let mut seen = FxHashSet::default();
+        while let Some(v) = open.pop() {
+            let Some(&i) = self.cluster.members.iter().find(|i| self.result(**i) == v) else { continue };
+            if super::emit::is_expensive(self.p.equations()[i].op()) {
+                return true;
+            }
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if let Some(r) = self.is_member(a, self.works_at(i))
+                    && self.level(r) == Level::Point
+                    && !self.stored.contains_key(&r)
+                    && seen.insert(r)
+                {
+                    open.push(r);
+                }
+            }
+        }
+        false
+    }
+
+    /// Rows, each with one or more loops of lanes.
+    fn rows(&mut self) -> Result<()> {
+        let accesses = self.accesses();
+        let first = self.row_cuts();
+        let k = self.cluster.k;
+        let row_groups = self.groups(0..first, &accesses);
+        let lane_groups = self.groups(first..self.cuts.len(), &accesses);
+        let whole = self.cluster.n == k;
+        let total = self.total_cost();
+        if !whole {
+            self.spill()?;
+        }
+        let last_phase = self.phases.values().copied().max().unwrap_or(0);
+        self.lower.emitter.begin();
+        if whole {
+            let mut outputs = Vec::new();
+            if k > CHUNK {
+                return self.long_row(&lane_groups);
+            }
+            let results = self.lane_loop(0, &lane_groups, None, k)?;
+            for (v, elements) in results {
+                outputs.extend(&elements);
+                self.lower.frame.reprs[v] = Some(Repr::Elements(elements));
+            }
+            self.finish_kernel(false, 1, total, outputs);
+            return Ok(());
+        }
+        let rows = self.cluster.n / k;
+        let kinds = vec![Kind::Serial; row_groups.len()];
+        let outer = row_groups.first().map_or(rows, |g| g.extent);
+        self.nested(&row_groups, &kinds, &mut |nest: &mut Self| {
+            nest.rows.clear();
+            nest.clear_point();
+            for phase in 0..=last_phase {
+                nest.phase = phase;
+                if !nest.has_work(phase) {
+                    continue;
+                }
+                // Numbers of the row are computed before the loop, not in it.
+                let ready: Vec<usize> = nest
+                    .cluster
+                    .members
+                    .iter()
+                    .map(|i| nest.result(*i))
+                    .filter(|v| nest.level(*v) == Level::Row && nest.phases[v] <= phase && !nest.rows.contains_key(v))
+                    .collect();
+                for v in ready {
+                    nest.member(v)?;
+                }
+                let results = if k > CHUNK {
+                    nest.chunks(&lane_groups, k)?
+                } else {
+                    nest.lane_loop(phase, &lane_groups, None, k)?
+                };
+                nest.clear_point();
+                for (v, elements) in results {
+                    nest.rows.insert(v, elements);
+                }
+            }
+            nest.phase = last_phase + 1;
+            let stored: Vec<usize> = nest
+                .cluster
+                .members
+                .iter()
+                .map(|i| nest.result(*i))
+                .filter(|v| nest.level(*v) == Level::Row && nest.stored.contains_key(v))
+                .collect();
+            for v in stored {
+                let elements = nest.member(v)?;
+                nest.store(v, &elements);
+            }
+            Ok(Vec::new())
+        })?;
+        self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
+        Ok(())
+    }
+
+    fn folds_in(&self, phase: usize) -> Vec<usize> {
+        let members = self.cluster.members.iter().copied();
+        members.filter(|i| self.plan.classes[*i] == Class::Row && self.phases[&self.result(*i)] == phase + 1).collect()
+    }
+
+    fn stores_in(&self, phase: usize) -> Vec<usize> {
+        self.cluster
+            .members
+            .iter()
+            .map(|i| self.result(*i))
+            .filter(|v| self.level(*v) == Level::Point && self.phases[v] == phase && self.stored.contains_key(v))
+            .collect()
+    }
+
+    fn has_work(&self, phase: usize) -> bool {
+        !self.folds_in(phase).is_empty() || !self.stores_in(phase).is_empty()
+    }
+
+    /// One loop of lanes over a row, or over a part of it that begins at `start` (a variable and what it is multiplied by).
+    fn lane_loop(
+        &mut self,
+        phase: usize,
+        groups: &[Group],
+        start: Option<(Value, i64)>,
+        length: usize,
+    ) -> Result<Vec<(usize, Vec<Value>)>> {
+        let folding = self.folds_in(phase);
+        let stores = self.stores_in(phase);
+        let mut results: Vec<(usize, Vec<Value>)> = Vec::new();
+        let var = self.lower.emitter.value(Ty::I64);
+        self.lower.emitter.begin();
+        let depth = self.open.len();
+        self.clear_point();
+        match groups {
+            [g] => {
+                self.open.push((g.inner, 1, var));
+                if let Some((v, times)) = start {
+                    self.open.push((g.inner, times, v));
+                }
+            }
+            // The row does not lie in one run: every index is computed from the place in the row.
+            _ => {
+                let mut at = var;
+                if let Some((v, times)) = start {
+                    let times = self.lower.emitter.int(times);
+                    let begin = self.lower.emitter.op(Op::Mul, &[v, times]);
+                    at = self.lower.emitter.op(Op::Add, &[begin, var]);
+                }
+                let mut behind = 1;
+                for g in groups.iter().rev() {
+                    let size = self.lower.emitter.int(behind);
+                    let extent = self.lower.emitter.int(g.extent as i64);
+                    let q = self.lower.emitter.op(Op::Div, &[at, size]);
+                    let i = self.lower.emitter.op(Op::Rem, &[q, extent]);
+                    self.open.push((g.inner, 1, i));
+                    behind *= g.extent as i64;
+                }
+            }
+        }
+        let mut folds = Vec::new();
+        for v in stores {
+            let elements = self.member(v)?;
+            self.store(v, &elements);
+        }
+        for i in folding {
+            let e = &self.p.equations()[i];
+            let (op, _) = reduction(e.op()).ok_or_else(|| error!(Rule, "`{}` is no reduction", e.op().name()))?;
+            let elements = self.operand(i, self.p.operands(e)[0])?;
+            let mut made = Vec::new();
+            for x in elements {
+                let ty = self.lower.emitter.ty(x);
+                let result = self.lower.emitter.value(ty);
+                folds.push(Fold { op: op.on(ty), value: x, result });
+                made.push(result);
+            }
+            results.push((self.result(i), made));
+        }
+        self.open.truncate(depth);
+        let body = self.lower.emitter.end();
+        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
+            var,
+            count: (length as i64).into(),
+            kind: Kind::Lanes,
+            carried: Vec::new(),
+            folds,
+            body,
+        })));
+        self.clear_point();
+        Ok(results)
+    }
+
+    /// A long row inside other loops: chunks one after the other.
+    fn chunks(&mut self, groups: &[Group], k: usize) -> Result<Vec<(usize, Vec<Value>)>> {
+        let full = k / CHUNK;
+        let var = self.lower.emitter.value(Ty::I64);
+        self.lower.emitter.begin();
+        let parts = self.lane_loop(0, groups, Some((var, CHUNK as i64)), CHUNK)?;
+        let mut carried = Vec::new();
+        let mut inits = Vec::new();
+        let mut results = Vec::new();
+        for (v, elements) in parts {
+            let op = self.fold_op(v)?;
+            let mut made = Vec::new();
+            for x in elements {
+                let ty = self.lower.emitter.ty(x);
+                let (init, param, result) =
+                    (self.lower.emitter.value(ty), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
+                let next = self.lower.emitter.op(op.op(), &[param, x]);
+                inits.push(Stmt::Let(init, Expr::Const(op.neutral(ty))));
+                carried.push(Carried { init, param, next, result });
+                made.push(result);
+            }
+            results.push((v, made));
+        }
+        let body = self.lower.emitter.end();
+        inits.into_iter().for_each(|s| self.lower.emitter.push(s));
+        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
+            var,
+            count: (full as i64).into(),
+            kind: Kind::Serial,
+            carried,
+            folds: Vec::new(),
+            body,
+        })));
+        if k % CHUNK > 0 {
+            let first = self.lower.emitter.int(full as i64);
+            let rest = self.lane_loop(0, groups, Some((first, CHUNK as i64)), k % CHUNK)?;
+            for ((v, so_far), (_, more)) in results.iter_mut().zip(rest) {
+                let op = self.fold_op(*v)?;
+                for (x, y) in so_far.iter_mut().zip(more) {
+                    *x = self.lower.emitter.op(op.op(), &[*x, y]);
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    fn fold_op(&self, v: usize) -> Result<FoldOp> {
+        let i = self.cluster.members.iter().find(|i| self.result(**i) == v);
+        let ty = self.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
+        let fold = i.and_then(|i| reduction(self.p.equations()[*i].op()));
+        fold.map(|(op, _)| op.on(ty)).ok_or_else(|| error!(Rule, "no reduction"))
+    }
+
+    /// One long row: threads fold chunks, then one folds what they made.
+    fn long_row(&mut self, groups: &[Group]) -> Result<()> {
+        let k = self.cluster.k;
+        let (full, rest) = (k / CHUNK, k % CHUNK);
+        let pieces = full + usize::from(rest > 0);
+        let total = self.total_cost();
+        let mut partial: Vec<(usize, Vec<Buffer>)> = Vec::new();
+        // `rows` has opened the kernel's body.
+        for (part, chunks, length) in [(0, full, CHUNK), (full, usize::from(rest > 0), rest)] {
+            if chunks == 0 {
+                continue;
+            }
+            if part > 0 {
+                self.lower.emitter.begin();
+            }
+            let var = self.lower.emitter.value(Ty::I64);
+            self.lower.emitter.begin();
+            // The rest is chunk number `full`.
+            let at = if part > 0 { self.lower.emitter.int(part as i64) } else { var };
+            let results = self.lane_loop(0, groups, Some((at, CHUNK as i64)), length)?;
+            for (j, (v, elements)) in results.into_iter().enumerate() {
+                if part == 0 || partial.len() <= j {
+                    let tys: Vec<Ty> = elements.iter().map(|x| self.lower.emitter.ty(*x)).collect();
+                    let buffers = tys.into_iter().map(|ty| self.lower.new_scratch(ty, pieces)).collect();
+                    partial.push((v, buffers));
+                }
+                for (x, b) in elements.iter().zip(&partial[j].1) {
+                    self.lower.emitter.store(*b, Index::at(0).plus(at, 1), *x);
+                }
+            }
+            let body = self.lower.emitter.end();
+            self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
+                var,
+                count: (chunks as i64).into(),
+                kind: Kind::Serial,
+                carried: Vec::new(),
+                folds: Vec::new(),
+                body,
+            })));
+            self.finish_kernel(
+                part == 0 && total > WORTH_THREADS,
+                chunks,
+                total * (chunks * length) as f32 / k as f32,
+                Vec::new(),
+            );
+        }
+        for (v, buffers) in partial {
+            let op = self.fold_op(v)?;
+            let mut elements = Vec::new();
+            for b in buffers {
+                let ty = self.lower.emitter.module.buffers[b.index()].ty;
+                let init = self.lower.emitter.constant(ty, op.neutral(ty));
+                let (var, param, result) =
+                    (self.lower.emitter.value(Ty::I64), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
+                self.lower.emitter.begin();
+                let x = self.lower.emitter.load(b, Index::at(0).plus(var, 1));
+                let next = self.lower.emitter.op(op.op(), &[param, x]);
+                let body = self.lower.emitter.end();
+                self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
+                    var,
+                    count: (pieces as i64).into(),
+                    kind: Kind::Serial,
+                    carried: vec![Carried { init, param, next, result }],
+                    folds: Vec::new(),
+                    body,
+                })));
+                let identity = self.lower.emitter.constant(ty, op.identity(ty));
+                elements.push(finish_fold(&mut self.lower.emitter, op, identity, result));
+            }
+            self.lower.frame.reprs[v] = Some(Repr::Elements(elements));
+        }
+        Ok(())
+    }
+
+    /// Columns: one lane for each result, the reduced loops inside.
+    fn columns(&mut self) -> Result<()> {
+        let i = *self
+            .cluster
+            .members
+            .iter()
+            .find(|i| self.plan.classes[**i] == Class::Column)
+            .ok_or_else(|| error!(Rule, "a column nest without a reduction"))?;
+        let e = &self.p.equations()[i];
+        let v = self.result(i);
+        let (_, axes) = reduction(e.op()).ok_or_else(|| error!(Rule, "no reduction"))?;
+        let op = self.fold_op(v)?;
+        let dims = self.values.dims(self.p.operands(e)[0]).clone();
+        // Which cut dimensions are reduced: those of the reduced axes.
+        let mut view = View::dense(NOWHERE, &dims);
+        view.strides = (0..dims.len()).map(|a| i64::from(axes.contains(&a))).collect::<Strides>();
+        let marked: Vec<bool> = self.strides(&view, &dims, Level::Point).iter().map(|s| *s != 0).collect();
+        // The result's strides along the kept ones.
+        let mut own = vec![0; self.cuts.len()];
+        let mut s = 1;
+        for j in (0..self.cuts.len()).rev().filter(|j| !marked[*j]) {
+            own[j] = s;
+            s *= self.cuts[j] as i64;
+        }
+        let mut accesses = self.accesses();
+        let stored: Vec<usize> = self
+            .cluster
+            .members
+            .iter()
+            .map(|i| self.result(*i))
+            .filter(|w| *w != v && self.stored.contains_key(w))
+            .collect();
+        accesses.extend(stored.iter().map(|w| self.own_strides(*w)));
+        accesses.push(own.clone());
+        // Neighbours join only if both are kept or both reduced.
+        accesses.push(
+            marked
+                .iter()
+                .scan(1, |s, m| {
+                    *s += 1;
+                    Some(if *m { 0 } else { *s * 1_000_003 })
+                })
+                .collect(),
+        );
+        let grouped = |reduced: bool, nest: &Self| -> Vec<Group> {
+            let mut all = Vec::new();
+            let mut j = 0;
+            while j < nest.cuts.len() {
+                let end = (j..nest.cuts.len()).take_while(|x| marked[*x] == marked[j]).last().map_or(j, |x| x + 1);
+                if marked[j] == reduced {
+                    let without: Vec<Vec<i64>> = accesses[..accesses.len() - 1].to_vec();
+                    all.extend(nest.groups(j..end, &without));
+                }
+                j = end;
+            }
+            all
+        };
+        let kept = grouped(false, self);
+        let reduced = grouped(true, self);
+        let total = self.total_cost();
+        let Some(outer) = kept.first().map(|g| g.extent) else {
+            return Err(error!(Rule, "columns without a kept axis"));
+        };
+        let (buffer, base) =
+            self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
+        let ty = self.lower.emitter.module.buffers[buffer.index()].ty;
+        let lanes = kept.len() - 1;
+        let kinds: Vec<Kind> = (0..kept.len()).map(|i| if i == lanes { Kind::Lanes } else { Kind::Serial }).collect();
+        self.lower.emitter.begin();
+        self.nested(&kept, &kinds, &mut |nest: &mut Self| {
+            let init = nest.lower.emitter.constant(ty, op.neutral(ty));
+            let total = nest.reduce_inside(i, &reduced, op, init, &stored)?;
+            let identity = nest.lower.emitter.constant(ty, op.identity(ty));
+            let result = finish_fold(&mut nest.lower.emitter, op, identity, total);
+            let at = nest.place(&base, &own, 0);
+            nest.lower.emitter.store(buffer, at, result);
+            Ok(Vec::new())
+        })?;
+        self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
+        Ok(())
+    }
+
+    fn reduce_inside(
+        &mut self,
+        i: usize,
+        groups: &[Group],
+        op: FoldOp,
+        init: Value,
+        stored: &[usize],
+    ) -> Result<Value> {
+        let Some((g, rest)) = groups.split_first() else {
+            self.clear_point();
+            for w in stored {
+                let elements = self.member(*w)?;
+                self.store(*w, &elements);
+            }
+            let x = self.operand(i, self.p.operands(&self.p.equations()[i])[0])?[0];
+            return Ok(self.lower.emitter.op(op.op(), &[init, x]));
+        };
+        let ty = self.lower.emitter.ty(init);
+        let (var, param, result) =
+            (self.lower.emitter.value(Ty::I64), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
+        self.lower.emitter.begin();
+        self.open.push((g.inner, 1, var));
+        let next = self.reduce_inside(i, rest, op, param, stored)?;
+        self.open.pop();
+        let body = self.lower.emitter.end();
+        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
+            var,
+            count: (g.extent as i64).into(),
+            kind: Kind::Serial,
+            carried: vec![Carried { init, param, next, result }],
+            folds: Vec::new(),
+            body,
+        })));
+        Ok(result)
+    }
+}
+
+/// Which loop runs in lanes: the innermost, unless it is short and another is long.
+fn lanes_of(groups: &[Group]) -> usize {
+    let last = groups.len() - 1;
+    if groups[last].extent >= SMALL {
+        return last;
+    }
+    (0..groups.len()).max_by_key(|i| (groups[*i].extent.min(64), *i)).unwrap_or(last)
+}

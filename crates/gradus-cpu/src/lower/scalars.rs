@@ -1,0 +1,235 @@
+//! Small arrays as scalars: every operation that can be written out element by element.
+
+use gradus_core::primitives::Op as Primitive;
+use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
+use smallvec::SmallVec;
+
+use super::emit::{Emitter, elementwise};
+use super::fusion::reduction;
+use super::values::{moves, view_of};
+use super::views::{Dims, View, count, row_major};
+use crate::ir::{Buffer, FoldOp, LANES, Op, Ty, Value};
+
+/// Multiplications that a product may be unrolled to.
+const LARGEST_PRODUCT: usize = 512;
+
+/// Whether [`unroll`] can write an operation out that is not elementwise. Types are computing ones; sizes are the
+/// caller's business.
+pub(super) fn unrolls(op: &Primitive, dims: &dyn Fn(usize) -> Dims) -> bool {
+    if let Some(d) = op.downcast::<DotGeneral>() {
+        let (l, r) = (dims(0), dims(1));
+        let contracted: usize = d.lhs_contract.iter().map(|a| l[*a]).product();
+        let batch: usize = d.lhs_batch.iter().map(|a| l[*a]).product();
+        let work = count(&l) * count(&r) / (contracted * batch).max(1);
+        return contracted > 0 && work <= LARGEST_PRODUCT;
+    }
+    op.is::<Iota>() || op.is::<Concatenate>() || op.is::<Pad>() || moves(op) || reduction(op).is_some()
+}
+
+/// Operands of an operation inside a point: their elements there and their dimensions there.
+pub(super) struct Inner<'a> {
+    pub elements: &'a [Value],
+    pub dims: &'a [usize],
+}
+
+/// An operation written out. `lead`: how many leading axes the operation's own axis numbers count that are not here;
+/// `dims`, `ty`: of the result, here.
+pub(super) fn unroll(
+    e: &mut Emitter,
+    op: &Primitive,
+    lead: usize,
+    xs: &[Inner<'_>],
+    dims: &[usize],
+    ty: Ty,
+) -> Vec<Value> {
+    if let Some((fold, axes)) = reduction(op) {
+        let axes: Vec<usize> = axes.iter().filter(|a| **a >= lead).map(|a| a - lead).collect();
+        return reduce(e, fold, &xs[0], &axes);
+    }
+    if let Some(d) = op.downcast::<DotGeneral>() {
+        return dot(e, d, lead, xs, ty);
+    }
+    if let Some(c) = op.downcast::<Concatenate>() {
+        return concatenate(c.axis - lead, xs, dims);
+    }
+    if let Some(p) = op.downcast::<Pad>() {
+        return pad(p, lead, xs, dims);
+    }
+    if let Some(i) = op.downcast::<Iota>() {
+        let strides = row_major(dims);
+        let axis = i.axis - lead;
+        return (0..count(dims)).map(|k| e.number(ty, (k as i64 / strides[axis] % dims[axis] as i64) as f64)).collect();
+    }
+    if moves(op) {
+        let x = View::dense(Buffer(0), xs[0].dims);
+        return match view_of(op, &x, dims) {
+            Some(view) => places(&view).map(|i| xs[0].elements[i as usize]).collect(),
+            None => xs[0].elements.to_vec(),
+        };
+    }
+    (0..count(dims))
+        .map(|k| {
+            let args: SmallVec<[Value; 3]> = xs.iter().map(|x| x.elements[k]).collect();
+            elementwise(e, op, &args, ty)
+        })
+        .collect()
+}
+
+/// The places of a view's elements in row-major order.
+pub(super) fn places(view: &View) -> impl Iterator<Item = i64> + '_ {
+    let dense = row_major(&view.dims);
+    (0..count(&view.dims) as i64).map(move |k| {
+        view.base.offset
+            + (0..view.dims.len()).map(|a| k / dense[a] % view.dims[a].max(1) as i64 * view.strides[a]).sum::<i64>()
+    })
+}
+
+/// Combines scalars in the order of every reduction: 32 lanes, then halves. `op(identity, ·)` in the end.
+pub(super) fn tree(e: &mut Emitter, fold: FoldOp, xs: &[Value]) -> Value {
+    let ty = xs.first().map_or(Ty::F64, |x| e.ty(*x));
+    let mut lanes: Vec<Value> = Vec::new();
+    for (i, x) in xs.iter().enumerate() {
+        match lanes.get(i % LANES).copied() {
+            Some(lane) => lanes[i % LANES] = e.op(fold.op(), &[lane, *x]),
+            None => lanes.push(*x),
+        }
+    }
+    let mut w = LANES / 2;
+    while w > 0 {
+        for l in 0..w {
+            if l + w < lanes.len() {
+                lanes[l] = e.op(fold.op(), &[lanes[l], lanes[l + w]]);
+            }
+        }
+        lanes.truncate(w);
+        w /= 2;
+    }
+    let identity = e.constant(ty, fold.identity(ty));
+    match lanes.first() {
+        Some(x) => finish_fold(e, fold, identity, *x),
+        None => identity,
+    }
+}
+
+/// The identity comes in only where it can change a bit: the sign of a zero sum.
+pub(super) fn finish_fold(e: &mut Emitter, fold: FoldOp, identity: Value, x: Value) -> Value {
+    if fold == FoldOp::Add && e.ty(x).is_float() { e.op(Op::Add, &[identity, x]) } else { x }
+}
+
+/// The trailing run of reduced axes in tree order, the others from left to right; see [`tree`]. Small kept axes behind the
+/// reduced ones do not break a run.
+fn reduce(e: &mut Emitter, fold: FoldOp, x: &Inner<'_>, axes: &[usize]) -> Vec<Value> {
+    let ty = e.ty(x.elements[0]);
+    let fold = fold.on(ty);
+    let sized: Vec<usize> = (0..x.dims.len()).filter(|a| x.dims[*a] != 1).collect();
+    let reduced = |a: &usize| axes.contains(a);
+    // Behind the last reduced axis everything is kept, and small.
+    let behind = sized.iter().rev().take_while(|a| !reduced(a)).count();
+    let run: Vec<usize> = sized[..sized.len() - behind].iter().rev().take_while(|a| reduced(a)).copied().collect();
+    let run: Vec<usize> = run.into_iter().rev().collect();
+    let before: Vec<usize> = sized.iter().filter(|a| reduced(a) && !run.contains(a)).copied().collect();
+    let kept: Vec<usize> = (0..x.dims.len()).filter(|a| !axes.contains(a)).collect();
+    let strides = row_major(x.dims);
+    let offsets = |list: &[usize]| -> Vec<i64> {
+        let dims: Dims = list.iter().map(|a| x.dims[*a]).collect();
+        let view = View { strides: list.iter().map(|a| strides[*a]).collect(), ..View::dense(Buffer(0), &dims) };
+        places(&view).collect()
+    };
+    let (kept, run, before) = (offsets(&kept), offsets(&run), offsets(&before));
+    let identity = e.constant(ty, fold.identity(ty));
+    kept.iter()
+        .map(|k| {
+            let mut total = None;
+            for b in &before {
+                let xs: Vec<Value> = run.iter().map(|r| x.elements[(k + b + r) as usize]).collect();
+                let part = tree(e, fold, &xs);
+                total = Some(total.map_or(part, |t| e.op(fold.op(), &[t, part])));
+            }
+            match total {
+                Some(t) if before.len() > 1 => finish_fold(e, fold, identity, t),
+                Some(t) => t,
+                None => identity,
+            }
+        })
+        .collect()
+}
+
+fn dot(e: &mut Emitter, d: &DotGeneral, lead: usize, xs: &[Inner<'_>], ty: Ty) -> Vec<Value> {
+    let [l, r] = xs else { return Vec::new() };
+    // Leading axes that are shared lead both operands; leading free ones only the left.
+    let shared = d.lhs_batch.iter().filter(|a| **a < lead).count();
+    let here =
+        |axes: &[usize], lead: usize| -> Vec<usize> { axes.iter().filter(|a| **a >= lead).map(|a| a - lead).collect() };
+    let right_lead = shared;
+    let (lc, rc) = (here(&d.lhs_contract, lead), here(&d.rhs_contract, right_lead));
+    let (lb, rb) = (here(&d.lhs_batch, lead), here(&d.rhs_batch, right_lead));
+    let free = |dims: &[usize], c: &[usize], b: &[usize]| -> Vec<usize> {
+        (0..dims.len()).filter(|a| !c.contains(a) && !b.contains(a)).collect()
+    };
+    let offsets = |dims: &[usize], list: &[usize]| -> Vec<i64> {
+        let strides = row_major(dims);
+        let some: Dims = list.iter().map(|a| dims[*a]).collect();
+        let view = View { strides: list.iter().map(|a| strides[*a]).collect(), ..View::dense(Buffer(0), &some) };
+        places(&view).collect()
+    };
+    let (lf, rf) = (offsets(l.dims, &free(l.dims, &lc, &lb)), offsets(r.dims, &free(r.dims, &rc, &rb)));
+    let (lc, rc) = (offsets(l.dims, &lc), offsets(r.dims, &rc));
+    let (lb, rb) = (offsets(l.dims, &lb), offsets(r.dims, &rb));
+    let mut out = Vec::new();
+    for (b, c) in lb.iter().zip(&rb) {
+        for i in &lf {
+            for j in &rf {
+                let mut sum = None;
+                for (k, m) in lc.iter().zip(&rc) {
+                    let (x, y) = (l.elements[(b + i + k) as usize], r.elements[(c + j + m) as usize]);
+                    sum = Some(match sum {
+                        None => e.op(Op::Mul, &[x, y]),
+                        Some(s) if ty.is_float() => e.op(Op::Fma, &[x, y, s]),
+                        Some(s) => {
+                            let xy = e.op(Op::Mul, &[x, y]);
+                            e.op(Op::Add, &[s, xy])
+                        }
+                    });
+                }
+                out.push(match sum {
+                    Some(s) => s,
+                    None => e.number(ty, 0.0),
+                });
+            }
+        }
+    }
+    out
+}
+
+fn concatenate(axis: usize, xs: &[Inner<'_>], dims: &[usize]) -> Vec<Value> {
+    let outer: usize = dims[..axis].iter().product();
+    let mut out = Vec::with_capacity(count(dims));
+    for o in 0..outer {
+        for x in xs {
+            let run = count(x.dims) / outer.max(1);
+            out.extend_from_slice(&x.elements[o * run..(o + 1) * run]);
+        }
+    }
+    out
+}
+
+fn pad(p: &Pad, lead: usize, xs: &[Inner<'_>], dims: &[usize]) -> Vec<Value> {
+    let [x, fill] = xs else { return Vec::new() };
+    let mut out = vec![fill.elements[0]; count(dims)];
+    let (from, to) = (row_major(x.dims), row_major(dims));
+    'elements: for (k, v) in x.elements.iter().enumerate() {
+        let mut at = 0;
+        for a in 0..dims.len() {
+            let i = k as i64 / from[a] % x.dims[a].max(1) as i64;
+            let low = p.low[a + lead].constant().unwrap_or(0);
+            let place = low + i * (p.interior[a + lead] as i64 + 1);
+            if !(0..dims[a] as i64).contains(&place) {
+                continue 'elements;
+            }
+            at += place * to[a];
+        }
+        out[at as usize] = *v;
+    }
+    out
+}

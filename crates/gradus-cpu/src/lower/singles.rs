@@ -1,0 +1,502 @@
+//! Equations that are done by themselves: copies, products, updates, and whatever the library does.
+
+use gradus_core::DType;
+use gradus_core::primitives::control::{Call, Checkpoint, CustomJvp, CustomVjp, Scan, Switch, While};
+use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::index::{DynamicSlice, DynamicUpdateSlice};
+use gradus_core::primitives::shaping::{Concatenate, Pad};
+use gradus_core::program::{Atom, Equation, Program};
+
+use super::Lower;
+use super::values::{Repr, Root, Values, storage};
+use super::views::{Dims, Strides, View, count, row_major};
+use crate::error::{Result, error};
+use crate::ir::{Buffer, Index, Int, Kernel, Kind, Loop, Op, Stmt, Ty, Value};
+use crate::runtime::{Entry, Evaluate, Gemm, Placed};
+
+/// Calls of programs that are larger than this are compiled by themselves.
+const LARGEST_BODY: usize = 2000;
+
+impl Lower {
+    pub(super) fn single(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
+        let op = e.op();
+        if let Some(s) = op.downcast::<Scan>() {
+            return self.scan(p, values, e, s);
+        }
+        if let Some(w) = op.downcast::<While>() {
+            return self.while_loop(p, values, e, w);
+        }
+        if let Some(s) = op.downcast::<Switch>() {
+            return self.switch(p, values, e, s);
+        }
+        let body = match (
+            op.downcast::<Call>(),
+            op.downcast::<Checkpoint>(),
+            op.downcast::<CustomJvp>(),
+            op.downcast::<CustomVjp>(),
+        ) {
+            (Some(c), ..) if c.program.equations().len() <= LARGEST_BODY => Some(&c.program),
+            (_, Some(c), ..) => Some(&c.program),
+            (_, _, Some(c), _) => Some(&c.function),
+            (.., Some(c)) => Some(&c.function),
+            _ => None,
+        };
+        if let Some(body) = body {
+            return self.nested(p, values, e, body);
+        }
+        if let Some(d) = op.downcast::<DotGeneral>()
+            && let Some(gemm) = self.product(p, values, e, d)?
+        {
+            return Ok(gemm);
+        }
+        let typed = e.results().all(|r| storage(p.ty(r).dtype()).is_some());
+        let v = e.result().index();
+        if typed && count(&values.dims[v]) > 0 {
+            if let Some(c) = op.downcast::<Concatenate>() {
+                return self.concatenate(p, values, e, c);
+            }
+            if let Some(pad) = op.downcast::<Pad>() {
+                return self.pad(p, values, e, pad);
+            }
+            if op.is::<DynamicSlice>() {
+                return self.dynamic_slice(p, values, e);
+            }
+            if op.is::<DynamicUpdateSlice>() {
+                return self.dynamic_update(p, values, e);
+            }
+        }
+        self.evaluate(p, values, e)
+    }
+
+    /// A program in the place of an equation.
+    fn nested(&mut self, p: &Program, values: &Values, e: &Equation, body: &Program) -> Result<()> {
+        let mut inputs = Vec::new();
+        for &a in p.operands(e) {
+            inputs.push(self.argument(p, values, a)?);
+        }
+        let mut wanted: Vec<(Atom, Option<View>)> = Vec::new();
+        for (r, a) in e.results().zip(body.outputs()) {
+            wanted.push((*a, self.frame.wanted.get(&r.index()).cloned()));
+        }
+        let made = self.block(body, inputs, &wanted, Default::default())?;
+        for (r, repr) in e.results().zip(made) {
+            self.set(p, values, r.index(), repr)?;
+        }
+        Ok(())
+    }
+
+    /// A result as an inner block gives it. Views of it count on dense memory.
+    pub(super) fn set(&mut self, p: &Program, values: &Values, v: usize, repr: Repr) -> Result<()> {
+        let repr = match repr {
+            Repr::Memory(view) if !view.is_dense() => {
+                let to = self.place_for(p, values, v)?;
+                self.copies
+                    .push(format!("{} leaves a nested program as a view", p.ty(gradus_core::program::ValueId::new(v))));
+                self.copy(&view, &to, p.ty(gradus_core::program::ValueId::new(v)).dtype())?;
+                Repr::Memory(to)
+            }
+            Repr::Memory(view) => {
+                Repr::Memory(View { dims: values.dims[v].clone(), strides: row_major(&values.dims[v]), ..view })
+            }
+            elements => elements,
+        };
+        self.frame.reprs[v] = Some(repr);
+        Ok(())
+    }
+
+    /// An operand as an inner block takes it.
+    pub(super) fn argument(&mut self, p: &Program, values: &Values, a: Atom) -> Result<Repr> {
+        let n = count(values.dims(a));
+        if n <= values.small && n > 0 && values.ty(a).is_some() {
+            return Ok(Repr::Elements(self.elements(p, values, a)?));
+        }
+        Ok(Repr::Memory(self.memory(p, values, a)?))
+    }
+
+    // ---- copies ----
+
+    /// A nest over given dimensions; `f` writes the point from the places of each array.
+    fn over(&mut self, name: &str, dims: &[usize], arrays: &[&View], f: &mut dyn FnMut(&mut Self, &[Index])) {
+        if count(dims) == 0 {
+            return;
+        }
+        // Neighbouring axes that all arrays walk as one are one loop.
+        let mut loops: Vec<(usize, Vec<i64>)> = Vec::new();
+        for a in 0..dims.len() {
+            if dims[a] == 1 {
+                continue;
+            }
+            let strides: Vec<i64> = arrays.iter().map(|v| v.strides[a]).collect();
+            match loops.last_mut() {
+                Some((n, outer)) if outer.iter().zip(&strides).all(|(o, s)| *o == s * dims[a] as i64) => {
+                    *n *= dims[a];
+                    *outer = strides;
+                }
+                _ => loops.push((dims[a], strides)),
+            }
+        }
+        if loops.is_empty() {
+            loops.push((1, vec![0; arrays.len()]));
+        }
+        let total = count(dims);
+        self.emitter.begin();
+        let mut vars: Vec<Value> = Vec::new();
+        for _ in &loops {
+            vars.push(self.emitter.value(Ty::I64));
+            self.emitter.begin();
+        }
+        let places: Vec<Index> = arrays
+            .iter()
+            .enumerate()
+            .map(|(i, v)| vars.iter().zip(&loops).fold(v.base.clone(), |at, (var, (_, s))| at.plus(*var, s[i])))
+            .collect();
+        f(self, &places);
+        for (j, (n, _)) in loops.iter().enumerate().rev() {
+            let body = self.emitter.end();
+            let kind = if j + 1 == loops.len() { Kind::Lanes } else { Kind::Serial };
+            self.emitter.push(Stmt::Loop(Box::new(Loop {
+                var: vars[j],
+                count: Int::Const(*n as i64),
+                kind,
+                carried: Vec::new(),
+                folds: Vec::new(),
+                body,
+            })));
+        }
+        let body = self.emitter.end();
+        let name = format!("k{}_{name}", self.emitter.module.kernels.len());
+        let cost = 0.2 * total as f32;
+        let parallel = cost > 100_000.0;
+        let kernel =
+            Kernel { name, inputs: Vec::new(), outputs: Vec::new(), parallel, cost: cost / loops[0].0 as f32, body };
+        self.push_kernel(kernel);
+    }
+
+    pub(super) fn copy(&mut self, from: &View, to: &View, dtype: DType) -> Result<()> {
+        if storage(dtype).is_none() {
+            let placed = |v: &View| Placed { dtype, dims: v.dims.to_vec(), strides: v.strides.to_vec() };
+            let entry = Entry::Copy { from: placed(from), to: placed(to) };
+            self.call(entry, vec![(from.buffer, from.base.clone()), (to.buffer, to.base.clone())], Vec::new());
+            return Ok(());
+        }
+        self.over("copy", &to.dims.clone(), &[from, to], &mut |l, at| {
+            let x = l.emitter.load(from.buffer, at[0].clone());
+            l.emitter.store(to.buffer, at[1].clone(), x);
+        });
+        Ok(())
+    }
+
+    pub(super) fn fill(&mut self, to: &View, value: Value) -> Result<()> {
+        self.over("fill", &to.dims.clone(), &[to], &mut |l, at| l.emitter.store(to.buffer, at[0].clone(), value));
+        Ok(())
+    }
+
+    fn call(&mut self, entry: Entry, buffers: Vec<(Buffer, Index)>, scalars: Vec<Value>) {
+        let index = self.entries.len() as u32;
+        self.entries.push(entry);
+        let in_bytes = |at: Index| Index {
+            offset: at.offset * 16,
+            terms: at
+                .terms
+                .into_iter()
+                .map(|(v, s)| (v, if let Int::Const(s) = s { Int::Const(s * 16) } else { s }))
+                .collect(),
+        };
+        let buffers =
+            buffers.into_iter().map(|(b, at)| (b, if self.wide.contains(&b) { in_bytes(at) } else { at })).collect();
+        self.emitter.push(Stmt::Call(Box::new(crate::ir::Call { entry: index, buffers, scalars })));
+    }
+
+    /// A result in dense memory, at its wanted place if it has one.
+    fn dense_result(&mut self, p: &Program, values: &Values, v: usize) -> Result<View> {
+        let view = self.place_for(p, values, v)?;
+        self.frame.reprs[v] = Some(Repr::Memory(view.clone()));
+        Ok(view)
+    }
+
+    /// Compiled Rust: the interpreter's own code for one primitive.
+    fn evaluate(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
+        let mut buffers = Vec::new();
+        let mut inputs = Vec::new();
+        for &a in p.operands(e) {
+            let splat = p.constant(a).is_some_and(|c| c.splat_value().is_some());
+            let view = self.memory(p, values, a)?;
+            let strides = if splat { row_major(values.dims(a)) } else { view.strides.clone() };
+            inputs.push(Placed { dtype: p.ty(a).dtype(), dims: values.dims(a).to_vec(), strides: strides.to_vec() });
+            buffers.push((view.buffer, view.base));
+        }
+        let mut outputs = Vec::new();
+        for r in e.results() {
+            let view = self.dense_result(p, values, r.index())?;
+            outputs.push(p.ty(r).clone());
+            buffers.push((view.buffer, view.base));
+        }
+        let entry = Entry::Evaluate(Evaluate { op: e.op().clone(), place: e.place(), inputs, outputs });
+        self.call(entry, buffers, Vec::new());
+        Ok(())
+    }
+
+    // ---- pieces ----
+
+    fn concatenate(&mut self, p: &Program, values: &Values, e: &Equation, c: &Concatenate) -> Result<()> {
+        let to = self.dense_result(p, values, e.result().index())?;
+        let mut start = vec![0; to.dims.len()];
+        let step = vec![1; to.dims.len()];
+        for &a in p.operands(e) {
+            let dims = values.dims(a).clone();
+            let part = to.sliced(&start, &dims, &step);
+            if count(&dims) > 0 {
+                match self.splat_of(p, a) {
+                    Some(v) => self.fill(&part, v)?,
+                    None => {
+                        let from = self.memory(p, values, a)?;
+                        self.copy(&from, &part, p.ty(a).dtype())?;
+                    }
+                }
+            }
+            start[c.axis] += dims[c.axis];
+        }
+        Ok(())
+    }
+
+    fn pad(&mut self, p: &Program, values: &Values, e: &Equation, pad: &Pad) -> Result<()> {
+        let operands = p.operands(e);
+        let to = self.dense_result(p, values, e.result().index())?;
+        let fill = match self.splat_of(p, operands[1]) {
+            Some(v) => v,
+            None => {
+                let view = self.memory(p, values, operands[1])?;
+                self.emitter.load(view.buffer, view.base)
+            }
+        };
+        self.fill(&to, fill)?;
+        // The part of the operand that lands inside, and where.
+        let dims = values.dims(operands[0]).clone();
+        let (mut first, mut size, mut start, mut step) = (vec![], Dims::new(), vec![], vec![]);
+        for a in 0..dims.len() {
+            let every = pad.interior[a] as i64 + 1;
+            let low = pad.low[a].constant().ok_or_else(|| error!(NotConcrete, "padding by {}", pad.low[a]))?;
+            let from = if low < 0 { (-low + every - 1) / every } else { 0 };
+            let end = (to.dims[a] as i64 - 1 - low).div_euclid(every).min(dims[a] as i64 - 1);
+            first.push(from as usize);
+            size.push((end - from + 1).max(0) as usize);
+            start.push((low + from * every).max(0) as usize);
+            step.push(every as usize);
+        }
+        if count(&size) == 0 {
+            return Ok(());
+        }
+        let part = to.sliced(&start, &size, &step);
+        match self.splat_of(p, operands[0]) {
+            Some(v) => self.fill(&part, v),
+            None => {
+                let from = self.memory(p, values, operands[0])?;
+                let from = from.sliced(&first, &size, &vec![1; size.len()]);
+                self.copy(&from, &part, p.ty(operands[0]).dtype())
+            }
+        }
+    }
+
+    // ---- windows ----
+
+    /// The corner of a window: every start held in range.
+    fn corner(
+        &mut self,
+        p: &Program,
+        values: &Values,
+        base: &Index,
+        dims: &[usize],
+        window: &[usize],
+        strides: &Strides,
+        starts: &[Atom],
+    ) -> Result<Index> {
+        let mut at = base.clone();
+        for (a, &start) in starts.iter().enumerate() {
+            let room = dims[a] as i64 - window[a] as i64;
+            if room == 0 {
+                continue;
+            }
+            let x = self.elements(p, values, start)?[0];
+            let ty = self.emitter.ty(x);
+            // u64 numbers beyond i64 are beyond every array, too.
+            let x = if ty == Ty::U64 {
+                let top = self.emitter.constant(Ty::U64, i64::MAX as u64);
+                let held = self.emitter.op(Op::Min, &[x, top]);
+                self.emitter.op(Op::Convert(Ty::I64), &[held])
+            } else {
+                self.emitter.convert(x, Ty::I64)
+            };
+            let (zero, top) = (self.emitter.int(0), self.emitter.int(room));
+            let x = self.emitter.op(Op::Max, &[x, zero]);
+            let x = self.emitter.op(Op::Min, &[x, top]);
+            at = at.plus(x, strides[a]);
+        }
+        Ok(at)
+    }
+
+    fn dynamic_slice(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
+        let v = e.result().index();
+        let operands = p.operands(e);
+        let x = self.memory(p, values, operands[0])?;
+        let dims = values.dims[v].clone();
+        let base = self.corner(p, values, &x.base, values.dims(operands[0]), &dims, &x.strides, &operands[1..])?;
+        let view = View { buffer: x.buffer, base, dims: dims.clone(), strides: x.strides };
+        if count(&dims) > values.small {
+            self.frame.reprs[v] = Some(Repr::Memory(view));
+            return Ok(());
+        }
+        // A small one is read at once, element by element.
+        if values.types[v].is_some() {
+            let offsets: Vec<i64> = super::scalars::places(&View { base: Index::at(0), ..view.clone() }).collect();
+            let elements = offsets
+                .into_iter()
+                .map(|k| {
+                    let mut at = view.base.clone();
+                    at.offset += k;
+                    self.emitter.load(view.buffer, at)
+                })
+                .collect();
+            self.frame.reprs[v] = Some(Repr::Elements(elements));
+            return Ok(());
+        }
+        let to = self.dense_result(p, values, v)?;
+        self.copy(&view, &to, p.ty(e.result()).dtype())
+    }
+
+    /// Whether nothing but this equation needs the memory of an operand, so that it may be written.
+    pub(super) fn may_overwrite(&self, values: &Values, a: Atom) -> Option<View> {
+        let o = values.origin(a);
+        let view = self.placed(values, a)?;
+        let Root::Value(r) = o.root else { return None };
+        let last = self.frame.uses.get(&o.root).copied().unwrap_or(0) <= 1;
+        let whole =
+            view.is_dense() && view.base == Index::at(0) && count(&values.dims[r as usize]) == count(&view.dims);
+        let shared = self.frame.reprs.iter().enumerate().any(|(i, repr)| {
+            i != r as usize
+                && matches!(repr, Some(Repr::Memory(v)) if v.buffer == view.buffer)
+                && self.frame.uses.get(&Root::Value(i as u32)).copied().unwrap_or(0) > 0
+        });
+        (last && whole && !shared && self.frame.owned.contains(&view.buffer)).then_some(view)
+    }
+
+    fn dynamic_update(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
+        let v = e.result().index();
+        let operands = p.operands(e);
+        let dims = values.dims[v].clone();
+        let to = match self.may_overwrite(values, operands[0]) {
+            Some(view) => {
+                let view = View { dims: dims.clone(), strides: row_major(&dims), ..view };
+                self.frame.reprs[v] = Some(Repr::Memory(view.clone()));
+                self.frame.loaded.clear();
+                view
+            }
+            None => {
+                let to = self.dense_result(p, values, v)?;
+                match self.splat_of(p, operands[0]) {
+                    Some(x) => self.fill(&to, x)?,
+                    None => {
+                        let from = self.memory(p, values, operands[0])?;
+                        self.copies
+                            .push(format!("{} is copied before an update: it is needed later", p.ty(operands[0])));
+                        self.copy(&from, &to, p.ty(operands[0]).dtype())?;
+                    }
+                }
+                to
+            }
+        };
+        let window = values.dims(operands[1]).clone();
+        if count(&window) == 0 {
+            return Ok(());
+        }
+        let base = self.corner(p, values, &to.base, &dims, &window, &to.strides, &operands[2..])?;
+        let part = View { buffer: to.buffer, base, dims: window.clone(), strides: to.strides };
+        if count(&window) <= values.small && values.ty(operands[1]).is_some() {
+            let elements = self.elements(p, values, operands[1])?;
+            let offsets: Vec<i64> = super::scalars::places(&View { base: Index::at(0), ..part.clone() }).collect();
+            for (k, x) in offsets.into_iter().zip(elements) {
+                let mut at = part.base.clone();
+                at.offset += k;
+                self.emitter.store(part.buffer, at, x);
+            }
+            return Ok(());
+        }
+        match self.splat_of(p, operands[1]) {
+            Some(x) => self.fill(&part, x),
+            None => {
+                let from = self.memory(p, values, operands[1])?;
+                self.copy(&from, &part, p.ty(operands[1]).dtype())
+            }
+        }
+    }
+
+    // ---- products ----
+
+    /// A product by the library of matrix products, if its axes can be told as rows, columns and batches.
+    fn product(&mut self, p: &Program, values: &Values, e: &Equation, d: &DotGeneral) -> Result<Option<()>> {
+        let v = e.result().index();
+        let dtype = p.ty(e.result()).dtype();
+        if !matches!(dtype, DType::F32 | DType::F64) || count(&values.dims[v]) == 0 {
+            return Ok(None);
+        }
+        let operands = p.operands(e);
+        if operands.iter().any(|a| count(values.dims(*a)) == 0) {
+            return Ok(None);
+        }
+        let mut sides = Vec::new();
+        for (i, (contract, batch)) in
+            [(&d.lhs_contract, &d.lhs_batch), (&d.rhs_contract, &d.rhs_batch)].into_iter().enumerate()
+        {
+            let a = operands[i];
+            let dims = values.dims(a).clone();
+            let free: Vec<usize> = (0..dims.len()).filter(|x| !contract.contains(x) && !batch.contains(x)).collect();
+            let splat = p.constant(a).is_some_and(|c| c.splat_value().is_some());
+            let mut view = self.memory(p, values, a)?;
+            if splat {
+                view.strides = row_major(&dims);
+            }
+            let run = |view: &View, axes: &[usize]| -> Option<i64> {
+                let sized: Vec<usize> = axes.iter().copied().filter(|a| view.dims[*a] != 1).collect();
+                let joined =
+                    sized.windows(2).all(|w| view.strides[w[0]] == view.strides[w[1]] * view.dims[w[1]] as i64);
+                joined.then(|| sized.last().map_or(1, |a| view.strides[*a]))
+            };
+            let told = (run(&view, &free), run(&view, contract));
+            let (f, k, view) = match told {
+                (Some(f), Some(k)) => (f, k, view),
+                _ => {
+                    // In the order of batches, free axes, contracted axes it can be told.
+                    let order: Vec<usize> = batch.iter().chain(&free).chain(contract).copied().collect();
+                    let from = view.permuted(&order);
+                    let ty = storage(dtype).ok_or_else(|| error!(Rule, "no storage"))?;
+                    let buffer = self.new_scratch(ty, count(&dims));
+                    let to = View::dense(buffer, &from.dims.clone());
+                    self.copies.push(format!("{} is copied for a product: its axes are not in runs", p.ty(a)));
+                    self.copy(&from, &to, dtype)?;
+                    let mut strides: Strides = smallvec::smallvec![0; dims.len()];
+                    order.iter().enumerate().for_each(|(i, a)| strides[*a] = to.strides[i]);
+                    let view = View { buffer, base: Index::at(0), dims: dims.clone(), strides };
+                    let (Some(f), Some(k)) = (run(&view, &free), run(&view, contract)) else { return Ok(None) };
+                    (f, k, view)
+                }
+            };
+            let size = |axes: &[usize]| -> usize { axes.iter().map(|a| dims[*a]).product() };
+            let batches: Vec<(usize, i64)> = batch.iter().map(|a| (dims[*a], view.strides[*a])).collect();
+            sides.push((view, size(&free), f, size(contract), k, batches));
+        }
+        let (rhs, lhs) = (sides.pop(), sides.pop());
+        let (Some((l, m, lf, k, lk, lb)), Some((r, n, rf, _, rk, rb))) = (lhs, rhs) else { return Ok(None) };
+        let to = self.dense_result(p, values, v)?;
+        let gemm = Gemm {
+            dtype,
+            m,
+            n,
+            k,
+            lhs: [lf as isize, lk as isize],
+            rhs: [rk as isize, rf as isize],
+            batches: lb.iter().zip(&rb).map(|(a, b)| (a.0, a.1 as isize, b.1 as isize)).collect(),
+        };
+        let buffers = vec![(l.buffer, l.base), (r.buffer, r.base), (to.buffer, to.base)];
+        self.call(Entry::Gemm(gemm), buffers, Vec::new());
+        Ok(Some(()))
+    }
+}

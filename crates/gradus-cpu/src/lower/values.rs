@@ -1,0 +1,191 @@
+//! What is known of each value of a block before code is written: its dimensions, its scalar type, and which array its
+//! elements really are (views are looked through).
+
+use gradus_core::primitives::Op;
+use gradus_core::primitives::index::DynamicSlice;
+use gradus_core::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
+use gradus_core::program::{Atom, Program, ValueId};
+use gradus_core::{DType, Type};
+
+use super::views::{Dims, View, count};
+use crate::error::{Result, error};
+use crate::ir::{Buffer, Ty, Value};
+
+/// Arrays of at most so many elements live in scalars, unless told otherwise.
+pub(super) const SMALL: usize = 16;
+/// Operands of unrolled operations have at most so many.
+pub(super) const SMALL_OPERAND: usize = 36;
+
+/// Stands for the memory of an array that has none yet.
+pub(super) const NOWHERE: Buffer = Buffer(u32::MAX);
+
+/// How an array is there when code is written.
+#[derive(Clone, Debug)]
+pub(super) enum Repr {
+    /// One scalar for each element, in row-major order.
+    Elements(Vec<Value>),
+    /// In memory.
+    Memory(View),
+}
+
+/// An array that has elements of its own: an input, a constant, or a result that is not a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Root {
+    Value(u32),
+    Constant(u32),
+}
+
+/// A value seen as a view of a root.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    pub root: Root,
+    /// Strides in the root's memory. Where the root has none yet, as if it were dense.
+    pub view: View,
+}
+
+/// The dimensions of a type; an error if one is symbolic.
+pub(super) fn dims_of(ty: &Type) -> Result<Dims> {
+    ty.shape()
+        .known()
+        .map(|d| d.iter().copied().collect())
+        .ok_or_else(|| error!(NotConcrete, "{ty} has a dimension that is not known when code is made"))
+}
+
+/// How elements of a dtype are stored, for operations that only move them.
+pub(super) fn storage(dtype: DType) -> Option<Ty> {
+    match dtype {
+        DType::F16 | DType::BF16 => Some(Ty::U16),
+        DType::C64 => Some(Ty::U64),
+        DType::C128 => None,
+        d => Ty::computing(d),
+    }
+}
+
+/// What an operation that only moves elements shows of its operand; none if strides cannot say it, or it does more.
+pub(super) fn view_of(op: &Op, x: &View, dims: &[usize]) -> Option<View> {
+    if let Some(b) = op.downcast::<Broadcast>() {
+        return Some(x.broadcast(dims, &b.axes));
+    }
+    if let Some(p) = op.downcast::<Permute>() {
+        return Some(x.permuted(&p.axes));
+    }
+    if let Some(r) = op.downcast::<Reverse>() {
+        return Some(x.reversed(&r.axes));
+    }
+    if let Some(s) = op.downcast::<Slice>() {
+        let start: Option<Vec<usize>> = s.start.iter().map(|d| d.as_usize()).collect();
+        return Some(x.sliced(&start?, dims, &s.step));
+    }
+    if op.is::<Reshape>() {
+        return x.reshaped(dims);
+    }
+    matches!(op.name(), "stop_gradient" | "name").then(|| x.clone())
+}
+
+/// Whether an operation only moves elements, so that [`view_of`] is asked.
+pub(super) fn moves(op: &Op) -> bool {
+    op.is::<Broadcast>()
+        || op.is::<Permute>()
+        || op.is::<Reverse>()
+        || op.is::<Slice>()
+        || op.is::<Reshape>()
+        || matches!(op.name(), "stop_gradient" | "name")
+}
+
+/// The root and view of every value and constant of a block.
+pub(super) struct Values {
+    /// Arrays of at most so many elements live in scalars.
+    pub small: usize,
+    pub dims: Vec<Dims>,
+    pub types: Vec<Option<Ty>>,
+    pub origins: Vec<Origin>,
+    pub constants: Vec<(Dims, Option<Ty>)>,
+    pub constant_origins: Vec<Origin>,
+}
+
+impl Values {
+    /// `inputs`: how the inputs are there.
+    pub fn new(p: &Program, inputs: &[Repr], small: usize) -> Result<Values> {
+        let mut v = Values {
+            small,
+            dims: Vec::with_capacity(p.value_count()),
+            types: Vec::with_capacity(p.value_count()),
+            origins: Vec::with_capacity(p.value_count()),
+            constants: Vec::new(),
+            constant_origins: Vec::new(),
+        };
+        for (i, c) in p.constants().iter().enumerate() {
+            let dims = dims_of(c.ty())?;
+            let view = match c.splat_value() {
+                // One number in every place.
+                Some(_) => View { strides: smallvec::smallvec![0; dims.len()], ..View::dense(NOWHERE, &dims) },
+                None => View::dense(NOWHERE, &dims),
+            };
+            v.constants.push((dims, Ty::computing(c.ty().dtype())));
+            v.constant_origins.push(Origin { root: Root::Constant(i as u32), view });
+        }
+        for i in 0..p.value_count() {
+            let ty = p.ty(ValueId::new(i));
+            let dims = dims_of(ty)?;
+            let view = match inputs.get(i) {
+                Some(Repr::Memory(view)) => view.clone(),
+                _ => View::dense(NOWHERE, &dims),
+            };
+            v.types.push(Ty::computing(ty.dtype()));
+            v.dims.push(dims);
+            v.origins.push(Origin { root: Root::Value(i as u32), view });
+        }
+        for e in p.equations() {
+            if e.results().len() != 1 {
+                continue;
+            }
+            let r = e.result().index();
+            // A window of an array in memory lies in it; small ones are read at once.
+            if e.op().is::<DynamicSlice>() && count(&v.dims[r]) > small {
+                v.origins[r].view.strides = v.origin(p.operands(e)[0]).view.strides.clone();
+            }
+            if !moves(e.op()) {
+                continue;
+            }
+            let from = v.origin(p.operands(e)[0]).clone();
+            // Empty arrays have no places to get wrong; they stay as they are.
+            if count(&v.dims[r]) > 0
+                && let Some(view) = view_of(e.op(), &from.view, &v.dims[r])
+            {
+                v.origins[r] = Origin { root: from.root, view };
+            }
+        }
+        Ok(v)
+    }
+
+    pub fn dims(&self, a: Atom) -> &Dims {
+        match a.value() {
+            Some(v) => &self.dims[v.index()],
+            None => &self.constants[constant_index(a)].0,
+        }
+    }
+
+    pub fn ty(&self, a: Atom) -> Option<Ty> {
+        match a.value() {
+            Some(v) => self.types[v.index()],
+            None => self.constants[constant_index(a)].1,
+        }
+    }
+
+    pub fn origin(&self, a: Atom) -> &Origin {
+        match a.value() {
+            Some(v) => &self.origins[v.index()],
+            None => &self.constant_origins[constant_index(a)],
+        }
+    }
+
+    /// Whether a value is a view of another.
+    pub fn is_view(&self, v: usize) -> bool {
+        self.origins[v].root != Root::Value(v as u32)
+    }
+}
+
+/// The index of a constant atom.
+pub(super) fn constant_index(a: Atom) -> usize {
+    a.constant_index().unwrap_or_default()
+}

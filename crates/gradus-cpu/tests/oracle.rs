@@ -1,0 +1,122 @@
+//! Every tier against the interpreter: all primitives' samples, and random programs with nested control flow.
+
+use std::sync::Arc;
+
+use gradus_core::optimize::{Exactness, for_execution};
+use gradus_core::primitives::BUILT_IN;
+use gradus_core::program::{Atom, Builder, verify};
+use gradus_core::testing::{RandomProgram, Recipe};
+use gradus_core::{Array, Complex, Executable, Place, Program, Result, Scalar, interpret};
+use gradus_cpu::exec::Evaluated;
+
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    number("GRADUS_SEED").map_or(0..count * number("GRADUS_SEEDS").unwrap_or(1), |seed| seed..seed + 1)
+}
+
+fn scalars(a: &Array) -> Vec<Scalar> {
+    let c = a.concrete().unwrap();
+    (0..c.count()).map(|i| c.scalar_at(i).unwrap()).collect()
+}
+
+/// Bits, with every NaN the same.
+fn canonical(s: Scalar) -> Scalar {
+    let part32 = |v: f32| if v.is_nan() { f32::NAN } else { v };
+    let part64 = |v: f64| if v.is_nan() { f64::NAN } else { v };
+    match s {
+        Scalar::F16(v) if v.is_nan() => Scalar::F64(f64::NAN),
+        Scalar::BF16(v) if v.is_nan() => Scalar::F64(f64::NAN),
+        Scalar::F32(v) => Scalar::F32(part32(v)),
+        Scalar::F64(v) => Scalar::F64(part64(v)),
+        Scalar::C64(v) => Scalar::C64(Complex::new(part32(v.re), part32(v.im))),
+        Scalar::C128(v) => Scalar::C128(Complex::new(part64(v.re), part64(v.im))),
+        other => other,
+    }
+}
+
+fn parts(s: Scalar) -> Vec<f64> {
+    match s {
+        Scalar::C128(v) => vec![v.re, v.im],
+        Scalar::C64(v) => vec![v.re as f64, v.im as f64],
+        other => vec![other.to_f64()],
+    }
+}
+
+/// Bit for bit, or within a tolerance where products are summed in an order of the library's choice.
+fn assert_same(a: &[Array], b: &[Array], tolerance: Option<f64>, context: &dyn Fn() -> String) {
+    assert_eq!(a.len(), b.len(), "{}", context());
+    for (i, (x, y)) in a.iter().zip(b).enumerate() {
+        assert_eq!(x.ty().unwrap(), y.ty().unwrap(), "output {i}\n{}", context());
+        for (k, (u, v)) in scalars(x).into_iter().zip(scalars(y)).enumerate() {
+            let near = |u: f64, v: f64| {
+                tolerance.is_some_and(|t| u == v || (u - v).abs() <= t * (1.0 + v.abs()) || (u.is_nan() && v.is_nan()))
+            };
+            let same = canonical(u) == canonical(v) || parts(u).into_iter().zip(parts(v)).all(|(u, v)| near(u, v));
+            assert!(same, "output {i}, element {k}: {u:?} is not {v:?}\n{x:?}\n{y:?}\n{}", context());
+        }
+    }
+}
+
+fn compile(p: &Program, small: usize) -> Result<Arc<dyn Executable>> {
+    let lowered = gradus_cpu::lower::lower_with(p, small)?;
+    gradus_cpu::ir::verify(&lowered.module).map_err(|e| e.note(lowered.module.to_string()))?;
+    let plan = gradus_cpu::memory::plan(&lowered.module, &lowered.bytes)?;
+    Ok(Arc::new(Evaluated { lowered, plan }))
+}
+
+fn check(p: &Program, inputs: &[Array], tolerance: Option<f64>, context: &dyn Fn() -> String) {
+    let want = interpret(p, inputs);
+    // Arrays in scalars, all of them in memory, and some of each.
+    for small in [16, 1, 4] {
+        let context = || format!("arrays of {small} elements in scalars\n{}", context());
+        let code = compile(p, small).unwrap_or_else(|e| panic!("{e}\n{}", context()));
+        match (&want, code.run(inputs)) {
+            (Ok(want), Ok(have)) => assert_same(&have, want, tolerance, &context),
+            (Err(_), Err(_)) => {}
+            (Ok(_), Err(e)) => panic!("compiled code failed: {e}\n{}", context()),
+            (Err(e), Ok(_)) => panic!("compiled code did not fail: {e}\n{}", context()),
+        }
+    }
+}
+
+#[test]
+fn samples_of_every_primitive() {
+    let mut tried = 0;
+    for entry in BUILT_IN.iter() {
+        for (k, sample) in (entry.samples)().into_iter().enumerate() {
+            let mut b = Builder::new(entry.name);
+            let inputs: Vec<Atom> =
+                sample.inputs.iter().map(|a| b.input(a.ty().unwrap().clone()).unwrap().into()).collect();
+            let Ok(e) = b.equation(sample.op.clone(), &inputs, Place::default()) else { continue };
+            let results: Vec<Atom> = e.results().map(Atom::from).collect();
+            let p = b.finish(results);
+            let tolerance = (entry.name == "dot_general").then_some(1e-3);
+            check(&p, &sample.inputs, tolerance, &|| format!("sample {k} of {}\n{p}", entry.name));
+            tried += 1;
+        }
+    }
+    assert!(tried > 500, "{tried}");
+}
+
+fn without_products(seed: u64) -> RandomProgram {
+    let equations = 4 + (seed % 29) as usize;
+    RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: false })
+}
+
+#[test]
+fn random_programs_as_written() {
+    for seed in seeds(400) {
+        let r = without_products(seed);
+        check(&r.program, &r.inputs, None, &|| format!("seed {seed}\n{}", r.program));
+    }
+}
+
+#[test]
+fn random_programs_made_ready() {
+    for seed in seeds(400) {
+        let r = without_products(seed);
+        let p = for_execution(&r.program, Exactness::Exact).unwrap();
+        verify(&p).unwrap();
+        check(&p, &r.inputs, None, &|| format!("seed {seed}\n{p}"));
+    }
+}
