@@ -10,8 +10,9 @@ use crate::{files, links};
 const MANY_LINES: usize = 800;
 const MAX_LINES: usize = 1200;
 
-/// The crates that need `unsafe`: machine code and foreign functions.
-const UNSAFE_CRATES: [&str; 2] = ["crates/gradus-cpu/", "crates/gradus-pjrt/"];
+/// The crates that need `unsafe`: machine code, foreign functions, and the benchmark, which calls the C it is compared
+/// with.
+const UNSAFE_CRATES: [&str; 3] = ["crates/gradus-cpu/", "crates/gradus-pjrt/", "crates/gradus-bench/"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Severity {
@@ -132,7 +133,10 @@ fn check_rust(path: &str, text: &str, source: &Source, test_only: bool, findings
     }
     if !UNSAFE_CRATES.iter().any(|c| path.starts_with(c)) {
         for at in words(&source.code, "unsafe") {
-            error(source.line_of(at), "`unsafe` outside the crates that need it (gradus-cpu, gradus-pjrt)");
+            error(
+                source.line_of(at),
+                "`unsafe` outside the crates that need it (gradus-cpu, gradus-pjrt, gradus-bench)",
+            );
         }
     }
     for line in ignored_without_reason(source, text) {
@@ -255,6 +259,7 @@ mod tests {
         assert_eq!(lines(LIBRARY, "#![forbid(unsafe_code)]\n// unsafe\nunsafe fn a() {}\n"), ["4"]);
         assert_eq!(lines("crates/gradus-cpu/src/a.rs", "unsafe fn a() {}\n"), [""; 0]);
         assert_eq!(lines("crates/gradus-pjrt/src/a.rs", "unsafe fn a() {}\n"), [""; 0]);
+        assert_eq!(lines("crates/gradus-bench/src/a.rs", "unsafe fn a() {}\n"), [""; 0]);
         assert_eq!(lines("crates/gradus-cpus/src/a.rs", "unsafe fn a() {}\n"), ["2"]);
     }
 

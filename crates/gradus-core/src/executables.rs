@@ -1,7 +1,7 @@
 //! Code shared by the whole process: equal programs are compiled once, whichever function they came from.
 
 use std::cell::RefCell;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rustc_hash::FxHashMap;
 
@@ -74,10 +74,17 @@ pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc
     Ok((code, false))
 }
 
-/// The backend that calls run on when they are met with numbers at hand.
+static DEFAULT: OnceLock<Arc<dyn Backend>> = OnceLock::new();
+
+/// The backend that programs run on unless they choose one: the interpreter, or what was set first.
 pub fn default_backend() -> Arc<dyn Backend> {
-    static DEFAULT: LazyLock<Arc<dyn Backend>> = LazyLock::new(|| Arc::new(Interpreter));
-    DEFAULT.clone()
+    DEFAULT.get_or_init(|| Arc::new(Interpreter)).clone()
+}
+
+/// Chooses the backend of the process. Only the first choice counts, and only before anything ran: code that was compiled
+/// must not depend on when it was.
+pub fn set_default_backend(backend: Arc<dyn Backend>) -> bool {
+    DEFAULT.set(backend).is_ok()
 }
 
 thread_local! {

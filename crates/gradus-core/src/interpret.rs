@@ -1,6 +1,7 @@
 //! The reference interpreter: runs a program equation by equation. It is the oracle for every compiler, and the
 //! executable until there is one.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub trait Executable: fmt::Debug + Send + Sync {
     fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
     /// Bytes it holds, for the cache's bound.
     fn bytes(&self) -> usize;
+    /// Itself as its own type, for who knows the backend.
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// What turns programs into executables.
@@ -57,6 +60,9 @@ impl Executable for Interpreted<Arc<Program>> {
     }
     fn bytes(&self) -> usize {
         self.program.bytes() + self.last_use.len() * size_of::<u32>()
+    }
+    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Shorthand for the errors that are made all over the crate.
 
-pub use gradus_core::Result;
+pub use gradus_core::{Error, Result};
 
 macro_rules! error {
     ($kind:ident, $($format:tt)+) => {

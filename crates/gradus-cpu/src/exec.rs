@@ -1,16 +1,17 @@
 //! A compiled program: buffers are found or made, machine code runs, results become arrays.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use gradus_core::array::Concrete;
-use gradus_core::types::{Complex, Element, bf16, f16};
-use gradus_core::{Array, DType, Executable, Type};
+use gradus_core::types::Element;
+use gradus_core::{Array, Executable, Type};
 
 use crate::error::{Result, error, fail};
 use crate::ir::{Memory, Role, evaluate_with};
 use crate::lower::{Lowered, Output};
 use crate::memory::MemoryPlan;
-use crate::runtime::call_entry;
+use crate::runtime::{by_dtype, call_entry};
 
 /// The kernel language run by its evaluator: the meaning that machine code is held against.
 #[derive(Debug)]
@@ -19,73 +20,6 @@ pub struct Evaluated {
     pub lowered: Lowered,
     /// Its memory.
     pub plan: MemoryPlan,
-}
-
-macro_rules! by_dtype {
-    ($dtype:expr, $t:ident => $e:expr) => {
-        match $dtype {
-            DType::Bool => {
-                type $t = bool;
-                $e
-            }
-            DType::I8 => {
-                type $t = i8;
-                $e
-            }
-            DType::I16 => {
-                type $t = i16;
-                $e
-            }
-            DType::I32 => {
-                type $t = i32;
-                $e
-            }
-            DType::I64 => {
-                type $t = i64;
-                $e
-            }
-            DType::U8 => {
-                type $t = u8;
-                $e
-            }
-            DType::U16 => {
-                type $t = u16;
-                $e
-            }
-            DType::U32 => {
-                type $t = u32;
-                $e
-            }
-            DType::U64 => {
-                type $t = u64;
-                $e
-            }
-            DType::F16 => {
-                type $t = f16;
-                $e
-            }
-            DType::BF16 => {
-                type $t = bf16;
-                $e
-            }
-            DType::F32 => {
-                type $t = f32;
-                $e
-            }
-            DType::F64 => {
-                type $t = f64;
-                $e
-            }
-            DType::C64 => {
-                type $t = Complex<f32>;
-                $e
-            }
-            DType::C128 => {
-                type $t = Complex<f64>;
-                $e
-            }
-        }
-    };
 }
 
 /// The concrete array of an input, dense.
@@ -165,6 +99,10 @@ impl Executable for Evaluated {
                 Output::Constant(i) => l.constants[*i].clone(),
             })
             .collect())
+    }
+
+    fn as_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
+        self
     }
 
     fn bytes(&self) -> usize {

@@ -4,10 +4,17 @@
 //! the plan gives it. Each block says why it is sound.
 
 pub mod abi;
+pub mod backend;
 pub mod codegen;
 mod error;
 pub mod exec;
 pub mod ir;
 pub mod lower;
 pub mod memory;
+pub mod native;
+mod prepared;
 pub mod runtime;
+
+pub use backend::{Cpu, Options, Tier};
+pub use native::Native;
+pub use prepared::Prepared;

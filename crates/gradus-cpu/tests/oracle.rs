@@ -8,6 +8,7 @@ use gradus_core::program::{Atom, Builder, verify};
 use gradus_core::testing::{RandomProgram, Recipe};
 use gradus_core::{Array, Complex, Executable, Place, Program, Result, Scalar, interpret};
 use gradus_cpu::exec::Evaluated;
+use gradus_cpu::{Options, Tier};
 
 fn seeds(count: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
@@ -57,7 +58,21 @@ fn assert_same(a: &[Array], b: &[Array], tolerance: Option<f64>, context: &dyn F
     }
 }
 
-fn compile(p: &Program, small: usize) -> Result<Arc<dyn Executable>> {
+/// Every way to run a program: the kernel language by its evaluator, and each tier.
+fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executable>>)> {
+    let tier = |tier| {
+        let options = Options { tier, contract: false, small, threads: true };
+        gradus_cpu::backend::native(p, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
+    };
+    let mut ways = vec![("evaluator", evaluated(p, small)), ("embedded", tier(Tier::Embedded))];
+    // LLVM takes its time: once for each program.
+    if small == 4 {
+        ways.push(("llvm", tier(Tier::Llvm)));
+    }
+    ways
+}
+
+fn evaluated(p: &Program, small: usize) -> Result<Arc<dyn Executable>> {
     let lowered = gradus_cpu::lower::lower_with(p, small)?;
     gradus_cpu::ir::verify(&lowered.module).map_err(|e| e.note(lowered.module.to_string()))?;
     let plan = gradus_cpu::memory::plan(&lowered.module, &lowered.bytes)?;
@@ -68,13 +83,15 @@ fn check(p: &Program, inputs: &[Array], tolerance: Option<f64>, context: &dyn Fn
     let want = interpret(p, inputs);
     // Arrays in scalars, all of them in memory, and some of each.
     for small in [16, 1, 4] {
-        let context = || format!("arrays of {small} elements in scalars\n{}", context());
-        let code = compile(p, small).unwrap_or_else(|e| panic!("{e}\n{}", context()));
-        match (&want, code.run(inputs)) {
-            (Ok(want), Ok(have)) => assert_same(&have, want, tolerance, &context),
-            (Err(_), Err(_)) => {}
-            (Ok(_), Err(e)) => panic!("compiled code failed: {e}\n{}", context()),
-            (Err(e), Ok(_)) => panic!("compiled code did not fail: {e}\n{}", context()),
+        for (way, code) in ways(p, small) {
+            let context = || format!("{way}, arrays of {small} elements in scalars\n{}", context());
+            let code = code.unwrap_or_else(|e| panic!("{e}\n{}", context()));
+            match (&want, code.run(inputs)) {
+                (Ok(want), Ok(have)) => assert_same(&have, want, tolerance, &context),
+                (Err(_), Err(_)) => {}
+                (Ok(_), Err(e)) => panic!("compiled code failed: {e}\n{}", context()),
+                (Err(e), Ok(_)) => panic!("compiled code did not fail: {e}\n{}", context()),
+            }
         }
     }
 }
@@ -105,7 +122,7 @@ fn without_products(seed: u64) -> RandomProgram {
 
 #[test]
 fn random_programs_as_written() {
-    for seed in seeds(400) {
+    for seed in seeds(150) {
         let r = without_products(seed);
         check(&r.program, &r.inputs, None, &|| format!("seed {seed}\n{}", r.program));
     }
@@ -113,7 +130,7 @@ fn random_programs_as_written() {
 
 #[test]
 fn random_programs_made_ready() {
-    for seed in seeds(400) {
+    for seed in seeds(150) {
         let r = without_products(seed);
         let p = for_execution(&r.program, Exactness::Exact).unwrap();
         verify(&p).unwrap();

@@ -7,7 +7,8 @@ use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature
 use crate::stage::{Compiled, Core, Explanation, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
 use gradus_core::optimize::Exactness;
-use gradus_core::{Mode, Place, Result};
+use gradus_core::{Backend, Mode, Place, Result};
+use gradus_cpu::{Cpu, Tier};
 
 /// Whatever a transformation takes: functions, closures, and the results of other transformations.
 ///
@@ -91,6 +92,16 @@ impl<S: Signature> Fun<S> {
     /// is wrong for NaN, infinities and the sign of zero.
     pub fn exactness(self, exactness: Exactness) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.exactness = exactness))
+    }
+
+    /// Who runs it: `Interpreter`, or the native compiler `Cpu` with options of its own.
+    pub fn backend(self, backend: impl Backend + 'static) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.backend = Arc::new(backend)))
+    }
+
+    /// Which code generator of the native compiler makes its code.
+    pub fn tier(self, tier: Tier) -> Fun<S> {
+        self.backend(Cpu::with_tier(tier))
     }
 
     /// The most bytes of programs and machine code that this function keeps; the least recently used go first.

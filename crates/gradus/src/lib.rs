@@ -49,6 +49,7 @@ pub use gradus_core::{
     Type, array, bf16, error, f16, interop, interpret, optimize, param_names, phases, primitives, program, rules_of,
     testing, trace, transform, types,
 };
+pub use gradus_cpu::{self as cpu, Cpu, Tier};
 pub use signature::{Signature, args};
 pub use stage::{Compiled, Difference, Explanation, KeyPart, Phases, Stats, TracedFunction, jit};
 pub use transforms::{

@@ -3,27 +3,19 @@
 //!
 //! A product starts from zero: `Σ aᵢbᵢ = 0 + a₀b₀ + ...`, so one with a single term gives 0.0 where the term is -0.0.
 
-use super::Exactness;
 use super::rewrite::{Piece, Rewrite, Rule, Site, Steps};
 use super::shapes::{broadcast_sources, is_repeated};
-use super::simplify::with_rules;
-use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::convert::Convert;
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::elementwise::{Add, Compare, Direction, Mul};
 use crate::primitives::reduce::ReduceSum;
 use crate::primitives::shaping::{Broadcast, Iota, Permute, Reshape};
-use crate::program::{Atom, Program};
+use crate::program::Atom;
 use crate::types::{Dim, Scalar, Shape};
 
-/// Makes products simpler.
-pub(super) fn reduce(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[&[nothing, single_term, by_one_number, by_identity]])
-}
-
-/// Rewrites of products of views.
-pub(super) const VIEWS: &[Rule] = &[of_transposed, transposed, of_broadcast];
+pub(super) const RULES: &[Rule] =
+    &[nothing, single_term, by_one_number, by_identity, of_transposed, transposed, of_broadcast];
 
 /// One operand of a product.
 #[derive(Clone)]

@@ -16,9 +16,9 @@ use crate::types::{DType, Scalar};
 
 const RULES: &[Rule] = &[below_elementwise, reductions];
 
-/// Moves broadcasts and transposes down.
+/// Moves broadcasts and transposes down. What they meet there is rewritten in the same walk: each other, and products.
 pub(super) fn sink(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[shapes::RULES, RULES, dots::VIEWS])
+    with_rules(p, exactness, &[shapes::RULES, RULES, dots::RULES])
 }
 
 /// op (broadcast a) (broadcast b) = broadcast (op a b) and op (transpose a) (transpose b) = transpose (op a b), if both go the

@@ -62,7 +62,6 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     SIMPLIFY,
     DEAD_CODE,
     Pass { name: "checkpoints", run: checkpoints::inline },
-    Pass { name: "dots", run: dots::reduce },
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
     Pass { name: "strength", run: strength::reduce },

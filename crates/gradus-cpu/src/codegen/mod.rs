@@ -1,1 +1,7 @@
 //! From the kernel language to machine code.
+
+pub mod cranelift;
+#[cfg(any(test, feature = "testing"))]
+pub mod harness;
+pub mod llvm;
+pub mod x86;

@@ -105,6 +105,11 @@ pub(super) fn reduction(op: &Op) -> Option<(FoldOp, &[usize])> {
     None
 }
 
+/// Whether the right operand of a product is one small matrix that all points share.
+pub(super) fn shares_right(op: &Op) -> bool {
+    op.downcast::<DotGeneral>().is_some_and(|d| d.lhs_batch.is_empty())
+}
+
 /// How many leading dimensions hold `n` elements together.
 pub(super) fn lead(dims: &[usize], n: usize) -> Option<usize> {
     let mut product = 1;
@@ -542,8 +547,9 @@ impl Planner<'_> {
             return None;
         }
         let mut sees_member = cluster.members.is_empty();
-        for &a in self.p.operands(e) {
-            match self.seen(cluster, a, at) {
+        for (k, &a) in self.p.operands(e).iter().enumerate() {
+            let shared = k == 1 && shares_right(e.op());
+            match self.seen(cluster, a, at).filter(|_| !shared) {
                 Some(level) => {
                     // What a whole nest reduces to is there only after the nest.
                     if level == Level::Row && at == Level::Point && !rows_stay(cluster) {
@@ -581,7 +587,8 @@ impl Planner<'_> {
             _ => {
                 let mut all = vec![&self.values.dims[r][..]];
                 // Operands with other dimensions than the result: those of operations inside points.
-                all.extend(operands.iter().map(|a| self.dims(*a)).filter(|d| *d != &self.values.dims[r][..]));
+                let own = if shares_right(e.op()) { &operands[..1] } else { operands };
+                all.extend(own.iter().map(|a| self.dims(*a)).filter(|d| *d != &self.values.dims[r][..]));
                 all
             }
         };
@@ -695,7 +702,8 @@ impl Planner<'_> {
                     let dims = &self.values.dims[r];
                     let mut cuts = self.clusters[c].cuts.clone();
                     let mut shown: Vec<&[usize]> = vec![dims];
-                    shown.extend(p.operands(e).iter().map(|a| self.dims(*a)).filter(|d| *d != &dims[..]));
+                    let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
+                    shown.extend(own.iter().map(|a| self.dims(*a)).filter(|d| *d != &dims[..]));
                     for dims in shown {
                         if let Some(l) = lead(dims, self.points[r]) {
                             let trial = Cluster {
@@ -733,6 +741,10 @@ impl Planner<'_> {
     /// Whether a cluster makes a value and sees it in place for a reader at one of its levels.
     fn reads_in_place(&self, c: usize, reader: usize, a: Atom) -> bool {
         let cluster = &self.clusters[c];
+        let e = &self.p.equations()[reader];
+        if shares_right(e.op()) && self.p.operands(e).get(1) == Some(&a) {
+            return false;
+        }
         let Root::Value(r) = self.values.origin(a).root else { return false };
         let Some(&level) = cluster.values.get(&(r as usize)) else { return false };
         let at = if self.domain(reader).0 == cluster.n { Level::Point } else { Level::Row };

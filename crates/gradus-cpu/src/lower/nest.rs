@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Lower;
 use super::emit::elementwise;
-use super::fusion::{Class, Cluster, Level, Plan, lead, point_cost, reduction};
+use super::fusion::{Class, Cluster, Level, Plan, lead, point_cost, reduction, shares_right};
 use super::scalars::{Inner, finish_fold, places, unroll};
 use super::values::{NOWHERE, Repr, Root, SMALL, Values, moves, storage};
 use super::views::{Strides, View, count};
@@ -111,6 +111,20 @@ impl Nest<'_, '_> {
         }
     }
 
+    /// How many leading dimensions of an operand run over points; none of a small matrix that all points share.
+    fn lead_of(&self, i: usize, a: Atom, at: Level) -> usize {
+        let e = &self.p.equations()[i];
+        let shared = shares_right(e.op()) && self.p.operands(e).get(1) == Some(&a);
+        if shared { 0 } else { lead(self.values.dims(a), self.points_at(at)).unwrap_or(0) }
+    }
+
+    /// The member that an operand is, in place.
+    fn member_of(&self, i: usize, a: Atom) -> Option<usize> {
+        let e = &self.p.equations()[i];
+        let shared = shares_right(e.op()) && self.p.operands(e).get(1) == Some(&a);
+        if shared { None } else { self.is_member(a, self.works_at(i)) }
+    }
+
     fn is_member(&self, a: Atom, at: Level) -> Option<usize> {
         let Root::Value(r) = self.values.origin(a).root else { return None };
         let r = r as usize;
@@ -123,12 +137,11 @@ impl Nest<'_, '_> {
         for &i in &self.cluster.members {
             let at = self.works_at(i);
             for &a in self.p.operands(&self.p.equations()[i]) {
-                if self.is_member(a, at).is_some() {
+                if self.member_of(i, a).is_some() {
                     continue;
                 }
                 let o = self.values.origin(a);
-                let n = self.points_at(at);
-                let l = lead(self.values.dims(a), n).unwrap_or(0);
+                let l = self.lead_of(i, a, at);
                 let uniform = o.view.strides[..l].iter().zip(self.values.dims(a)).all(|(s, d)| *s == 0 || *d == 1);
                 match o.root {
                     Root::Value(r) if !uniform => {
@@ -159,8 +172,7 @@ impl Nest<'_, '_> {
     // ---- accesses ----
 
     /// The strides of an operand along the cut dimensions, as seen by an equation that works at a level.
-    fn strides(&self, view: &View, dims: &[usize], at: Level) -> Vec<i64> {
-        let l = lead(dims, self.points_at(at)).unwrap_or(0);
+    fn strides(&self, view: &View, dims: &[usize], l: usize, at: Level) -> Vec<i64> {
         let mut out = vec![0; self.cuts.len()];
         // From the innermost cut dimension of the level.
         let mut j = match at {
@@ -198,9 +210,9 @@ impl Nest<'_, '_> {
             let e = &self.p.equations()[i];
             let at = self.works_at(i);
             for &a in self.p.operands(e) {
-                if self.is_member(a, at).is_none() {
+                if self.member_of(i, a).is_none() {
                     let view = self.real_view(a);
-                    all.push(self.strides(&view, self.values.dims(a), at));
+                    all.push(self.strides(&view, self.values.dims(a), self.lead_of(i, a, at), at));
                 }
             }
             if let Some(iota) = e.op().downcast::<Iota>() {
@@ -214,7 +226,7 @@ impl Nest<'_, '_> {
     fn counting(&self, axis: usize, dims: &[usize], at: Level) -> Vec<i64> {
         let mut view = View::dense(NOWHERE, dims);
         view.strides = (0..dims.len()).map(|a| i64::from(a == axis)).collect::<Strides>();
-        self.strides(&view, dims, at)
+        self.strides(&view, dims, lead(dims, self.points_at(at)).unwrap_or(0), at)
     }
 
     /// The view of an operand in memory, where it is there.
@@ -274,23 +286,22 @@ impl Nest<'_, '_> {
     /// The elements of an operand at the current point.
     fn operand(&mut self, i: usize, a: Atom) -> Result<Vec<Value>> {
         let at = self.works_at(i);
-        let n = self.points_at(at);
         let dims = self.values.dims(a).clone();
-        let l = lead(&dims, n);
+        let l = self.lead_of(i, a, at);
         let o = self.values.origin(a).clone();
         let inside = View {
             buffer: o.view.buffer,
             base: Index::at(o.view.base.offset),
-            dims: dims[l.unwrap_or(0)..].into(),
-            strides: o.view.strides[l.unwrap_or(0)..].into(),
+            dims: dims[l..].into(),
+            strides: o.view.strides[l..].into(),
         };
-        if let Some(r) = self.is_member(a, at) {
+        if let Some(r) = self.member_of(i, a) {
             let elements = self.member(r)?;
             return Ok(places(&inside).map(|k| elements[k as usize]).collect());
         }
         // An array in scalars, the same at every point.
         if let Some(elements) = self.lower.elements_at_hand(self.p, o.root)
-            && o.view.strides[..l.unwrap_or(0)].iter().zip(&dims).all(|(s, d)| *s == 0 || *d == 1)
+            && o.view.strides[..l].iter().zip(&dims).all(|(s, d)| *s == 0 || *d == 1)
         {
             return Ok(places(&inside).map(|k| elements[k as usize]).collect());
         }
@@ -298,13 +309,9 @@ impl Nest<'_, '_> {
             return Ok(vec![value; count(&inside.dims)]);
         }
         let view = self.lower.placed(self.values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
-        let strides = self.strides(&view, &dims, at);
-        let inside = View {
-            base: Index::at(0),
-            dims: inside.dims,
-            strides: view.strides[l.unwrap_or(0)..].into(),
-            buffer: view.buffer,
-        };
+        let strides = self.strides(&view, &dims, l, at);
+        let inside =
+            View { base: Index::at(0), dims: inside.dims, strides: view.strides[l..].into(), buffer: view.buffer };
         let offsets: Vec<i64> = places(&inside).collect();
         Ok(offsets.into_iter().map(|k| self.read(view.buffer, self.place(&view.base, &strides, k))).collect())
     }
@@ -410,7 +417,7 @@ impl Nest<'_, '_> {
         // An operation inside the point.
         let n = self.points_at(at);
         let l = lead(&self.values.dims[v], n).unwrap_or(0);
-        let leads: Vec<usize> = p.operands(e).iter().map(|a| lead(self.values.dims(*a), n).unwrap_or(0)).collect();
+        let leads: Vec<usize> = p.operands(e).iter().map(|a| self.lead_of(i, *a, at)).collect();
         let inner: Vec<Inner<'_>> = operands
             .iter()
             .zip(p.operands(e))
@@ -531,10 +538,9 @@ impl Nest<'_, '_> {
     /// When each member can be computed: after which of the lane loops.
     fn find_phases(&mut self) {
         for &i in &self.cluster.members {
-            let at = self.works_at(i);
             let mut phase = 0;
             for &a in self.p.operands(&self.p.equations()[i]) {
-                if let Some(r) = self.is_member(a, at) {
+                if let Some(r) = self.member_of(i, a) {
                     phase = phase.max(self.phases.get(&r).copied().unwrap_or(0));
                 }
             }
@@ -552,7 +558,7 @@ impl Nest<'_, '_> {
         for &i in &members {
             let phase = self.phase_of_use(i);
             for &a in self.p.operands(&self.p.equations()[i]) {
-                if let Some(r) = self.is_member(a, self.works_at(i))
+                if let Some(r) = self.member_of(i, a)
                     && self.level(r) == Level::Point
                     && self.phases[&r] < phase
                     && !self.stored.contains_key(&r)
@@ -570,12 +576,7 @@ impl Nest<'_, '_> {
             // A result of a later loop lends its memory: each element is read before it is written.
             let last_use = members
                 .iter()
-                .filter(|&&i| {
-                    self.p
-                        .operands(&self.p.equations()[i])
-                        .iter()
-                        .any(|&a| self.is_member(a, self.works_at(i)) == Some(v))
-                })
+                .filter(|&&i| self.p.operands(&self.p.equations()[i]).iter().any(|&a| self.member_of(i, a) == Some(v)))
                 .map(|&i| self.phase_of_use(i))
                 .max()
                 .unwrap_or(0);
@@ -616,7 +617,7 @@ impl Nest<'_, '_> {
                 return true;
             }
             for &a in self.p.operands(&self.p.equations()[i]) {
-                if let Some(r) = self.is_member(a, self.works_at(i))
+                if let Some(r) = self.member_of(i, a)
                     && self.level(r) == Level::Point
                     && !self.stored.contains_key(&r)
                     && seen.insert(r)
@@ -939,7 +940,11 @@ impl Nest<'_, '_> {
         // Which cut dimensions are reduced: those of the reduced axes.
         let mut view = View::dense(NOWHERE, &dims);
         view.strides = (0..dims.len()).map(|a| i64::from(axes.contains(&a))).collect::<Strides>();
-        let marked: Vec<bool> = self.strides(&view, &dims, Level::Point).iter().map(|s| *s != 0).collect();
+        let marked: Vec<bool> = self
+            .strides(&view, &dims, lead(&dims, self.cluster.n).unwrap_or(0), Level::Point)
+            .iter()
+            .map(|s| *s != 0)
+            .collect();
         // The result's strides along the kept ones.
         let mut own = vec![0; self.cuts.len()];
         let mut s = 1;

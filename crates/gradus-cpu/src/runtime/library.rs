@@ -2,7 +2,7 @@
 
 use gradus_core::array::Concrete;
 use gradus_core::primitives::Op;
-use gradus_core::types::{Complex, Element, bf16, f16};
+use gradus_core::types::Element;
 use gradus_core::{Array, DType, Error, Place, Type};
 
 use crate::abi::Context;
@@ -79,73 +79,6 @@ pub struct Run<'a> {
     pub error: std::cell::Cell<Option<Error>>,
     /// Whether products may use more than one thread.
     pub threads: bool,
-}
-
-macro_rules! by_dtype {
-    ($dtype:expr, $t:ident => $e:expr) => {
-        match $dtype {
-            DType::Bool => {
-                type $t = bool;
-                $e
-            }
-            DType::I8 => {
-                type $t = i8;
-                $e
-            }
-            DType::I16 => {
-                type $t = i16;
-                $e
-            }
-            DType::I32 => {
-                type $t = i32;
-                $e
-            }
-            DType::I64 => {
-                type $t = i64;
-                $e
-            }
-            DType::U8 => {
-                type $t = u8;
-                $e
-            }
-            DType::U16 => {
-                type $t = u16;
-                $e
-            }
-            DType::U32 => {
-                type $t = u32;
-                $e
-            }
-            DType::U64 => {
-                type $t = u64;
-                $e
-            }
-            DType::F16 => {
-                type $t = f16;
-                $e
-            }
-            DType::BF16 => {
-                type $t = bf16;
-                $e
-            }
-            DType::F32 => {
-                type $t = f32;
-                $e
-            }
-            DType::F64 => {
-                type $t = f64;
-                $e
-            }
-            DType::C64 => {
-                type $t = Complex<f32>;
-                $e
-            }
-            DType::C128 => {
-                type $t = Complex<f64>;
-                $e
-            }
-        }
-    };
 }
 
 /// Calls an entry of a module.

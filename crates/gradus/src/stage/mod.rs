@@ -6,19 +6,20 @@ mod compiled;
 mod explain;
 mod key;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use gradus_core::array::Form;
-use gradus_core::executables::default_backend;
+use gradus_core::executables::{default_backend, set_default_backend};
 use gradus_core::optimize::{Exactness, optimize_with};
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Mode, Place, Program, Result};
+use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Program, Result};
+use gradus_cpu::{Cpu, Tier};
 use smallvec::SmallVec;
 
 use crate::function::{Fun, Func};
@@ -51,7 +52,23 @@ pub(crate) struct Options {
     pub(crate) mode: Mode,
     pub(crate) cache_limit: usize,
     pub(crate) exactness: Exactness,
-    backend: Arc<dyn Backend>,
+    pub(crate) backend: Arc<dyn Backend>,
+}
+
+/// The backend of functions that choose none: the native compiler, or what `GRADUS_BACKEND` says (`interpreter`,
+/// `embedded`, `llvm`), so that a whole test suite can run on each.
+fn chosen_backend() -> Arc<dyn Backend> {
+    static CHOSEN: OnceLock<()> = OnceLock::new();
+    CHOSEN.get_or_init(|| {
+        let backend: Arc<dyn Backend> = match std::env::var("GRADUS_BACKEND").as_deref() {
+            Ok("interpreter") => Arc::new(Interpreter),
+            Ok("embedded") => Arc::new(Cpu::with_tier(Tier::Embedded)),
+            Ok("llvm") => Arc::new(Cpu::with_tier(Tier::Llvm)),
+            _ => Arc::new(Cpu::default()),
+        };
+        set_default_backend(backend);
+    });
+    default_backend()
 }
 
 /// Programs and code that one function keeps, unless it is told otherwise.
@@ -63,7 +80,7 @@ impl Default for Options {
             mode: Mode::Abstract,
             cache_limit: CACHE_LIMIT,
             exactness: Exactness::Exact,
-            backend: default_backend(),
+            backend: chosen_backend(),
         }
     }
 }

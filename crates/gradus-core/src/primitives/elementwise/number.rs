@@ -1,5 +1,6 @@
 //! Arithmetic of single numbers with the meaning every backend keeps: integers wrap, division by zero is defined.
 
+use crate::math::plain::Elementary;
 use crate::primitives::special;
 use crate::types::{Complex, Element, bf16, f16};
 
@@ -109,7 +110,7 @@ macro_rules! floats {
                 if self.is_nan() { self } else if other.is_nan() { other }
                 else if self < other || (self == other && self.is_sign_negative()) { self } else { other }
             }
-            fn power(self, other: Self) -> Self { $from($to(self).powf($to(other))) }
+            fn power(self, other: Self) -> Self { $from($to(self).pow_($to(other))) }
             fn absolute(self) -> Self { $from($to(self).abs()) }
             fn sign_of(self) -> Self {
                 let v: $wide = $to(self);
@@ -155,36 +156,28 @@ macro_rules! complex {
 }
 complex!(f32, f64);
 
-/// The special functions, in the precision of the argument.
+/// The functions that are no elementary ones, in the precision of the argument.
 pub(crate) trait Special: Sized + Copy {
-    fn erf_(self) -> Self;
-    fn erfc_(self) -> Self;
     fn erf_inv_(self) -> Self;
     fn lgamma_(self) -> Self;
     fn digamma_(self) -> Self;
     fn polygamma_(self, order: u32) -> Self;
-    fn logistic_(self) -> Self;
     /// To nearest, halves to even.
     fn round_even(self) -> Self;
-    fn rsqrt_(self) -> Self;
 }
 
 macro_rules! special {
-    ($($t:ident $erf:ident $erfc:ident $erf_inv:ident $lgamma:ident $digamma:ident $polygamma:ident $logistic:ident;)*) => {$(
+    ($($t:ident $erf_inv:ident $lgamma:ident $digamma:ident $polygamma:ident;)*) => {$(
         impl Special for $t {
-            fn erf_(self) -> Self { special::$erf(self) }
-            fn erfc_(self) -> Self { special::$erfc(self) }
             fn erf_inv_(self) -> Self { special::$erf_inv(self) }
             fn lgamma_(self) -> Self { special::$lgamma(self) }
             fn digamma_(self) -> Self { special::$digamma(self) }
             fn polygamma_(self, order: u32) -> Self { special::$polygamma(order, self) }
-            fn logistic_(self) -> Self { special::$logistic(self) }
             fn round_even(self) -> Self { self.round_ties_even() }
-            fn rsqrt_(self) -> Self { 1.0 / self.sqrt() }
         }
     )*};
 }
 special! {
-    f32 erf_f32 erfc_f32 erf_inv_f32 lgamma_f32 digamma_f32 polygamma_f32 logistic_f32;
-    f64 erf erfc erf_inv lgamma digamma polygamma logistic;
+    f32 erf_inv_f32 lgamma_f32 digamma_f32 polygamma_f32;
+    f64 erf_inv lgamma digamma polygamma;
 }

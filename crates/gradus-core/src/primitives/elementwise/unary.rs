@@ -7,6 +7,7 @@ use super::number::{Number, Ordered, Special};
 use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
+use crate::math::plain::Elementary;
 use crate::primitives::{
     Batch, Batched, Derivative, Entry, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types, entry,
 };
@@ -108,13 +109,13 @@ functions! {
     /// The whole part.
     Trunc = "trunc", Floats, at WIDE, |v| v.trunc(), d |_x, _y, _t| None;
     /// e to a power.
-    Exp = "exp", Inexact, at WIDE, |v| v.exp(), complex v.exp(), d |_x, y, t| Some(t * y);
+    Exp = "exp", Inexact, at WIDE, |v| v.exp_(), complex v.exp(), d |_x, y, t| Some(t * y);
     /// e to a power, less one, exact for small arguments.
-    Expm1 = "expm1", Inexact, at WIDE, |v| v.exp_m1(), complex v.expm1_(), d |_x, y, t| Some(t * (y + 1.0_f64));
+    Expm1 = "expm1", Inexact, at WIDE, |v| v.expm1_(), complex v.expm1_(), d |_x, y, t| Some(t * (y + 1.0_f64));
     /// The natural logarithm.
-    Log = "log", Inexact, at POSITIVE, |v| v.ln(), complex v.log_(), d |x, _y, t| Some(t / x);
+    Log = "log", Inexact, at POSITIVE, |v| v.log_(), complex v.log_(), d |x, _y, t| Some(t / x);
     /// The natural logarithm of one more, exact for small arguments.
-    Log1p = "log1p", Inexact, at POSITIVE, |v| v.ln_1p(), complex v.log1p_(), d |x, _y, t| Some(t / (x + 1.0_f64));
+    Log1p = "log1p", Inexact, at POSITIVE, |v| v.log1p_(), complex v.log1p_(), d |x, _y, t| Some(t / (x + 1.0_f64));
     /// The square root.
     Sqrt = "sqrt", Inexact, at POSITIVE, |v| v.sqrt(), complex v.sqrt(), d |_x, y, t| Some(t * 0.5_f64 / y);
     /// One over the square root.
@@ -123,9 +124,9 @@ functions! {
     /// The cube root.
     Cbrt = "cbrt", Floats, at WIDE, |v| v.cbrt(), d |_x, y, t| Some(t / (y * y * 3.0_f64));
     /// Sine.
-    Sin = "sin", Inexact, at WIDE, |v| v.sin(), complex v.sin(), d |x, _y, t| Some(t * x.cos());
+    Sin = "sin", Inexact, at WIDE, |v| v.sin_(), complex v.sin(), d |x, _y, t| Some(t * x.cos());
     /// Cosine.
-    Cos = "cos", Inexact, at WIDE, |v| v.cos(), complex v.cos(), d |x, _y, t| Some(t * -x.sin());
+    Cos = "cos", Inexact, at WIDE, |v| v.cos_(), complex v.cos(), d |x, _y, t| Some(t * -x.sin());
     /// Tangent: y' = 1 + y².
     Tan = "tan", Inexact, at UNIT, |v| v.tan(), complex v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
     /// Inverse sine.
@@ -135,11 +136,11 @@ functions! {
     /// Inverse tangent.
     Atan = "atan", Inexact, at WIDE, |v| v.atan(), complex v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
     /// Hyperbolic sine.
-    Sinh = "sinh", Inexact, at WIDE, |v| v.sinh(), complex v.sinh(), d |x, _y, t| Some(t * x.cosh());
+    Sinh = "sinh", Inexact, at WIDE, |v| v.sinh_(), complex v.sinh(), d |x, _y, t| Some(t * x.cosh());
     /// Hyperbolic cosine.
-    Cosh = "cosh", Inexact, at WIDE, |v| v.cosh(), complex v.cosh(), d |x, _y, t| Some(t * x.sinh());
+    Cosh = "cosh", Inexact, at WIDE, |v| v.cosh_(), complex v.cosh(), d |x, _y, t| Some(t * x.sinh());
     /// Hyperbolic tangent: y' = 1 - y².
-    Tanh = "tanh", Inexact, at WIDE, |v| v.tanh(), complex v.tanh_(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
+    Tanh = "tanh", Inexact, at WIDE, |v| v.tanh_(), complex v.tanh_(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
     /// Inverse hyperbolic sine.
     Asinh = "asinh", Inexact, at WIDE, |v| v.asinh(), complex v.asinh_(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic cosine.

@@ -138,16 +138,6 @@ fn poly(x: f64, c: &[f64]) -> f64 {
     c.iter().rev().fold(0.0, |acc, &k| acc * x + k)
 }
 
-/// Error function; `libm` (FreeBSD msun rational approximations), below 1 ulp.
-pub(crate) fn erf(x: f64) -> f64 {
-    libm::erf(x)
-}
-
-/// Complementary error function; `libm` (FreeBSD msun rational approximations), below 2.5 ulp.
-pub(crate) fn erfc(x: f64) -> f64 {
-    libm::erfc(x)
-}
-
 /// Inverse error function; Wichura's rational approximations (AS 241, PPND16) to the normal quantile and one Newton
 /// step, below 1.5 ulp.
 ///
@@ -177,7 +167,7 @@ pub fn erf_inv(x: f64) -> f64 {
     };
     let y = y * FRAC_1_SQRT_2;
     // The rational functions alone are off by up to 5 ulp; what is left over is measured where it does not cancel.
-    let short = if a <= 0.5 { a - erf(y) } else { erfc(y) - tail };
+    let short = if a <= 0.5 { a - libm::erf(y) } else { libm::erfc(y) - tail };
     (y + short * HALF_SQRT_PI * (y * y).exp()).copysign(x)
 }
 
@@ -345,26 +335,6 @@ fn zeta_over_leading(s: f64, q: f64) -> f64 {
     sum + (lost + term * (a / (s - 1.0) + (0.5 + tail)))
 }
 
-/// `1 / (1 + e⁻ˣ)`; the exponential of `-|x|` only, so it neither overflows nor cancels, below 2 ulp.
-pub(crate) fn logistic(x: f64) -> f64 {
-    if x >= 0.0 {
-        1.0 / (1.0 + (-x).exp())
-    } else {
-        let e = x.exp();
-        e / (1.0 + e)
-    }
-}
-
-/// [`erf`] for `f32`, through `f64`, below 0.51 ulp.
-pub(crate) fn erf_f32(x: f32) -> f32 {
-    erf(f64::from(x)) as f32
-}
-
-/// [`erfc`] for `f32`, through `f64`, below 0.51 ulp.
-pub(crate) fn erfc_f32(x: f32) -> f32 {
-    erfc(f64::from(x)) as f32
-}
-
 /// [`erf_inv`] for `f32`, through `f64`, below 0.51 ulp.
 pub fn erf_inv_f32(x: f32) -> f32 {
     erf_inv(f64::from(x)) as f32
@@ -383,11 +353,6 @@ pub fn digamma_f32(x: f32) -> f32 {
 /// [`polygamma`] for `f32`, through `f64`, below 0.51 ulp for `x > 0` and `n ≤ 170`.
 pub fn polygamma_f32(n: u32, x: f32) -> f32 {
     polygamma(n, f64::from(x)) as f32
-}
-
-/// [`logistic`] for `f32`, through `f64`, below 0.51 ulp.
-pub(crate) fn logistic_f32(x: f32) -> f32 {
-    logistic(f64::from(x)) as f32
 }
 
 /// The neighbour of `x` in the direction of `y`, C's `nextafter`; exact.

@@ -1,0 +1,230 @@
+"""JAX as a peer. Every case is a function of its size that gives a function of its inputs."""
+
+import time
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+import protocol
+
+jax.config.update("jax_enable_x64", True)
+
+
+def polynomial(_):
+    return lambda x: ((0.3 * x - 1.1) * x + 0.7) * x + 0.25
+
+
+def tanh(_):
+    return lambda x: jnp.tanh(1.3 * x + 0.2) * x
+
+
+def with_derivative(f):
+    return lambda _: lambda x: jax.jvp(f, (x,), (jnp.ones_like(x),))
+
+
+def gelu_erf(x):
+    return 0.5 * x * (1 + lax.erf(x * 0.7071067811865476))
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + jnp.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+def sum_exp(_):
+    return lambda x: jnp.sum(jnp.exp(x - 2.5))
+
+
+def lorenz_step(s, h):
+    def slope(s):
+        x, y, z = s
+        return (10.0 * (y - x), x * (28.0 - z) - y, x * y - (8.0 / 3.0) * z)
+
+    def moved(s, k, h):
+        return tuple(a + h * b for a, b in zip(s, k))
+
+    k1 = slope(s)
+    k2 = slope(moved(s, k1, h / 2))
+    k3 = slope(moved(s, k2, h / 2))
+    k4 = slope(moved(s, k3, h))
+    return moved(s, tuple(a + 2 * (b + c) + d for a, b, c, d in zip(k1, k2, k3, k4)), h / 6)
+
+
+def lorenz(n):
+    return lambda x: lax.fori_loop(0, n, lambda _, s: lorenz_step(s, 10.0 / n), (x[0], x[1], x[2]))
+
+
+def lorenz_gradient(n):
+    def end(x):
+        s, _ = lax.scan(lambda s, _: (lorenz_step(s, 10.0 / n), None), (x[0], x[1], x[2]), None, length=n)
+        return s[0] + s[1] + s[2]
+
+    return jax.value_and_grad(end)
+
+
+def matmul(_):
+    return lambda a, b: a @ b
+
+
+def softmax(*_):
+    return jax.value_and_grad(lambda x, w: jnp.sum(jax.nn.softmax(x, axis=-1) * w))
+
+
+def logsumexp(*_):
+    return jax.value_and_grad(lambda x, w: jnp.sum(jax.nn.logsumexp(x, axis=-1) * w))
+
+
+def layer_norm(*_):
+    def f(x, scale, shift, w):
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        variance = jnp.mean(centred * centred, axis=-1, keepdims=True)
+        return jnp.sum((centred / jnp.sqrt(variance + 1e-5) * scale + shift) * w)
+
+    return jax.value_and_grad(f, argnums=(0, 1, 2))
+
+
+def perceptron(*_):
+    rate, b1, b2, eps = 1e-3, 0.9, 0.999, 1e-8
+
+    def loss(p, x, labels):
+        h = jax.nn.relu(x @ p[0] + p[1])
+        h = jax.nn.relu(h @ p[2] + p[3])
+        return -jnp.mean(jnp.sum(jax.nn.log_softmax(h @ p[4] + p[5]) * labels, axis=-1))
+
+    def train(*inputs):
+        p, m, v = inputs[:6], inputs[6:12], inputs[12:18]
+        t, x, labels = inputs[18:]
+        l, g = jax.value_and_grad(loss)(p, x, labels)
+        c1, c2 = 1 - b1**t, 1 - b2**t
+        m = [b1 * a + (1 - b1) * b for a, b in zip(m, g)]
+        v = [b2 * a + (1 - b2) * b * b for a, b in zip(v, g)]
+        p = [a - rate * (b / c1) / (jnp.sqrt(c / c2) + eps) for a, b, c in zip(p, m, v)]
+        return l, p, m, v
+
+    return train
+
+
+def lstm(*_):
+    def f(by_input, by_state, bias, xs):
+        def step(carry, x):
+            h, c = carry
+            i, f, g, o = jnp.split(x @ by_input + h @ by_state + bias, 4, axis=-1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            h = jax.nn.sigmoid(o) * jnp.tanh(c)
+            return (h, c), h
+
+        start = jnp.zeros_like(xs[0])
+        _, hs = lax.scan(step, (start, start), xs)
+        return jnp.mean(hs * hs)
+
+    return jax.value_and_grad(f, argnums=(0, 1, 2))
+
+
+def nbody(_):
+    def energy(p, m):
+        d = p[:, None, :] - p[None, :, :]
+        squares = jnp.sum(d * d, axis=-1) + 0.01
+        return -0.5 * jnp.sum(m[:, None] * m[None, :] / jnp.sqrt(squares))
+
+    return jax.value_and_grad(energy)
+
+
+def chain3(_):
+    def f(p):
+        (sa, sb, sc), (ca, cb, cc) = jnp.sin(p), jnp.cos(p)
+        about_x = jnp.array([[1.0, 0.0, 0.0], [0.0, ca, -sa], [0.0, sa, ca]])
+        about_y = jnp.array([[cb, 0.0, sb], [0.0, 1.0, 0.0], [-sb, 0.0, cb]])
+        about_z = jnp.array([[cc, -sc, 0.0], [sc, cc, 0.0], [0.0, 0.0, 1.0]])
+        v = about_z @ (about_y @ (about_x @ (p + jnp.array([0.3, -0.2, 1.5], p.dtype))))
+        y = v / jnp.sqrt(jnp.sum(v * v))
+        return jnp.stack([y[0] / (y[2] + 2), y[1] / (y[2] + 2), y[2]])
+
+    return jax.vmap(jax.jacfwd(f))
+
+
+def chain4(_):
+    def f(p):
+        x, y, z = p
+        sy, cy, sz, cz = jnp.sin(y), jnp.cos(y), jnp.sin(z), jnp.cos(z)
+        about_z = jnp.array([[cy, -sy, 0, 0], [sy, cy, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], p.dtype)
+        about_x = jnp.array([[1, 0, 0, 0], [0, cz, -sz, 0], [0, sz, cz, 0], [0, 0, 0, 1]], p.dtype)
+        shift = jnp.array([[1, 0, 0, 0.5 * z], [0, 1, 0, -x], [0, 0, 1, 0.25], [0, 0, 0, 1]], p.dtype)
+        see = jnp.array([[1.2, 0, 0, 0], [0, 1.2, 0, 0], [0, 0, 1.1, 1], [0, 0, 1, 4]], p.dtype)
+        h = see @ shift @ about_x @ about_z @ jnp.concatenate([p, jnp.ones(1, p.dtype)])
+        return h[:3] / h[3]
+
+    return jax.vmap(jax.jacfwd(f))
+
+
+def call():
+    return jax.grad(lambda x: jnp.sin(x * x))
+
+
+def chain(n):
+    def f(x):
+        y = x
+        for i in range(n):
+            y = y * x if i % 3 == 0 else y + (0.5 + i * 1e-6) if i % 3 == 1 else jnp.sin(y)
+        return y
+
+    return f
+
+
+class Peer:
+    cases = {
+        "polynomial": polynomial,
+        "tanh": tanh,
+        "gelu_erf": with_derivative(gelu_erf),
+        "gelu_tanh": with_derivative(gelu_tanh),
+        "sum_exp": sum_exp,
+        "lorenz": lorenz,
+        "lorenz_gradient": lorenz_gradient,
+        "matmul": matmul,
+        "softmax": softmax,
+        "logsumexp": logsumexp,
+        "layer_norm": layer_norm,
+        "perceptron": perceptron,
+        "lstm": lstm,
+        "nbody": nbody,
+        "chain3": chain3,
+        "chain4": chain4,
+        "call": call,
+        "chain": chain,
+    }
+
+    def prepare(self, f, inputs):
+        self.function = self.inputs = self.out = None
+        jax.clear_caches()
+        inputs = jax.block_until_ready([jnp.asarray(x) for x in inputs])
+        started = time.perf_counter_ns()
+        function = jax.jit(f)
+        out = jax.block_until_ready(function(*inputs))
+        first = time.perf_counter_ns() - started
+        self.function, self.inputs, self.out = function, inputs, out
+        return first
+
+    def run(self, reps):
+        function, inputs = self.function, self.inputs
+        if isinstance(self.out, jax.Array):
+            # The short way, so that a small call is not mostly a walk through the result.
+            for _ in range(reps):
+                function(*inputs).block_until_ready()
+        else:
+            for _ in range(reps):
+                jax.block_until_ready(function(*inputs))
+
+    def results(self):
+        return jax.tree.leaves(self.out)
+
+    def memory(self):
+        analysis = self.function.lower(*self.inputs).compile().memory_analysis()
+        return "none" if analysis is None else analysis.temp_size_in_bytes
+
+    def version(self):
+        return f"jax {jax.__version__}, jaxlib {jax.lib.__version__}"
+
+
+if __name__ == "__main__":
+    # The compiler and its threads exist before the first case is timed.
+    jax.block_until_ready(jax.jit(lambda x: x + 1)(jnp.zeros(3)))
+    protocol.serve(Peer())

@@ -1,0 +1,274 @@
+//! The cases: what is computed, at which sizes, from which numbers, and how fast it has to be. Each file is a group.
+//!
+//! A case is described once, here. Peers get its name, size, dtype and inputs, and have only the function themselves.
+//! To add one: a `Family` in the file of its group, the function in `peers/`, and a plain one in `tests.rs`; a test says
+//! what is missing.
+
+mod calls;
+mod dynamics;
+mod elementwise;
+mod geometry;
+mod matrix;
+mod networks;
+mod rows;
+
+use std::hint::black_box;
+use std::rc::Rc;
+
+use gradus::prelude::*;
+
+use crate::buffer::Buffer;
+use crate::tier::Tier;
+
+/// A call of a fresh function with its arguments bound. The first one traces and compiles.
+pub struct Call {
+    run: Box<dyn Fn()>,
+    outputs: Box<dyn Fn() -> Vec<Array>>,
+    scratch: Option<Box<dyn Fn() -> Option<u64>>>,
+}
+
+impl Call {
+    /// A call of `f`.
+    pub fn new<O: Tree>(f: impl Fn() -> O + 'static) -> Call {
+        let f = Rc::new(f);
+        let g = f.clone();
+        Call { run: Box::new(move || drop(black_box(f()))), outputs: Box::new(move || g().leaves()), scratch: None }
+    }
+
+    /// The same call, which can be asked for its scratch bytes.
+    pub fn with_scratch(self, bytes: impl Fn() -> Option<u64> + 'static) -> Call {
+        Call { scratch: Some(Box::new(bytes)), ..self }
+    }
+
+    /// The most bytes that are needed beside inputs and results, if that is known.
+    pub fn scratch_bytes(&self) -> Option<u64> {
+        self.scratch.as_ref().and_then(|bytes| bytes())
+    }
+
+    /// Calls it and drops what it gives, as a user would who is done with it.
+    pub fn run(&self) {
+        (self.run)()
+    }
+
+    /// Calls it and gives every array of the result.
+    pub fn outputs(&self) -> Vec<Array> {
+        (self.outputs)()
+    }
+}
+
+/// An input: numbers that every language computes from a seed.
+#[derive(Clone, Debug)]
+pub struct Input {
+    pub shape: Vec<usize>,
+    pub kind: Kind,
+}
+
+/// Which numbers an input has.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Uniform between two bounds.
+    Uniform { low: f64, high: f64 },
+    /// In each row of the last axis one 1, at a place that is drawn.
+    OneHot,
+}
+
+/// Uniform numbers of a shape.
+pub fn uniform(shape: &[usize], low: f64, high: f64) -> Input {
+    Input { shape: shape.to_vec(), kind: Kind::Uniform { low, high } }
+}
+
+/// Rows with one 1.
+pub fn one_hot(shape: &[usize]) -> Input {
+    Input { shape: shape.to_vec(), kind: Kind::OneHot }
+}
+
+/// The `i`-th number in [0, 1) of a sequence: SplitMix64, which is a few lines in any language.
+fn unit(seed: u64, i: u64) -> f64 {
+    let mut z = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(seed.wrapping_mul(0xD1B5_4A32_D192_ED03));
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^= z >> 31;
+    (z >> 11) as f64 / (1u64 << 53) as f64
+}
+
+impl Input {
+    /// How many numbers there are.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The numbers; `seed` is the place of the input among those of its case.
+    pub fn values(&self, seed: usize) -> Vec<f64> {
+        let seed = seed as u64;
+        match self.kind {
+            Kind::Uniform { low, high } => (0..self.len() as u64).map(|i| low + (high - low) * unit(seed, i)).collect(),
+            Kind::OneHot => {
+                let width = self.shape.last().copied().unwrap_or(1);
+                let mut values = vec![0.0; self.len()];
+                for (i, row) in values.chunks_mut(width).enumerate() {
+                    row[(unit(seed, i as u64) * width as f64) as usize] = 1.0;
+                }
+                values
+            }
+        }
+    }
+
+    /// The words that tell a peer of it: `SHAPE:LOW:HIGH` or `SHAPE:onehot`.
+    pub fn words(&self) -> String {
+        let shape = size_text(&self.shape);
+        match self.kind {
+            Kind::Uniform { low, high } => format!("{shape}:{low:?}:{high:?}"),
+            Kind::OneHot => format!("{shape}:onehot"),
+        }
+    }
+}
+
+/// `256x64`; a scalar is `-`.
+pub fn size_text(size: &[usize]) -> String {
+    match size {
+        [] => "-".to_owned(),
+        _ => size.iter().map(ToString::to_string).collect::<Vec<_>>().join("x"),
+    }
+}
+
+/// An array of a dtype.
+pub fn array(values: &[f64], shape: &[usize], dtype: DType) -> Array {
+    match dtype {
+        DType::F32 => Array::from_vec(values.iter().map(|v| *v as f32).collect::<Vec<f32>>(), shape.to_vec()),
+        _ => Array::from_vec(values.to_vec(), shape.to_vec()),
+    }
+}
+
+/// Ratios that are wanted, ours over a peer's, for the embedded tier and for LLVM.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Targets {
+    pub c: Option<[f64; 2]>,
+    pub jax: Option<[f64; 2]>,
+    pub numpy: Option<[f64; 2]>,
+    /// Nanoseconds of a call, whatever others need.
+    pub ns: Option<f64>,
+}
+
+impl Targets {
+    /// The number for a tier. The interpreter is shown beside what the embedded tier has to reach.
+    pub fn of(pair: Option<[f64; 2]>, tier: Tier) -> Option<f64> {
+        pair.map(|[embedded, llvm]| if tier == Tier::Llvm { llvm } else { embedded })
+    }
+}
+
+/// What is taken of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// The time of a call that finds its code ready, and of the first one.
+    Calls,
+    /// As `Calls`, and the scratch memory.
+    CallsAndScratch,
+    /// Only the time from the first call to its result.
+    FirstResult,
+    /// A call into given buffers, for which the arguments are not what other cases have.
+    CallsInto,
+}
+
+/// Which peers have the function.
+#[derive(Clone, Copy, Debug)]
+pub struct Peers {
+    pub c: bool,
+    pub jax: bool,
+    pub numpy: bool,
+}
+
+/// A function at several sizes.
+pub struct Family {
+    /// The name that peers know.
+    pub name: &'static str,
+    pub group: Group,
+    pub dtypes: &'static [DType],
+    /// Sizes of the smoke test, the smallest first.
+    pub quick: &'static [&'static [usize]],
+    pub full: &'static [&'static [usize]],
+    /// The size of the tests against plain Rust.
+    #[cfg_attr(not(test), allow(dead_code))]
+    pub tiny: &'static [usize],
+    pub inputs: fn(&[usize]) -> Vec<Input>,
+    /// The number of elements of each result.
+    pub outputs: fn(&[usize]) -> Vec<usize>,
+    /// Something that the time grows with: a slow size is foreseen from a small one.
+    pub work: fn(&[usize]) -> f64,
+    pub build: fn(Tier, &[usize], Vec<Array>) -> Call,
+    pub peers: Peers,
+    pub targets: Targets,
+    pub measure: Measure,
+}
+
+/// The parts of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    Elementwise,
+    Lorenz,
+    Matrix,
+    Rows,
+    Perceptron,
+    Lstm,
+    Geometry,
+    Call,
+    Compile,
+}
+
+impl Group {
+    pub const ALL: [Group; 9] = [
+        Group::Elementwise,
+        Group::Lorenz,
+        Group::Matrix,
+        Group::Rows,
+        Group::Perceptron,
+        Group::Lstm,
+        Group::Geometry,
+        Group::Call,
+        Group::Compile,
+    ];
+
+    /// The heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Group::Elementwise => "Elementwise functions",
+            Group::Lorenz => "Lorenz system, Runge-Kutta of order 4",
+            Group::Matrix => "Matrix products (the NumPy column is OpenBLAS)",
+            Group::Rows => "Rows: value and gradient of a weighted sum",
+            Group::Perceptron => "Training step of a perceptron, Adam",
+            Group::Lstm => "LSTM with the gradient by all weights",
+            Group::Geometry => "N-body energy gradient, Jacobians of small matrix chains",
+            Group::Call => "A call of a compiled scalar function",
+            Group::Compile => "Time to the first result of unrolled scalar chains (size: operations)",
+        }
+    }
+}
+
+impl Family {
+    /// The buffers of all inputs.
+    pub fn buffers(&self, size: &[usize], dtype: DType) -> Vec<Buffer> {
+        (self.inputs)(size).iter().enumerate().map(|(seed, input)| Buffer::of(&input.values(seed), dtype)).collect()
+    }
+
+    /// The inputs as arrays.
+    pub fn arrays(&self, size: &[usize], dtype: DType) -> Vec<Array> {
+        let inputs = (self.inputs)(size);
+        inputs.iter().enumerate().map(|(seed, i)| array(&i.values(seed), &i.shape, dtype)).collect()
+    }
+
+    /// How far results may differ, relative to the size of the result.
+    pub fn tolerance(&self, dtype: DType) -> f64 {
+        if dtype == DType::F32 { 2e-3 } else { 1e-7 }
+    }
+}
+
+/// Every family, in the order of the table.
+pub fn all() -> Vec<Family> {
+    let mut families = elementwise::families();
+    families.extend(dynamics::families());
+    families.extend(matrix::families());
+    families.extend(rows::families());
+    families.extend(networks::families());
+    families.extend(geometry::families());
+    families.extend(calls::families());
+    families
+}

@@ -1,0 +1,225 @@
+//! Gradus beside hand-written C, JAX and NumPy: one command that builds the peers, runs every case on the same cores and
+//! prints a table of ratios.
+//!
+//! The process that is started builds the peers and starts itself again for each number of cores, bound to them; its
+//! children inherit that.
+
+mod buffer;
+mod cases;
+mod check;
+mod measure;
+mod peers;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tier;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use measure::{Bench, Effort};
+use table::Row;
+use tier::Tier;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NAME] [--cores 1|all] [--tier NAME] [--cap SECONDS] [--write]
+
+  --quick        every case at a small size, as a smoke test
+  --only NAME    only cases whose name has NAME in it; several with commas between
+  --cores 1|all  on one core or on all; both if not said
+  --tier NAME    interpreter, embedded or llvm; all that this build has if not said
+  --cap SECONDS  leave out calls of ours that are foreseen to take longer (5; with --quick 1)
+  --write        write BENCHMARKS.md at the top of the repository";
+
+/// The command line.
+#[derive(Clone, Debug, Default)]
+struct Options {
+    quick: bool,
+    only: Vec<String>,
+    cores: Option<String>,
+    tier: Option<String>,
+    cap: Option<f64>,
+    write: bool,
+    /// The file that a process which measures writes its rows to; only this program says it.
+    rows: Option<PathBuf>,
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
+    let mut options = Options::default();
+    let mut arguments = arguments;
+    while let Some(word) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| format!("`{word}` needs a value\n\n{USAGE}"));
+        match word.as_str() {
+            "--quick" => options.quick = true,
+            "--write" => options.write = true,
+            "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
+            "--cores" => options.cores = Some(value()?),
+            "--tier" => options.tier = Some(value()?),
+            "--cap" => options.cap = Some(value()?.parse()?),
+            "--rows" => options.rows = Some(value()?.into()),
+            _ => return Err(format!("`{word}` is not known\n\n{USAGE}").into()),
+        }
+    }
+    if let Some(cores) = options.cores.as_deref().filter(|c| !["1", "all"].contains(c)) {
+        return Err(format!("`--cores {cores}`: only `1` and `all`").into());
+    }
+    Ok(options)
+}
+
+/// The tiers that are asked for, or all there are.
+fn tiers(options: &Options) -> Result<Vec<Tier>> {
+    match &options.tier {
+        None => Ok(Tier::ALL.into_iter().filter(|t| t.is_available()).collect()),
+        Some(name) => match Tier::named(name) {
+            Some(tier) if tier.is_available() => Ok(vec![tier]),
+            Some(_) => Err(format!("the tier `{name}` is not in this build").into()),
+            None => Err(format!("there is no tier `{name}`").into()),
+        },
+    }
+}
+
+fn main() -> ExitCode {
+    let run = || -> Result<bool> {
+        let options = parse(std::env::args().skip(1))?;
+        match &options.rows {
+            Some(file) => measure_all(&options, file),
+            None => drive(&options),
+        }
+    };
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("{e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// More runnable processes than this, before any of ours is started, are others that will disturb.
+const QUIET: f64 = 0.5;
+
+/// How many processes wanted to run over the last minute.
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0)
+}
+
+/// Builds the peers, has everything measured, and shows it. False if peers disagreed.
+fn drive(options: &Options) -> Result<bool> {
+    tiers(options)?;
+    let started = Instant::now();
+    let load = load();
+    if load > QUIET {
+        eprintln!("the machine is busy with other things (load {load}): the figures will be rough");
+    }
+    peers::build()?;
+    let mut agreed = true;
+    let mut rows = Vec::new();
+    let cores = options.cores.as_deref().map_or_else(|| vec!["1", "all"], |c| vec![c]);
+    for cores in &cores {
+        eprintln!("\n── {} ──", if *cores == "1" { "one core" } else { "all cores" });
+        let file = peers::workshop().join(format!("rows-{cores}.txt"));
+        std::fs::write(&file, "")?;
+        let mut command = bound(cores)?;
+        command.arg("--rows").arg(&file).args(["--cores", cores]);
+        command.args(options.quick.then_some("--quick"));
+        if !options.only.is_empty() {
+            command.arg("--only").arg(options.only.join(","));
+        }
+        if let Some(tier) = &options.tier {
+            command.args(["--tier", tier]);
+        }
+        if let Some(cap) = options.cap {
+            command.arg("--cap").arg(cap.to_string());
+        }
+        agreed &= command.status()?.success();
+        rows.extend(std::fs::read_to_string(&file)?.lines().filter_map(Row::parse));
+    }
+    let text = document(options, &rows, load);
+    println!("{text}");
+    eprintln!("{} rows in {:.0} s", rows.len(), started.elapsed().as_secs_f64());
+    if options.write {
+        std::fs::write(peers::root().join("BENCHMARKS.md"), text)?;
+    }
+    Ok(agreed)
+}
+
+/// This program again, bound to the first core it may use or to none.
+fn bound(cores: &str) -> Result<Command> {
+    let this = std::env::current_exe()?;
+    if cores != "1" {
+        // Threads of OpenMP and of OpenBLAS wait by turning round and round, by default for longer than a turn, and would
+        // take cores from whoever comes next. A millisecond is long beside the time between two calls.
+        let mut command = Command::new(this);
+        command.env("GOMP_SPINCOUNT", "100000").env("OPENBLAS_THREAD_TIMEOUT", "21");
+        return Ok(command);
+    }
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let allowed = status.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");
+    let first: String = allowed.trim().chars().take_while(char::is_ascii_digit).collect();
+    let mut command = Command::new("taskset");
+    command.args(["-c", &first]).arg(this);
+    Ok(command)
+}
+
+/// Measures every case that is asked for and appends its rows to the file.
+fn measure_all(options: &Options, file: &Path) -> Result<bool> {
+    let cores = options.cores.as_deref().unwrap_or("all");
+    let cap = options.cap.unwrap_or(if options.quick { 1.0 } else { 5.0 });
+    let pause = Duration::from_millis(if cores == "1" { 0 } else { 2 });
+    let effort = Effort { quick: options.quick, cap: Duration::from_secs_f64(cap), pause };
+    let mut bench = Bench::new(tiers(options)?, cores == "1", effort);
+    let mut out = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
+    for family in cases::all() {
+        if !options.only.is_empty() && !options.only.iter().any(|o| family.name.contains(o.as_str())) {
+            continue;
+        }
+        for dtype in family.dtypes {
+            for size in if options.quick { family.quick } else { family.full } {
+                for mut row in bench.rows(&family, size, *dtype)? {
+                    row.cores = cores.to_owned();
+                    eprintln!("{}", row.progress());
+                    writeln!(out, "{}", row.line())?;
+                }
+            }
+        }
+    }
+    let [jax, numpy] = bench.versions();
+    std::fs::write(peers::workshop().join("versions.txt"), format!("{jax}; {numpy}"))?;
+    for text in &bench.disagreements {
+        eprintln!("DISAGREEMENT: {text}");
+    }
+    Ok(bench.disagreements.is_empty())
+}
+
+/// The tables, below what they were made with.
+fn document(options: &Options, rows: &[Row], load: f64) -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or("unknown");
+    let model = model.trim_start_matches(['\t', ' ', ':']);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let python = std::fs::read_to_string(peers::workshop().join("versions.txt")).unwrap_or_default();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let quick = if options.quick { "\nThis was a smoke test: sizes are small and rounds are short.\n" } else { "" };
+    format!(
+        "# Benchmarks\n\n\
+         Made by `cargo run --release -p gradus-bench{}{}`.\n{quick}\n\
+         - Machine: {model}, {cores} cores; its load before: {load}\n\
+         - C: {}, `gcc {}`; with `-fopenmp` for all cores\n\
+         - {python}\n\n\
+         Times are of one call whose code is ready, with results in memory when it returns: medians of rounds in which\n\
+         everyone has a turn. Ratios are medians of each round's ratio, ours over theirs: below 1 we are faster. In\n\
+         brackets is the target, and whether it is reached. C writes into memory that it is given; ours and JAX make new\n\
+         arrays. A first result is timed from a function that was never seen; the start of JAX itself is not in it. Every\n\
+         case first checks that all results agree.\n\n{}",
+        if words.is_empty() { "" } else { " -- " },
+        words.join(" "),
+        peers::c_version(),
+        peers::C_FLAGS.join(" "),
+        table::render(rows)
+    )
+}

@@ -1,0 +1,275 @@
+//! Rows of measurements: kept as lines of text between processes, and shown as tables.
+
+use std::fmt::Write;
+
+use gradus::DType;
+
+use crate::cases::{Family, Group, Measure, Targets, all, size_text};
+use crate::tier::Tier;
+
+/// What was measured of a case. Times are in nanoseconds of one call.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    pub cores: String,
+    pub tier: String,
+    pub family: String,
+    pub size: String,
+    pub dtype: String,
+    /// Ours, C, JAX, NumPy.
+    pub times: [Option<f64>; 4],
+    /// Ours over C, JAX, NumPy: medians of the ratios of each round.
+    pub ratios: [Option<f64>; 3],
+    /// From a fresh function to its first result: ours, JAX.
+    pub first: [Option<f64>; 2],
+    /// Scratch bytes: ours, JAX.
+    pub scratch: [Option<f64>; 2],
+    /// Bytes of the results.
+    pub results: Option<f64>,
+    pub note: String,
+}
+
+impl Row {
+    /// A row that nothing was measured for yet.
+    pub fn new(family: &Family, size: &[usize], dtype: DType) -> Row {
+        let width = if dtype == DType::F32 { 4 } else { 8 };
+        Row {
+            family: family.name.to_owned(),
+            size: size_text(size),
+            dtype: dtype.to_string(),
+            results: Some(((family.outputs)(size).iter().sum::<usize>() * width) as f64),
+            ..Row::default()
+        }
+    }
+
+    /// One line of fields between tabs.
+    pub fn line(&self) -> String {
+        let numbers =
+            self.times.iter().chain(&self.ratios).chain(&self.first).chain(&self.scratch).chain([&self.results]);
+        let numbers = numbers.map(|n| n.map_or("-".to_owned(), |n| n.to_string()));
+        let texts =
+            [&self.cores, &self.tier, &self.family, &self.size, &self.dtype].map(|t| t.replace(['\t', '\n'], " "));
+        let note = self.note.replace(['\t', '\n'], " ");
+        texts.into_iter().chain(numbers).chain([note]).collect::<Vec<_>>().join("\t")
+    }
+
+    /// Reads what `line` wrote.
+    pub fn parse(line: &str) -> Option<Row> {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let text = |i: usize| fields.get(i).map(|t| (*t).to_owned());
+        let number = |i: usize| fields.get(i).and_then(|t| t.parse().ok());
+        Some(Row {
+            cores: text(0)?,
+            tier: text(1)?,
+            family: text(2)?,
+            size: text(3)?,
+            dtype: text(4)?,
+            times: [5, 6, 7, 8].map(number),
+            ratios: [9, 10, 11].map(number),
+            first: [12, 13].map(number),
+            scratch: [14, 15].map(number),
+            results: number(16),
+            note: text(17)?,
+        })
+    }
+
+    /// A line for someone who waits.
+    pub fn progress(&self) -> String {
+        let names = ["ours", "C", "JAX", "NumPy"];
+        let times = names.iter().zip(self.times).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
+        let first = ["ours", "JAX"].iter().zip(self.first).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
+        let (times, first) = (times.collect::<Vec<_>>().join(", "), first.collect::<Vec<_>>().join(", "));
+        let note = if self.note.is_empty() { String::new() } else { format!("  ({})", self.note) };
+        format!("{:<16} {:<18} {}  {times}  [first: {first}]{note}", self.family, self.size, self.dtype)
+    }
+}
+
+/// Nanoseconds in the unit that suits them.
+pub fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        _ if ns < 1e3 => (ns, "ns"),
+        _ if ns < 1e6 => (ns / 1e3, "µs"),
+        _ if ns < 1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// Three digits that count.
+fn digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A number with the target beside it, and whether it is reached.
+fn against(text: String, value: f64, target: Option<(f64, String)>) -> String {
+    match target {
+        Some((t, shown)) => format!("{text} (≤ {shown} {})", if value <= t { "✓" } else { "✗" }),
+        None => text,
+    }
+}
+
+fn ratio_cell(value: Option<f64>, target: Option<f64>) -> String {
+    value.map_or_else(String::new, |v| against(digits(v), v, target.map(|t| (t, t.to_string()))))
+}
+
+/// The geometric mean, if there are two or more.
+fn geometric(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let logs: Vec<f64> = values.flatten().map(f64::ln).collect();
+    (logs.len() > 1).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
+
+/// A markdown table without the columns that would be empty.
+fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let shown: Vec<usize> = (0..headings.len()).filter(|i| rows.iter().any(|r| !r[*i].is_empty())).collect();
+    let mut out = String::new();
+    let mut line = |cells: Vec<&str>| {
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    };
+    line(shown.iter().map(|i| headings[*i]).collect());
+    line(shown.iter().map(|i| if *i < 3 || headings[*i] == "note" { "---" } else { "---:" }).collect());
+    for row in rows {
+        line(shown.iter().map(|i| row[*i].as_str()).collect());
+    }
+    out + "\n"
+}
+
+/// All tables of these rows.
+pub fn render(rows: &[Row]) -> String {
+    let mut out = String::new();
+    for cores in ["1", "all"] {
+        for tier in Tier::ALL {
+            let some: Vec<&Row> = rows.iter().filter(|r| r.cores == cores && r.tier == tier.name()).collect();
+            if some.is_empty() {
+                continue;
+            }
+            let cores = if cores == "1" { "One core" } else { "All cores" };
+            let _ = writeln!(out, "## {cores}, {}\n", tier.name());
+            section(&mut out, &some, tier);
+        }
+    }
+    out
+}
+
+fn section(out: &mut String, rows: &[&Row], tier: Tier) {
+    let families = all();
+    let family = |row: &Row| families.iter().find(|f| f.name == row.family);
+    for group in Group::ALL {
+        let some: Vec<(&Row, &Family)> = rows.iter().filter_map(|r| Some((*r, family(r)?))).collect();
+        let some: Vec<(&Row, &Family)> = some.into_iter().filter(|(_, f)| f.group == group).collect();
+        let Some((_, first)) = some.first() else { continue };
+        let _ = writeln!(out, "### {}\n", group.title());
+        if first.measure == Measure::FirstResult {
+            out.push_str(&compile_times(&some, tier));
+        } else {
+            out.push_str(&calls(&some, tier));
+        }
+    }
+    let first: Vec<&Row> = rows
+        .iter()
+        .filter(|r| family(r).is_some_and(|f| f.measure != Measure::FirstResult) && r.first.iter().any(Option::is_some))
+        .copied()
+        .collect();
+    if !first.is_empty() {
+        out.push_str("### Time from a fresh function to its first result\n\n");
+        out.push_str(&first_results(&first, tier));
+    }
+    let scratch: Vec<&Row> = rows.iter().filter(|r| r.scratch.iter().any(Option::is_some)).copied().collect();
+    if !scratch.is_empty() {
+        out.push_str("### Peak scratch memory\n\n");
+        out.push_str(
+            "XLA puts what it needs meanwhile into the memory of results where it can, so the ratio is of both.\n\n",
+        );
+        let bytes = |b: Option<f64>| b.map_or_else(|| "not yet".to_owned(), |b| format!("{} kB", digits(b / 1024.0)));
+        let lines = scratch.iter().map(|r| {
+            let all = r.scratch.map(|b| Some(b? + r.results?));
+            let ratio = all[0].zip(all[1]).map(|(a, b)| a / b);
+            let mut cells = vec![r.family.clone(), r.size.clone(), r.dtype.clone()];
+            cells.extend(r.scratch.map(bytes));
+            cells.extend([bytes(r.results), ratio_cell(ratio, None)]);
+            cells
+        });
+        let headings = ["case", "size", "dtype", "ours", "JAX", "results", "ours/JAX"];
+        out.push_str(&table(&headings, &lines.collect::<Vec<_>>()));
+    }
+}
+
+fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
+    let targets = |t: &Targets| [t.c, t.jax, t.numpy].map(|pair| Targets::of(pair, tier));
+    let mut lines: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(r, f)| {
+            let ours = r.times[0].map_or_else(String::new, |ns| {
+                against(time(ns), ns, f.targets.ns.map(|target| (target, time(target))))
+            });
+            let others = [1, 2, 3].map(|i| r.times[i].map_or_else(String::new, time));
+            let wanted = targets(&f.targets);
+            let ratios = [0, 1, 2].map(|i| ratio_cell(r.ratios[i], wanted[i]));
+            let mut cells = vec![r.family.clone(), r.size.clone(), r.dtype.clone(), ours];
+            cells.extend(others.into_iter().chain(ratios).chain([r.note.clone()]));
+            cells
+        })
+        .collect();
+    if let Some((_, f)) = rows.first() {
+        let means = [0, 1, 2].map(|i| geometric(rows.iter().map(|(r, _)| r.ratios[i])));
+        // A mean is compared where all cases of the group have the same target.
+        let wanted = targets(&f.targets);
+        let common = |i: usize| wanted[i].filter(|w| rows.iter().all(|(_, f)| targets(&f.targets)[i] == Some(*w)));
+        if means.iter().any(Option::is_some) {
+            let mut cells = vec!["**geometric mean**".to_owned()];
+            cells.resize(7, String::new());
+            cells.extend([0, 1, 2].map(|i| ratio_cell(means[i], common(i))));
+            cells.push(String::new());
+            lines.push(cells);
+        }
+    }
+    let headings = ["case", "size", "dtype", "ours", "C", "JAX", "NumPy", "ours/C", "ours/JAX", "ours/NumPy", "note"];
+    table(&headings, &lines)
+}
+
+/// JAX's target for the time to a first result, for the embedded tier and for LLVM.
+const FIRST: [f64; 2] = [0.1, 0.7];
+
+fn first_results(rows: &[&Row], tier: Tier) -> String {
+    let target = Targets::of(Some(FIRST), tier);
+    let ratio = |r: &Row| Some(r.first[0]? / r.first[1]?);
+    let shown = |t: Option<f64>| t.map_or_else(String::new, time);
+    let mut lines: Vec<Vec<String>> = rows
+        .iter()
+        .map(|r| {
+            let names = [&r.family, &r.size, &r.dtype].map(Clone::clone);
+            let times = r.first.map(shown);
+            names.into_iter().chain(times).chain([ratio_cell(ratio(r), target)]).collect()
+        })
+        .collect();
+    if let Some(mean) = geometric(rows.iter().map(|r| ratio(r))) {
+        let mut cells = vec!["**geometric mean**".to_owned()];
+        cells.resize(5, String::new());
+        cells.push(ratio_cell(Some(mean), target));
+        lines.push(cells);
+    }
+    table(&["case", "size", "dtype", "ours", "JAX", "ours/JAX"], &lines)
+}
+
+/// Times and times for each operation, which stay the same where compilation is linear.
+fn compile_times(rows: &[(&Row, &Family)], tier: Tier) -> String {
+    let shown = |t: Option<f64>| t.map_or_else(String::new, time);
+    let operations = |r: &Row| r.size.parse::<f64>().unwrap_or(f64::NAN);
+    let lines: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(r, f)| {
+            let each = r.first.map(|t| shown(t.map(|t| t / operations(r))));
+            let ratio = r.first[0].zip(r.first[1]).map(|(a, b)| a / b);
+            let mut cells = vec![r.family.clone(), r.size.clone(), r.dtype.clone()];
+            cells.extend(r.first.map(shown).into_iter().chain(each));
+            cells.push(ratio_cell(ratio, Targets::of(f.targets.jax, tier)));
+            cells.push(r.note.clone());
+            cells
+        })
+        .collect();
+    let headings = ["case", "size", "dtype", "ours", "JAX", "ours/operation", "JAX/operation", "ours/JAX", "note"];
+    table(&headings, &lines)
+}

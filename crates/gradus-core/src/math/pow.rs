@@ -1,0 +1,129 @@
+//! Powers.
+
+use super::coefficients::{EXP, POW};
+use super::exp::scaled;
+use super::log::exponent;
+use super::parts::{By, bias, pairs, pick, rounder, unusual};
+use super::{Arith, Rare};
+
+/// ⅓ and 2 / ln 2 in two parts each, and ln 2 in two.
+const THIRD: By<[f64; 2]> = By {
+    narrow: [0.333_333_343_267_440_8, -9.934_107_758_624_577e-9],
+    wide: [0.333_333_333_333_333_3, 1.850_371_707_708_594e-17],
+};
+const TWO_LOG2_E: By<[f64; 2]> = By {
+    narrow: [2.885_390_043_258_667, 3.851_926_067_000_022e-8],
+    wide: [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17],
+};
+const LN_2: By<[f64; 2]> = By {
+    narrow: [0.693_147_182_464_599_6, -1.904_654_212_125_933_6e-9],
+    wide: [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17],
+};
+
+/// A sum of two numbers of which the second is small beside the first.
+#[derive(Clone, Copy)]
+struct Two<F>(F, F);
+
+/// `a + b + c` for `a` that is zero or not below `b`, which `c` is small beside.
+fn sum<A: Arith>(m: &mut A, a: A::F, b: A::F, c: A::F) -> Two<A::F> {
+    let high = m.add(a, b);
+    let low = m.sub(a, high);
+    let low = m.add(low, b);
+    Two(high, m.add(low, c))
+}
+
+/// The product, but for that of the two small parts.
+fn product<A: Arith>(m: &mut A, a: Two<A::F>, b: Two<A::F>) -> Two<A::F> {
+    let high = m.mul(a.0, b.0);
+    let minus = m.neg(high);
+    let low = m.fma(a.0, b.0, minus);
+    let low = m.fma(a.0, b.1, low);
+    Two(high, m.fma(a.1, b.0, low))
+}
+
+/// The logarithm to base two of a positive normal number, with about half as many digits again as a number has: an error
+/// of it is multiplied by the exponent of the power, which may be a thousand.
+fn log2<A: Arith>(m: &mut A, bits: A::I) -> Two<A::F> {
+    let (placed, e) = exponent(m, bits);
+    let bits = m.isub(bits, placed);
+    let near_one = m.from_bits(bits);
+    let one = m.float(1.0);
+    let f = m.sub(near_one, one);
+    // s = f / (2 + f)
+    let whole = m.add(near_one, one);
+    let lost = m.sub(whole, one);
+    let lost = m.sub(near_one, lost);
+    let inverse = m.div(one, whole);
+    let s = m.mul(f, inverse);
+    let minus = m.neg(s);
+    let rest = m.fma(minus, whole, f);
+    let rest = m.fma(minus, lost, rest);
+    let s = Two(s, m.mul(rest, inverse));
+    // log2(1 + f) = 2 log2(e) s (1 + z (⅓ + z U(z))) with z = s²
+    let z = product(m, s, s);
+    let z2 = m.mul(z.0, z.0);
+    let c = POW.of(m);
+    let u = pairs(m, z.0, z2, c);
+    let u = m.mul(z.0, u);
+    let [third, more] = THIRD.of(m).map(|v| m.float(v));
+    let t = sum(m, third, u, more);
+    let v = product(m, z, t);
+    let v = product(m, s, v);
+    let low = m.add(s.1, v.1);
+    let w = sum(m, s.0, v.0, low);
+    let [scale, more] = TWO_LOG2_E.of(m).map(|v| m.float(v));
+    let w = product(m, w, Two(scale, more));
+    sum(m, e, w.0, w.1)
+}
+
+/// `x^y = 2^(y log2 x)`. Bases that are not positive normal numbers, and exponents that are not finite, are rare.
+pub fn pow<A: Arith>(m: &mut A, x: A::F, y: A::F) -> A::F {
+    let bits = m.to_bits(x);
+    let beyond = if m.wide() { 1024 } else { 128 };
+    let when = unusual(m, bits, beyond);
+    let infinity = m.float(f64::INFINITY);
+    let size = m.abs(y);
+    let finite = m.lt(size, infinity);
+    let other = m.not(finite);
+    let when = m.or(when, other);
+
+    let log = log2(m, bits);
+    let high = m.mul(y, log.0);
+    let minus = m.neg(high);
+    let low = m.fma(y, log.0, minus);
+    let low = m.fma(y, log.1, low);
+    // Beyond, results are infinite and zero, and the second part may be anything.
+    let (most, least) = (pick(m, 135.0, 1030.0), pick(m, -155.0, -1080.0));
+    let high = m.lesser(most, high);
+    let high = m.greater(least, high);
+    let (up, down) = (m.float(1.0), m.float(-1.0));
+    let low = m.lesser(up, low);
+    let low = m.greater(down, low);
+
+    // 2^(high + low) = 4^k e^r
+    let more = bias(m);
+    let large = rounder(m, more);
+    let half = m.float(0.5);
+    let t = m.fma(high, half, large);
+    let k = m.sub(t, large);
+    let minus_two = m.float(-2.0);
+    let f = m.fma(k, minus_two, high);
+    let [first, second] = LN_2.of(m).map(|v| m.float(v));
+    let low = m.mul(low, first);
+    let low = m.fma(f, second, low);
+    let r = m.fma(f, first, low);
+    let r2 = m.mul(r, r);
+    let c = EXP.of(m);
+    let q = pairs(m, r, r2, c);
+    let w = m.fma(r2, q, r);
+    let result = scaled(m, w, t);
+    let other = m.rare(Rare::Pow, x, y, when);
+    m.select(when, other, result)
+}
+
+/// One over the square root.
+pub fn rsqrt<A: Arith>(m: &mut A, x: A::F) -> A::F {
+    let root = m.sqrt(x);
+    let one = m.float(1.0);
+    m.div(one, root)
+}

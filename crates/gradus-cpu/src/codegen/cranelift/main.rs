@@ -1,0 +1,265 @@
+//! What only the main body has: control flow, kernels, library calls, swaps.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, BlockCall, InstBuilder, JumpTableData, MemFlagsData, types};
+
+use super::SERIAL_NANOSECONDS;
+use super::emit::{Emitter, field};
+use super::split::Part;
+use crate::error::Result;
+use crate::ir::{Buffer, Call, Expr, Int, Kernel, Stmt, Switch, Ty, Value, While};
+
+impl<'a> Emitter<'a, '_> {
+    /// The main function.
+    pub fn main(&mut self, body: &'a [Stmt]) -> Result<()> {
+        let frame = self.shared.plan.frame;
+        if frame > 0 {
+            let slot = self.stack(frame);
+            self.frame = Some(self.b.ins().stack_addr(types::I64, slot, 0));
+        }
+        self.block(body)?;
+        let zero = self.i64(0);
+        self.b.ins().return_(&[zero]);
+        Ok(())
+    }
+
+    /// A piece of the main body as a function.
+    pub fn piece(&mut self, number: u32, body: &'a [Stmt], params: &[ir::Value]) -> Result<()> {
+        (self.piece, self.frame) = (number, Some(params[1]));
+        body.iter().try_for_each(|s| self.statement(s))?;
+        let zero = self.i64(0);
+        self.b.ins().return_(&[zero]);
+        Ok(())
+    }
+
+    /// A body, in pieces if it is too long for one function.
+    pub fn block(&mut self, body: &'a [Stmt]) -> Result<()> {
+        let Some(parts) = self.shared.plan.parts(body) else {
+            return body.iter().try_for_each(|s| self.statement(s));
+        };
+        for part in parts {
+            match part {
+                Part::Whole(s) => self.statement(s)?,
+                Part::Piece(number, run) => {
+                    self.open.push((number, run));
+                    let signature = self.signature(2, true);
+                    let function = self.function(self.shared.pieces[number as usize - 1], signature);
+                    // A plan without values that cross has no frame; then the pieces do not look.
+                    let frame = self.frame.unwrap_or(self.context);
+                    let call = self.b.ins().call(function, &[self.context, frame]);
+                    if run.iter().any(can_fail) {
+                        self.check(call);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the run if a call failed.
+    fn check(&mut self, call: ir::Inst) {
+        let status = self.b.inst_results(call)[0];
+        let (failed, next) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(status, failed, &[], next, &[]);
+        self.b.seal_block(failed);
+        self.b.seal_block(next);
+        self.b.set_cold_block(failed);
+        self.b.switch_to_block(failed);
+        self.b.ins().return_(&[status]);
+        self.b.switch_to_block(next);
+    }
+
+    pub fn while_(&mut self, w: &'a While) -> Result<()> {
+        let types = self.carried_types(&w.carried);
+        let inits = self.gets(w.carried.iter().map(|c| c.init));
+        let (head, body) = (self.block_for(types.iter().copied()), self.b.create_block());
+        let exit = self.b.create_block();
+        self.b.ins().jump(head, &inits);
+        self.b.switch_to_block(head);
+        let params = self.b.block_params(head).to_vec();
+        w.carried.iter().zip(&params).for_each(|(c, p)| self.define(c.param, *p));
+        self.block(&w.before)?;
+        let condition = self.get(w.condition);
+        self.b.ins().brif(condition, body, &[], exit, &[]);
+        self.b.seal_block(body);
+        self.b.seal_block(exit);
+        self.b.switch_to_block(body);
+        self.block(&w.body)?;
+        let nexts = self.gets(w.carried.iter().map(|c| c.next));
+        self.b.ins().jump(head, &nexts);
+        self.b.seal_block(head);
+        self.b.switch_to_block(exit);
+        w.carried.iter().zip(params).for_each(|(c, p)| self.define(c.result, p));
+        Ok(())
+    }
+
+    pub fn switch(&mut self, s: &'a Switch) -> Result<()> {
+        let types: Vec<Ty> = s.results.iter().map(|r| self.ty(*r)).collect();
+        let join = self.block_for(types.into_iter());
+        let cases: Vec<ir::Block> = s.cases.iter().map(|_| self.b.create_block()).collect();
+        let index = self.get(s.index);
+        match cases[..] {
+            [only] => {
+                self.b.ins().jump(only, &[]);
+            }
+            [first, second] => {
+                let zero = self.i64(0);
+                let above = self.b.ins().icmp(IntCC::SignedGreaterThan, index, zero);
+                self.b.ins().brif(above, second, &[], first, &[]);
+            }
+            _ => {
+                let (zero, last) = (self.i64(0), self.i64(cases.len() as i64 - 1));
+                let index = self.b.ins().smax(index, zero);
+                let index = self.b.ins().smin(index, last);
+                let index = self.b.ins().ireduce(types::I32, index);
+                let pool = &mut self.b.func.dfg.value_lists;
+                let targets: Vec<BlockCall> = cases.iter().map(|c| BlockCall::new(*c, [], pool)).collect();
+                // invariant: the verifier has seen at least one case.
+                let table = JumpTableData::new(targets[targets.len() - 1], &targets);
+                let table = self.b.create_jump_table(table);
+                self.b.ins().br_table(index, table);
+            }
+        }
+        for (case, (body, ends)) in cases.iter().zip(&s.cases) {
+            self.b.seal_block(*case);
+            self.b.switch_to_block(*case);
+            self.block(body)?;
+            let ends = self.gets(ends.iter().copied());
+            self.b.ins().jump(join, &ends);
+        }
+        self.b.seal_block(join);
+        self.b.switch_to_block(join);
+        let results = self.b.block_params(join).to_vec();
+        s.results.iter().zip(results).for_each(|(r, v)| self.define(*r, v));
+        Ok(())
+    }
+
+    pub fn swap(&mut self, x: Buffer, y: Buffer) {
+        let table = self.table();
+        let (at_x, at_y) = (x.0 as i32 * 8, y.0 as i32 * 8);
+        let old_x = self.b.ins().load(types::I64, self.flags.table, table, at_x);
+        let old_y = self.b.ins().load(types::I64, self.flags.table, table, at_y);
+        self.b.ins().store(self.flags.table, old_y, table, at_x);
+        self.b.ins().store(self.flags.table, old_x, table, at_y);
+    }
+
+    /// Calls the library.
+    pub fn call(&mut self, c: &'a Call) -> Result<()> {
+        let n = c.buffers.len() as i32;
+        let room = self.room(8 * (c.buffers.len() + c.scalars.len()) as u32);
+        let flags = MemFlagsData::trusted();
+        for (i, (b, at)) in c.buffers.iter().enumerate() {
+            let (address, offset) = self.address(*b, at);
+            let address = self.b.ins().iadd_imm_s(address, i64::from(offset));
+            self.b.ins().store(flags, address, room, i as i32 * 8);
+        }
+        for (i, v) in c.scalars.iter().enumerate() {
+            let value = self.word(*v);
+            self.b.ins().store(flags, value, room, (n + i as i32) * 8);
+        }
+        let scalars = self.b.ins().iadd_imm_s(room, i64::from(n) * 8);
+        let entry = self.i64(i64::from(c.entry));
+        let function = self.b.ins().load(types::I64, flags.with_readonly(), self.context, field::CALL);
+        let signature = self.signature(4, true);
+        let call = self.b.ins().call_indirect(signature, function, &[self.context, entry, room, scalars]);
+        self.check(call);
+        Ok(())
+    }
+
+    /// The bits of a value in 64.
+    fn word(&mut self, v: Value) -> ir::Value {
+        let value = self.get(v);
+        let value = match self.ty(v) {
+            Ty::F32 => self.b.ins().bitcast(types::I32, MemFlagsData::new(), value),
+            _ => value,
+        };
+        match self.ty(v).size() {
+            8 => value,
+            _ => self.b.ins().uextend(types::I64, value),
+        }
+    }
+
+    /// Runs a kernel.
+    pub fn run(&mut self, number: u32) -> Result<()> {
+        let k = &self.module().kernels[number as usize];
+        let flags = MemFlagsData::trusted();
+        let (inputs, outputs) = (k.inputs.len(), k.outputs.len());
+        let count = if k.parallel { self.outer_count(k)? } else { None };
+        let count_value = match count {
+            Some(count) => self.int(count),
+            None => self.i64(0),
+        };
+        let env = self.room(8 * (inputs + outputs) as u32);
+        for (i, v) in k.inputs.iter().enumerate() {
+            let value = self.get(*v);
+            self.b.ins().store(flags, value, env, i as i32 * 8);
+        }
+        let small = match count {
+            None => true,
+            Some(Int::Const(n)) => n as f64 * f64::from(k.cost) < SERIAL_NANOSECONDS,
+            Some(Int::Value(_)) => false,
+        };
+        let signature = self.signature(4, false);
+        let function = self.function(self.shared.kernels[number as usize], signature);
+        if small {
+            let zero = self.i64(0);
+            self.b.ins().call(function, &[self.context, env, zero, count_value]);
+        } else {
+            let function = self.b.ins().func_addr(types::I64, function);
+            let parallel = self.b.ins().load(types::I64, flags.with_readonly(), self.context, field::PARALLEL);
+            let number = self.i64(i64::from(number));
+            let signature = self.signature(5, false);
+            self.b.ins().call_indirect(signature, parallel, &[self.context, function, number, env, count_value]);
+        }
+        for (i, v) in k.outputs.iter().enumerate() {
+            let ty = super::machine_type(self.ty(*v));
+            let value = self.b.ins().load(ty, flags, env, (inputs + i) as i32 * 8);
+            self.define(*v, value);
+        }
+        Ok(())
+    }
+
+    /// The count of a parallel kernel's loop. What the kernel computes for it before the loop is computed here, too.
+    fn outer_count(&mut self, k: &'a Kernel) -> Result<Option<Int>> {
+        let Some(Stmt::Loop(l)) = k.body.last() else { return Ok(None) };
+        if let Int::Value(count) = l.count {
+            let mut needed = vec![count];
+            for s in k.body.iter().rev() {
+                if let Stmt::Let(v, e) = s
+                    && needed.contains(v)
+                {
+                    match e {
+                        Expr::Const(_) | Expr::Size(_) => {}
+                        Expr::Op(_, args) => needed.extend(args),
+                        Expr::Load(_, at) => {
+                            needed.extend(at.terms.iter().map(|(v, _)| *v));
+                            needed.extend(at.terms.iter().filter_map(|(_, s)| match s {
+                                Int::Value(s) => Some(*s),
+                                Int::Const(_) => None,
+                            }));
+                        }
+                    }
+                }
+            }
+            for s in &k.body {
+                if let Stmt::Let(v, e) = s
+                    && needed.contains(v)
+                {
+                    let value = self.expression(*v, e)?;
+                    self.define(*v, value);
+                }
+            }
+        }
+        Ok(Some(l.count))
+    }
+}
+
+fn can_fail(s: &Stmt) -> bool {
+    match s {
+        Stmt::Call(_) => true,
+        Stmt::Loop(l) => l.body.iter().any(can_fail),
+        Stmt::While(w) => w.before.iter().chain(&w.body).any(can_fail),
+        Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).any(can_fail),
+        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Swap(..) => false,
+    }
+}

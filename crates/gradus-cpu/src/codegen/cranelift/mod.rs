@@ -1,0 +1,311 @@
+//! The code generator for whole modules: Cranelift makes the main body and the kernels that nothing else made.
+//!
+//! Compile time counts here: a module is compiled while someone waits. The main body is cut into functions of bounded size
+//! ([`split`]), so that the time stays linear in the length of the program.
+
+mod emit;
+mod kernel;
+mod main;
+mod scalar;
+mod simd;
+mod split;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+use std::sync::{Arc, OnceLock};
+
+use cranelift_codegen::ir::{self, Signature, Type, types};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module as _, ModuleError, default_libcall_names};
+
+use crate::abi::MainFn;
+use crate::error::{Result, error};
+use crate::ir::{Module, Ty};
+
+use emit::{Emitter, Shared, Values, failed};
+use split::Plan;
+
+/// What is made, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Keep the text of what is made, for [`Compiled::assembly`].
+    pub text: bool,
+    /// Which loops of lanes fill vector registers of 128 bits.
+    pub simd: Simd,
+    /// Use what this processor has beyond the base of its architecture.
+    pub native: bool,
+    /// About how many statements of the main body become one function.
+    pub piece: usize,
+}
+
+/// Which loops of lanes become vectors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Simd {
+    /// None.
+    Never,
+    /// Those that gain by it.
+    Worthwhile,
+    /// All that can; for tests.
+    Always,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { text: false, simd: Simd::Worthwhile, native: true, piece: 2000 }
+    }
+}
+
+/// A parallel kernel with less work than this many nanoseconds is not worth waking threads for.
+pub const SERIAL_NANOSECONDS: f64 = 20_000.0;
+
+/// Machine code of a module. Dropping it frees the memory.
+pub struct Compiled {
+    /// None only while it is dropped.
+    code: Option<JITModule>,
+    main: MainFn,
+    bytes: usize,
+    text: String,
+}
+
+// SAFETY: after it is made, the module is only touched by `drop`, which has it for itself. Machine code is only read.
+unsafe impl Sync for Compiled {}
+
+impl Compiled {
+    /// The main body. It may be called as long as this lives, with a context of the module's buffers and sizes.
+    pub fn main(&self) -> MainFn {
+        self.main
+    }
+
+    /// How many bytes the machine code has.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What Cranelift was given and what it made of it, if the options asked for it.
+    pub fn assembly(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        if let Some(code) = self.code.take() {
+            // SAFETY: `main` is only given out by reference to this value, and nothing else points into the code.
+            unsafe { code.free_memory() }
+        }
+    }
+}
+
+/// Makes machine code of an expanded module. `assembled[i]` is the code of kernel i where the vector assembler made it
+/// (System V, position independent, entered at its first byte); the others are made here.
+pub fn compile(module: &Module, assembled: &[Option<Vec<u8>>], options: &Options) -> Result<Compiled> {
+    let isa = target(options.native)?;
+    let convention = convention(&*isa);
+    let mut jit = JITBuilder::with_isa(isa, default_libcall_names());
+    // Not every platform lets a program look these up by name.
+    for (name, address) in math_library() {
+        jit.symbol(name, address);
+    }
+    let jit = JITModule::new(jit);
+    let mut maker = Maker {
+        convention,
+        context: jit.make_context(),
+        frontend: FunctionBuilderContext::new(),
+        values: Values::new(module.types.len()),
+        bytes: 0,
+        text: String::new(),
+        options,
+        module,
+        jit,
+    };
+    let main = maker.module(assembled).and_then(|main| {
+        maker.jit.finalize_definitions().map_err(|e| failed(&module.name, e))?;
+        Ok(maker.jit.get_finalized_function(main))
+    });
+    let Maker { jit, bytes, text, .. } = maker;
+    match main {
+        Ok(main) => {
+            // SAFETY: the function was made with the signature of `MainFn`.
+            let main = unsafe { std::mem::transmute::<*const u8, MainFn>(main) };
+            Ok(Compiled { code: Some(jit), main, bytes, text })
+        }
+        Err(e) => {
+            // SAFETY: no pointer into the code was given out.
+            unsafe { jit.free_memory() };
+            Err(e)
+        }
+    }
+}
+
+/// The processor to make code for; asking it is slow, so it is asked once.
+fn target(native: bool) -> Result<OwnedTargetIsa> {
+    static TARGETS: [OnceLock<Option<Arc<dyn TargetIsa>>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let make = || {
+        let mut flags = settings::builder();
+        let verify = if cfg!(debug_assertions) { "true" } else { "false" };
+        for (name, value) in [
+            ("opt_level", "speed"),
+            ("enable_verifier", verify),
+            ("enable_probestack", "false"),
+            ("use_colocated_libcalls", "false"),
+            ("is_pic", "false"),
+            ("unwind_info", "false"),
+        ] {
+            flags.set(name, value).ok()?;
+        }
+        cranelift_native::builder_with_options(native).ok()?.finish(settings::Flags::new(flags)).ok()
+    };
+    match TARGETS[usize::from(native)].get_or_init(make) {
+        Some(isa) => Ok(isa.clone()),
+        None => Err(error!(Value, "Cranelift has no code for this processor")),
+    }
+}
+
+/// What [`crate::abi`] says: System V on x86-64, elsewhere the C convention of the platform.
+fn convention(isa: &dyn TargetIsa) -> CallConv {
+    if cfg!(target_arch = "x86_64") { CallConv::SystemV } else { isa.default_call_conv() }
+}
+
+/// The functions that code for an old processor calls.
+fn math_library() -> [(&'static str, *const u8); 10] {
+    macro_rules! function {
+        ($name:ident($($arg:ident),*) -> $t:ty = $body:expr) => {{
+            extern "C" fn $name($($arg: $t),*) -> $t { $body }
+            (stringify!($name), $name as *const u8)
+        }};
+    }
+    [
+        function!(fmaf(a, b, c) -> f32 = a.mul_add(b, c)),
+        function!(fma(a, b, c) -> f64 = a.mul_add(b, c)),
+        function!(floorf(a) -> f32 = a.floor()),
+        function!(floor(a) -> f64 = a.floor()),
+        function!(ceilf(a) -> f32 = a.ceil()),
+        function!(ceil(a) -> f64 = a.ceil()),
+        function!(truncf(a) -> f32 = a.trunc()),
+        function!(trunc(a) -> f64 = a.trunc()),
+        function!(nearbyintf(a) -> f32 = a.round_ties_even()),
+        function!(nearbyint(a) -> f64 = a.round_ties_even()),
+    ]
+}
+
+/// How a type is held in registers.
+fn machine_type(ty: Ty) -> Type {
+    match ty {
+        Ty::Bool | Ty::I8 | Ty::U8 => types::I8,
+        Ty::I16 | Ty::U16 => types::I16,
+        Ty::I32 | Ty::U32 => types::I32,
+        Ty::I64 | Ty::U64 => types::I64,
+        Ty::F32 => types::F32,
+        Ty::F64 => types::F64,
+    }
+}
+
+/// What makes the functions of one module.
+struct Maker<'a> {
+    module: &'a Module,
+    options: &'a Options,
+    convention: CallConv,
+    context: cranelift_codegen::Context,
+    frontend: FunctionBuilderContext,
+    values: Values,
+    bytes: usize,
+    text: String,
+    jit: JITModule,
+}
+
+impl<'a> Maker<'a> {
+    fn module(&mut self, assembled: &[Option<Vec<u8>>]) -> Result<FuncId> {
+        let module = self.module;
+        let words = emit::words(self.convention, 4, false);
+        let kernels = (0..module.kernels.len())
+            .map(|i| self.declare(&format!("kernel{i}"), Linkage::Local, &words))
+            .collect::<Result<Vec<_>>>()?;
+        let (whole, plan) = (Plan::default(), Plan::new(module, self.options.piece));
+        let mut shared = Shared {
+            module,
+            simd: self.simd(),
+            convention: self.convention,
+            kernels: &kernels,
+            plan: &whole,
+            pieces: &[],
+        };
+        for (i, k) in module.kernels.iter().enumerate() {
+            match assembled.get(i) {
+                Some(Some(code)) => {
+                    self.jit.define_function_bytes(kernels[i], 16, code, &[]).map_err(|e| failed(&k.name, e))?;
+                    self.bytes += code.len();
+                }
+                _ => self.function(kernels[i], words.clone(), &shared, &k.name, |e, params| e.kernel(k, params))?,
+            }
+        }
+        let words = emit::words(self.convention, 2, true);
+        let pieces = (1..plan.pieces())
+            .map(|i| self.declare(&format!("piece{i}"), Linkage::Local, &words))
+            .collect::<Result<Vec<_>>>()?;
+        (shared.plan, shared.pieces) = (&plan, &pieces);
+        let mut open = Vec::new();
+        let signature = emit::words(self.convention, 1, true);
+        let main = self.declare("main", Linkage::Export, &signature)?;
+        self.function(main, signature, &shared, &module.name, |e, _| {
+            e.main(&module.main)?;
+            open = std::mem::take(&mut e.open);
+            Ok(())
+        })?;
+        while let Some((number, body)) = open.pop() {
+            self.function(pieces[number as usize - 1], words.clone(), &shared, &module.name, |e, params| {
+                e.piece(number, body, params)?;
+                open.append(&mut e.open);
+                Ok(())
+            })?;
+        }
+        Ok(main)
+    }
+
+    fn simd(&self) -> Simd {
+        let mut flags = self.jit.isa().isa_flags().into_iter();
+        match cfg!(target_arch = "x86_64") && !flags.any(|f| f.name == "has_sse41" && f.as_bool() == Some(true)) {
+            // The oldest processors of x86-64 lack too much.
+            true => Simd::Never,
+            false => self.options.simd,
+        }
+    }
+
+    fn declare(&mut self, name: &str, linkage: Linkage, signature: &Signature) -> Result<FuncId> {
+        self.jit.declare_function(name, linkage, signature).map_err(|e| failed(name, e))
+    }
+
+    /// Makes one function; `emit` writes it.
+    fn function<'s>(
+        &mut self,
+        id: FuncId,
+        signature: Signature,
+        shared: &'s Shared<'s>,
+        name: &str,
+        emit: impl FnOnce(&mut Emitter<'s, '_>, &[ir::Value]) -> Result<()>,
+    ) -> Result<()> {
+        let config = self.jit.target_config();
+        self.context.func.signature = signature;
+        let builder = FunctionBuilder::new(&mut self.context.func, &mut self.frontend);
+        let (mut emitter, params) = Emitter::new(shared, &mut self.values, builder);
+        emit(&mut emitter, &params)?;
+        emitter.b.finalize(config);
+        self.context.set_disasm(self.options.text);
+        self.jit.define_function(id, &mut self.context).map_err(|e| match e {
+            // The short form names no cause.
+            ModuleError::Compilation(e) => failed(name, format_args!("{e:?}")),
+            e => failed(name, e),
+        })?;
+        let code = self.context.compiled_code();
+        self.bytes += code.map_or(0, |c| c.code_buffer().len());
+        if self.options.text {
+            let vcode = code.and_then(|c| c.vcode.as_deref()).unwrap_or_default();
+            let _ = writeln!(self.text, "; {name}\n{}\n{vcode}", self.context.func.display());
+        }
+        self.jit.clear_context(&mut self.context);
+        Ok(())
+    }
+}

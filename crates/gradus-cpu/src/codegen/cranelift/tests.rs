@@ -1,0 +1,255 @@
+//! Random modules against the evaluator, library calls, and the time it takes to make long main bodies.
+
+use std::time::Instant;
+
+use super::*;
+use crate::codegen::harness;
+use crate::ir::random::{self, Config};
+use crate::ir::{
+    Buffer, BufferInfo, Call, Expr, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Memory, Op, Role, Stmt, Value,
+    evaluate, verify,
+};
+
+fn check(seed: u64, config: &Config, options: &Options) {
+    let (module, memory) = random::module(seed, config);
+    let (mut expected, mut got) = (memory.clone(), memory);
+    verify(&module).unwrap();
+    evaluate(&module, &mut expected).unwrap();
+    let compiled = compile(&module, &[], options).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
+    let status =
+        unsafe { harness::run(compiled.main(), &mut got) }.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
+    assert_eq!(status, 0);
+    if let Some(difference) = random::difference(&module, &expected, &got) {
+        panic!("seed {seed}: {difference}\n{module}");
+    }
+}
+
+/// How many random modules; more by an environment variable.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let from = number("GRADUS_RANDOM_FROM").unwrap_or(0);
+    from..from + number("GRADUS_RANDOM").unwrap_or(150)
+}
+
+/// Code without vectors.
+fn plain() -> Options {
+    Options { simd: Simd::Never, ..Options::default() }
+}
+
+#[test]
+fn scalar_code_does_what_the_evaluator_does() {
+    for seed in seeds() {
+        check(seed, &Config::default(), &plain());
+    }
+}
+
+#[test]
+fn vector_code_does_what_the_evaluator_does() {
+    for seed in seeds() {
+        let simd = if seed % 4 == 0 { Simd::Worthwhile } else { Simd::Always };
+        check(seed, &Config { control: false, ..Config::default() }, &Options { simd, ..Options::default() });
+    }
+}
+
+#[test]
+fn code_for_the_oldest_processor_does_the_same() {
+    for seed in seeds().step_by(3) {
+        check(seed, &Config::default(), &Options { native: false, ..plain() });
+    }
+}
+
+#[test]
+fn pieces_of_a_main_body_do_the_same() {
+    for seed in seeds().step_by(2) {
+        let config = Config { statements: 25, ..Config::default() };
+        check(seed, &config, &Options { piece: 4 + seed as usize % 30, ..plain() });
+    }
+}
+
+/// A straight line of scalar operations.
+fn straight(n: usize) -> (Module, Memory) {
+    let mut m = Module { name: "straight".into(), ..Module::default() };
+    m.buffers.push(BufferInfo { ty: Ty::F64, role: Role::Input(0) });
+    let mut rng = random::Rng(7);
+    let mut live: Vec<Value> = Vec::new();
+    for i in 0..16 {
+        let v = m.value(Ty::F64);
+        m.main.push(Stmt::Let(v, Expr::Load(Buffer(0), Index::at(i))));
+        live.push(v);
+    }
+    for i in 0..n {
+        // Mostly what was made lately, sometimes something from long ago.
+        let mut pick = |back: usize| live[live.len() - 1 - rng.below(back.min(live.len()))];
+        let (a, b) = (pick(16), pick(if i % 10 == 0 { 2000 } else { 16 }));
+        let op = [Op::Add, Op::Sub, Op::Mul, Op::Max][rng.below(4)];
+        let v = m.value(Ty::F64);
+        m.main.push(Stmt::Let(v, Expr::Op(op, [a, b].into_iter().collect())));
+        live.push(v);
+    }
+    for i in 0..16 {
+        let value = live[live.len() - 1 - i];
+        m.main.push(Stmt::Store { buffer: Buffer(0), at: Index::at(i as i64), value });
+    }
+    let bytes = (0..16).flat_map(|i| (1.0 / f64::from(i + 1)).to_le_bytes()).collect();
+    (m, Memory { buffers: vec![bytes], sizes: vec![] })
+}
+
+#[test]
+fn a_long_straight_line_is_made_in_linear_time() {
+    let mut times = Vec::new();
+    for n in [2_000, 20_000] {
+        let (module, memory) = straight(n);
+        let (mut expected, mut got) = (memory.clone(), memory);
+        evaluate(&module, &mut expected).unwrap();
+        let begin = Instant::now();
+        let compiled = compile(&module, &[], &plain()).unwrap();
+        times.push(begin.elapsed().as_secs_f64());
+        unsafe { harness::run(compiled.main(), &mut got) }.unwrap();
+        assert_eq!(random::difference(&module, &expected, &got), None);
+    }
+    // Ten times as much, with room for a busy machine.
+    assert!(times[1] < times[0] * 40.0, "{times:?}");
+}
+
+#[test]
+#[ignore = "prints times; run it in release mode"]
+fn times_of_straight_lines() {
+    for piece in [500, 1000, 2000, 4000, 8000, usize::MAX] {
+        for n in [100, 1000, 10_000, 100_000] {
+            let (module, mut memory) = straight(n);
+            let options = Options { piece, ..plain() };
+            let best = (0..3).map(|_| {
+                let begin = Instant::now();
+                compile(&module, &[], &options).unwrap();
+                begin.elapsed().as_secs_f64() * 1e3
+            });
+            let best = best.fold(f64::INFINITY, f64::min);
+            let compiled = compile(&module, &[], &options).unwrap();
+            let begin = Instant::now();
+            unsafe { harness::run(compiled.main(), &mut memory) }.unwrap();
+            let run = begin.elapsed().as_secs_f64() * 1e6;
+            println!("pieces of {piece}: {n} operations: {best:.2} ms, {} bytes, run {run:.0} us", compiled.bytes());
+        }
+    }
+}
+
+#[test]
+fn library_calls_pass_addresses_and_numbers_and_may_fail() {
+    let mut m = Module { name: "calls".into(), ..Module::default() };
+    for ty in [Ty::F32, Ty::I64] {
+        m.buffers.push(BufferInfo { ty, role: Role::Scratch });
+    }
+    m.calls = vec!["first".into(), "second".into()];
+    let (i, x, n) = (m.value(Ty::I64), m.value(Ty::F32), m.value(Ty::I8));
+    let at = Index::at(1).plus(i, 2);
+    m.main = vec![
+        Stmt::Let(i, Expr::Const(3)),
+        Stmt::Let(x, Expr::Const(1.5f32.to_bits().into())),
+        Stmt::Let(n, Expr::Const(0xff)),
+        Stmt::Call(Box::new(Call {
+            entry: 0,
+            buffers: vec![(Buffer(0), at), (Buffer(1), Index::at(0))],
+            scalars: vec![x, i, n],
+        })),
+        Stmt::Store { buffer: Buffer(1), at: Index::at(0), value: i },
+        Stmt::Call(Box::new(Call { entry: 1, buffers: vec![], scalars: vec![] })),
+        Stmt::Store { buffer: Buffer(1), at: Index::at(1), value: i },
+    ];
+    verify(&m).unwrap();
+    for piece in [1000, 3] {
+        let compiled = compile(&m, &[], &Options { piece, ..plain() }).unwrap();
+        let mut memory = Memory { buffers: vec![vec![0; 64], vec![0; 16]], sizes: vec![] };
+        let library = |entry: u64, buffers: *const *mut u8, scalars: *const u64| unsafe {
+            if entry == 0 {
+                *(*buffers).cast::<f32>() = f32::from_bits(*scalars as u32);
+                *(*buffers.add(1)).cast::<u64>().add(1) = 77;
+                assert_eq!((*scalars >> 32, *scalars.add(1), *scalars.add(2)), (0, 3, 0xff));
+            }
+            entry * 5
+        };
+        assert_eq!(unsafe { harness::run_with(compiled.main(), &mut memory, &library) }, Ok(5));
+        assert_eq!(memory.buffers[0][28..32], 1.5f32.to_le_bytes());
+        assert_eq!(memory.buffers[1], [3u64.to_le_bytes(), 77u64.to_le_bytes()].concat());
+    }
+}
+
+#[test]
+fn assembled_kernels_are_called() {
+    // A parallel kernel over one element, made by hand: buffers[0][0] = hi.
+    if !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    let code = vec![
+        0x48, 0x8b, 0x07, // mov rax, [rdi]
+        0x48, 0x8b, 0x00, // mov rax, [rax]
+        0x48, 0x89, 0x08, // mov [rax], rcx
+        0xc3, // ret
+    ];
+    let mut m = Module { name: "assembled".into(), ..Module::default() };
+    m.buffers.push(BufferInfo { ty: Ty::I64, role: Role::Scratch });
+    let (i, one) = (m.value(Ty::I64), m.value(Ty::I64));
+    let store = Stmt::Store { buffer: Buffer(0), at: Index::at(0), value: one };
+    let body = vec![
+        Stmt::Let(one, Expr::Const(1)),
+        Stmt::Loop(Box::new(Loop {
+            var: i,
+            count: Int::Const(1),
+            kind: Kind::Lanes,
+            carried: vec![],
+            folds: vec![],
+            body: vec![store],
+        })),
+    ];
+    let kernel = Kernel { name: "k".into(), inputs: vec![], outputs: vec![], parallel: true, cost: 1.0, body };
+    m.kernels.push(kernel);
+    m.main.push(Stmt::Kernel(0));
+    verify(&m).unwrap();
+    let compiled = compile(&m, &[Some(code.clone())], &plain()).unwrap();
+    assert!(compiled.bytes() > code.len());
+    let mut memory = Memory { buffers: vec![vec![0xff; 8]], sizes: vec![] };
+    assert_eq!(unsafe { harness::run(compiled.main(), &mut memory) }, Ok(0));
+    assert_eq!(memory.buffers[0], 1u64.to_le_bytes());
+}
+
+/// `z = x·y + 2` and the sum of x·y, over `n` elements.
+fn product(n: usize) -> (Module, Memory) {
+    let mut m = Module { name: "product".into(), ..Module::default() };
+    for role in [Role::Input(0), Role::Input(1), Role::Output(0), Role::Output(1)] {
+        m.buffers.push(BufferInfo { ty: Ty::F32, role });
+    }
+    let f32s: Vec<Value> = (0..6).map(|_| m.value(Ty::F32)).collect();
+    let [x, y, xy, two, z, sum] = f32s[..] else { unreachable!() };
+    let i = m.value(Ty::I64);
+    let at = || Index::at(0).plus(i, 1);
+    let op = |op, a, b| Expr::Op(op, [a, b].into_iter().collect());
+    let body = vec![
+        Stmt::Let(x, Expr::Load(Buffer(0), at())),
+        Stmt::Let(y, Expr::Load(Buffer(1), at())),
+        Stmt::Let(xy, op(Op::Mul, x, y)),
+        Stmt::Let(two, Expr::Const(2f32.to_bits().into())),
+        Stmt::Let(z, op(Op::Add, xy, two)),
+        Stmt::Store { buffer: Buffer(2), at: at(), value: z },
+    ];
+    let folds = vec![Fold { op: FoldOp::Add, value: xy, result: sum }];
+    let l = Loop { var: i, count: Int::Const(n as i64), kind: Kind::Lanes, carried: vec![], folds, body };
+    let body = vec![Stmt::Loop(Box::new(l))];
+    m.kernels.push(Kernel { name: "k".into(), inputs: vec![], outputs: vec![sum], parallel: false, cost: 1.0, body });
+    m.main = vec![Stmt::Kernel(0), Stmt::Store { buffer: Buffer(3), at: Index::at(0), value: sum }];
+    let numbers = |k: usize| (0..n).flat_map(|i| ((i * k % 7) as f32 - 2.5).to_le_bytes()).collect::<Vec<u8>>();
+    (m, Memory { buffers: vec![numbers(3), numbers(5), vec![0; 4 * n], vec![0; 4]], sizes: vec![] })
+}
+
+#[test]
+fn a_loop_of_lanes_becomes_vectors_and_the_text_shows_them() {
+    let (module, memory) = product(1003);
+    verify(&module).unwrap();
+    let (mut expected, mut got) = (memory.clone(), memory);
+    evaluate(&module, &mut expected).unwrap();
+    let compiled = compile(&module, &[], &Options { text: true, ..Options::default() }).unwrap();
+    unsafe { harness::run(compiled.main(), &mut got) }.unwrap();
+    assert_eq!(expected, got);
+    assert!(compiled.assembly().contains("f32x4"), "{}", compiled.assembly());
+    if std::env::var_os("GRADUS_SHOW").is_some() {
+        println!("{}", compiled.assembly());
+    }
+}

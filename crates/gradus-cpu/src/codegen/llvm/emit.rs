@@ -1,0 +1,709 @@
+//! A whole module as LLVM text: the main body, its control flow, and the functions of kernels.
+//!
+//! Scalars are values in static single assignment form here as there, so nothing but the heads of loops needs thought.
+//! Loops test their condition at the end, behind a test that they run at all: no pass has to turn them around.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::error::{Result, error};
+use crate::ir::{
+    Buffer, Call, Carried, Expr, Index, Int, Kernel, Kind, Loop, Module, Op, Stmt, Switch, Ty, Value, While,
+};
+
+use super::lanes::Lanes;
+use super::ops::{line, put};
+use super::pieces::Frame;
+use super::text::{Hole, Operand, Shape, Text, int, scalar_name, stored};
+
+/// The convention of calls between machine code and Rust, where it is not the platform's own.
+pub(super) const CONVENTION: &str = if cfg!(all(windows, target_arch = "x86_64")) { "x86_64_sysvcc " } else { "" };
+
+/// Buffers of the main body up to this number have their addresses read once, at the start.
+const FEW_BUFFERS: usize = 24;
+
+/// What the machine can do, as far as the text depends on it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Machine {
+    /// Bytes of a vector register.
+    pub(super) vector: usize,
+    /// How many there are.
+    pub(super) registers: usize,
+    /// Whether loads and stores of any type take masks at no cost.
+    pub(super) masks: bool,
+}
+
+/// The function that is written now.
+pub(super) struct Function {
+    pub(super) text: Text,
+    /// The block that is written to.
+    pub(super) block: u32,
+    /// What is computed once, at the start.
+    entry: Hole,
+    /// Constants in all lanes, counters of lanes: what they are, then their names.
+    constants: FxHashMap<(Ty, u32, u64), Operand>,
+    iotas: FxHashMap<(Ty, u32), Operand>,
+    /// Addresses of buffers that are read at the start.
+    pointers: FxHashMap<Buffer, Operand>,
+    /// Memory that calls look at: bytes of each piece.
+    slots: Vec<usize>,
+    /// Whether it is the main body.
+    main: bool,
+    /// The step of a loop of lanes that is written now.
+    pub(super) lanes: Option<Lanes>,
+    /// Vectors of scalars from before the loop of lanes that is written now.
+    pub(super) kept: Option<FxHashMap<Value, Operand>>,
+}
+
+pub(super) struct Emitter<'a> {
+    pub(super) module: &'a Module,
+    pub(super) machine: Machine,
+    pub(super) f: Function,
+    names: u32,
+    labels: u32,
+    /// The scalar that a value is now.
+    pub(super) scalars: Vec<Operand>,
+    /// The vector that a value is now, in a loop of lanes.
+    pub(super) vectors: Vec<Operand>,
+    /// What is known of values in loops of lanes.
+    pub(super) flags: Vec<u8>,
+    declarations: FxHashSet<String>,
+    functions: String,
+    swapped: FxHashSet<Buffer>,
+    /// What long main bodies pass through memory.
+    pub(super) frame: Frame,
+}
+
+fn swaps(body: &[Stmt], out: &mut FxHashSet<Buffer>) {
+    for s in body {
+        match s {
+            Stmt::Swap(a, b) => out.extend([*a, *b]),
+            Stmt::Loop(l) => swaps(&l.body, out),
+            Stmt::While(w) => [&w.before, &w.body].into_iter().for_each(|b| swaps(b, out)),
+            Stmt::Switch(s) => s.cases.iter().for_each(|(b, _)| swaps(b, out)),
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn function(main: bool) -> Function {
+    let mut text = Text::new();
+    let entry = text.hole();
+    Function {
+        text,
+        block: 0,
+        entry,
+        constants: FxHashMap::default(),
+        iotas: FxHashMap::default(),
+        pointers: FxHashMap::default(),
+        slots: Vec::new(),
+        main,
+        lanes: None,
+        kept: None,
+    }
+}
+
+/// The text of a module whose main body is called `name`.
+pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<String> {
+    let n = module.types.len();
+    let mut swapped = FxHashSet::default();
+    swaps(&module.main, &mut swapped);
+    let mut e = Emitter {
+        module,
+        machine,
+        f: function(true),
+        names: 0,
+        labels: 1,
+        scalars: vec![Operand::None; n],
+        vectors: vec![Operand::None; n],
+        flags: vec![0; n],
+        declarations: FxHashSet::default(),
+        functions: String::new(),
+        swapped,
+        frame: Frame::default(),
+    };
+    e.block(&module.main)?;
+    line!(e, "ret i64 0");
+    let frame = e.frame.size();
+    e.finish(&format!("define {CONVENTION}i64 @{name}(ptr %context) #0"), frame);
+    let mut out = e.functions;
+    let mut declarations: Vec<String> = e.declarations.into_iter().collect();
+    declarations.sort_unstable();
+    for d in declarations {
+        out.push_str(&d);
+        out.push('\n');
+    }
+    let width = machine.vector * 8;
+    out.push_str(&format!(
+        "attributes #0 = {{ nounwind \"prefer-vector-width\"=\"{width}\" \"min-legal-vector-width\"=\"{width}\" }}\n\
+         attributes #1 = {{ nounwind }}\n\
+         attributes #2 = {{ nounwind willreturn memory(argmem: readwrite) }}\n\
+         !0 = !{{}}\n\
+         !1 = !{{!1, !\"context\"}}\n\
+         !2 = !{{!2, !1, !\"table of buffers\"}}\n\
+         !3 = !{{!2}}\n\
+         !4 = !{{!\"branch_weights\", i32 1, i32 100000}}\n"
+    ));
+    Ok(out)
+}
+
+impl Emitter<'_> {
+    pub(super) fn fresh(&mut self) -> u32 {
+        self.names += 1;
+        self.names
+    }
+
+    pub(super) fn label(&mut self) -> u32 {
+        self.labels += 1;
+        self.labels
+    }
+
+    /// Begins a block.
+    pub(super) fn start(&mut self, label: u32) {
+        line!(self, "L{label}:");
+        self.f.block = label;
+    }
+
+    pub(super) fn declare(&mut self, declaration: String) {
+        self.declarations.insert(declaration);
+    }
+
+    /// Runs `f` with the text going into a hole. It must not begin blocks.
+    pub(super) fn inside<R>(&mut self, hole: Hole, f: impl FnOnce(&mut Self) -> R) -> R {
+        let back = self.f.text.go(hole);
+        let result = f(self);
+        self.f.text.back(back);
+        result
+    }
+
+    /// Closes the function: what its entry block does is known only now.
+    pub(super) fn finish(&mut self, head: &str, frame: usize) {
+        let f = std::mem::replace(&mut self.f, function(true));
+        let out = &mut self.functions;
+        out.push_str(head);
+        out.push_str(" {\nL0:\n");
+        for (i, bytes) in f.slots.iter().enumerate() {
+            out.push_str(&format!("%slot{i} = alloca [{bytes} x i8], align 64\n"));
+        }
+        if frame > 0 {
+            out.push_str(&format!("%frame = alloca [{frame} x i64], align 64\n"));
+        }
+        // The table's own address never changes, so reading it costs nothing where it is not used.
+        out.push_str("%table = load ptr, ptr %context, align 8, !invariant.load !0\n");
+        f.text.append_to(out);
+        out.push_str("}\n");
+    }
+
+    /// Memory of at least `bytes`, to pass values to a call. One number is one piece, for all calls of the function.
+    pub(super) fn slot(&mut self, number: usize, bytes: usize) -> String {
+        let slots = &mut self.f.slots;
+        if slots.len() <= number {
+            slots.resize(number + 1, 8);
+        }
+        slots[number] = slots[number].max(bytes);
+        format!("%slot{number}")
+    }
+
+    /// A constant in all lanes of a vector, made at the start of the function.
+    pub(super) fn splat_literal(&mut self, s: Shape, bits: u64) -> Operand {
+        if let Some(found) = self.f.constants.get(&(s.ty, s.lanes, bits)) {
+            return *found;
+        }
+        let made = self.inside(self.f.entry, |e| e.splat(s, Operand::Literal(s.ty, bits)));
+        self.f.constants.insert((s.ty, s.lanes, bits), made);
+        made
+    }
+
+    /// A scalar in all lanes of a vector, made here.
+    pub(super) fn splat(&mut self, s: Shape, a: Operand) -> Operand {
+        let scalar = scalar_name(s.ty);
+        let one = put!(self, "insertelement {s} poison, {scalar} {a}, i64 0");
+        put!(self, "shufflevector {s} {one}, {s} poison, <{} x i32> zeroinitializer", s.lanes)
+    }
+
+    /// The numbers of the lanes.
+    pub(super) fn iota(&mut self, s: Shape) -> Operand {
+        if let Some(found) = self.f.iotas.get(&(s.ty, s.lanes)) {
+            return *found;
+        }
+        let name = scalar_name(s.ty);
+        let numbers: Vec<String> = (0..s.lanes).map(|l| format!("{name} {l}")).collect();
+        let made = self.inside(self.f.entry, |e| put!(e, "or {s} zeroinitializer, <{}>", numbers.join(", ")));
+        self.f.iotas.insert((s.ty, s.lanes), made);
+        made
+    }
+
+    pub(super) fn int(&self, i: Int) -> Operand {
+        match i {
+            Int::Const(v) => int(v),
+            Int::Value(v) => self.scalars[v.index()],
+        }
+    }
+
+    /// The address of a buffer.
+    pub(super) fn pointer(&mut self, b: Buffer) -> Operand {
+        if let Some(found) = self.f.pointers.get(&b) {
+            return *found;
+        }
+        let swapped = self.swapped.contains(&b);
+        let read = |e: &mut Self| {
+            // Nothing writes the table while a module runs, but for `Swap`; and no array lies in it.
+            let note = if swapped { "!alias.scope !3" } else { "!invariant.load !0" };
+            let at = put!(e, "getelementptr ptr, ptr %table, i64 {}", b.0);
+            put!(e, "load ptr, ptr {at}, align 8, {note}")
+        };
+        if self.f.main && (swapped || self.module.buffers.len() > FEW_BUFFERS) {
+            return read(self);
+        }
+        let made = self.inside(self.f.entry, read);
+        self.f.pointers.insert(b, made);
+        made
+    }
+
+    /// What accesses to arrays say of themselves.
+    pub(super) fn note(&self) -> &'static str {
+        if self.swapped.is_empty() { "" } else { ", !noalias !3" }
+    }
+
+    /// The sum of an index's terms that pass a test, and its offset.
+    pub(super) fn place(&mut self, at: &Index, keep: impl Fn(&Self, Value) -> bool) -> Operand {
+        let mut sum = None;
+        for (v, stride) in &at.terms {
+            if !keep(self, *v) {
+                continue;
+            }
+            let (v, stride) = (self.scalars[v.index()], self.int(*stride));
+            let term = match stride {
+                Operand::Literal(_, 1) => v,
+                stride => put!(self, "mul i64 {v}, {stride}"),
+            };
+            sum = Some(match sum {
+                None => term,
+                Some(sum) => put!(self, "add i64 {sum}, {term}"),
+            });
+        }
+        match sum {
+            None => int(at.offset),
+            Some(sum) if at.offset == 0 => sum,
+            Some(sum) => put!(self, "add i64 {sum}, {}", at.offset),
+        }
+    }
+
+    /// The address of an element.
+    fn address(&mut self, buffer: Buffer, at: &Index) -> Operand {
+        let place = self.place(at, |_, _| true);
+        self.element(buffer, place)
+    }
+
+    /// The address of the element at a place.
+    pub(super) fn element(&mut self, buffer: Buffer, place: Operand) -> Operand {
+        let pointer = self.pointer(buffer);
+        match place {
+            Operand::Literal(_, 0) => pointer,
+            place => {
+                let ty = scalar_name(stored(self.module.buffers[buffer.index()].ty));
+                put!(self, "getelementptr {ty}, ptr {pointer}, i64 {place}")
+            }
+        }
+    }
+
+    pub(super) fn load_scalar(&mut self, buffer: Buffer, at: &Index) -> Operand {
+        let ty = self.module.buffers[buffer.index()].ty;
+        let pointer = self.address(buffer, at);
+        let note = self.note();
+        let raw = put!(self, "load {}, ptr {pointer}, align {}{note}", scalar_name(stored(ty)), ty.size());
+        self.from_memory(Shape { ty, lanes: 1 }, raw)
+    }
+
+    pub(super) fn store_scalar(&mut self, buffer: Buffer, at: &Index, value: Operand) {
+        let ty = self.module.buffers[buffer.index()].ty;
+        let value = self.to_memory(Shape { ty, lanes: 1 }, value);
+        let pointer = self.address(buffer, at);
+        let note = self.note();
+        line!(self, "store {} {value}, ptr {pointer}, align {}{note}", scalar_name(stored(ty)), ty.size());
+    }
+
+    pub(super) fn block(&mut self, body: &[Stmt]) -> Result<()> {
+        if self.f.main && Self::is_long(body) {
+            return self.long(body);
+        }
+        body.iter().try_for_each(|s| self.stmt(s))
+    }
+
+    /// A value that is a scalar.
+    pub(super) fn scalar(&mut self, v: Value, e: &Expr) -> Result<()> {
+        let ty = self.module.ty(v);
+        self.scalars[v.index()] = match e {
+            Expr::Const(bits) => Operand::Literal(ty, *bits),
+            Expr::Size(i) => {
+                let at = put!(self, "getelementptr i8, ptr %context, i64 8");
+                let sizes = put!(self, "load ptr, ptr {at}, align 8, !invariant.load !0");
+                let at = put!(self, "getelementptr i64, ptr {sizes}, i64 {i}");
+                put!(self, "load i64, ptr {at}, align 8, !invariant.load !0")
+            }
+            Expr::Load(b, at) => self.load_scalar(*b, at),
+            Expr::Op(op, args) => {
+                let types: smallvec::SmallVec<[Ty; 3]> = args.iter().map(|a| self.module.ty(*a)).collect();
+                let args: smallvec::SmallVec<[Operand; 3]> = args.iter().map(|a| self.scalars[a.index()]).collect();
+                match op {
+                    Op::Special(s) => self.special(*s, Shape { ty: types[0], lanes: 1 }, &args, None),
+                    op => self.op(*op, &types, &args, 1)?,
+                }
+            }
+        };
+        Ok(())
+    }
+
+    pub(super) fn stmt(&mut self, s: &Stmt) -> Result<()> {
+        if self.f.lanes.is_some() {
+            return self.lanes_stmt(s);
+        }
+        match s {
+            Stmt::Let(v, _) if self.is_hoisted(*v) => Ok(()),
+            Stmt::Let(v, e) => self.scalar(*v, e),
+            Stmt::Store { buffer, at, value } => {
+                self.store_scalar(*buffer, at, self.scalars[value.index()]);
+                Ok(())
+            }
+            Stmt::Loop(l) => {
+                let range = (int(0), self.int(l.count));
+                self.any_loop(l, range)
+            }
+            Stmt::While(w) => self.while_(w),
+            Stmt::Switch(s) => self.switch(s),
+            Stmt::Kernel(k) => self.run(*k),
+            Stmt::Call(c) => self.call(c),
+            Stmt::Swap(a, b) => {
+                let (pa, pb) = (self.pointer(*a), self.pointer(*b));
+                for (to, p) in [(a, pb), (b, pa)] {
+                    let at = put!(self, "getelementptr ptr, ptr %table, i64 {}", to.0);
+                    line!(self, "store ptr {p}, ptr {at}, align 8, !alias.scope !3");
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn any_loop(&mut self, l: &Loop, range: (Operand, Operand)) -> Result<()> {
+        match l.kind {
+            Kind::Serial => self.serial(l, range),
+            Kind::Lanes => self.lanes_loop(l, range),
+        }
+    }
+
+    /// The value of a carried name: a vector where lanes differ.
+    fn around(&mut self, v: Value, varying: bool) -> Operand {
+        if varying { self.vector(v) } else { self.scalars[v.index()] }
+    }
+
+    fn set_around(&mut self, v: Value, varying: bool, to: Operand) {
+        let values = if varying { &mut self.vectors } else { &mut self.scalars };
+        values[v.index()] = to;
+    }
+
+    /// A loop of one iteration after the other; in a loop of lanes, what it carries may be vectors.
+    pub(super) fn serial(&mut self, l: &Loop, (from, to): (Operand, Operand)) -> Result<()> {
+        let lanes = self.f.lanes.as_ref().map_or(1, |l| l.lanes);
+        let varying: Vec<bool> = l.carried.iter().map(|c| lanes > 1 && self.is_varying(c.param)).collect();
+        let mut inits = Vec::with_capacity(l.carried.len());
+        for (c, v) in l.carried.iter().zip(&varying) {
+            inits.push(self.around(c.init, *v));
+        }
+        let always = match (from, to) {
+            (Operand::Literal(_, from), Operand::Literal(_, to)) => Some((from as i64) < to as i64),
+            _ => None,
+        };
+        if always == Some(false) {
+            for ((c, v), init) in l.carried.iter().zip(&varying).zip(inits) {
+                self.set_around(c.result, *v, init);
+                self.defined(c.result);
+            }
+            return Ok(());
+        }
+        let (body, exit) = (self.label(), self.label());
+        let before = self.f.block;
+        match always {
+            Some(_) => line!(self, "br label %L{body}"),
+            None => {
+                let runs = put!(self, "icmp slt i64 {from}, {to}");
+                line!(self, "br i1 {runs}, label %L{body}, label %L{exit}");
+            }
+        }
+        self.start(body);
+        let phis = self.f.text.hole();
+        let var = Operand::Name(self.fresh());
+        self.scalars[l.var.index()] = var;
+        for (c, v) in l.carried.iter().zip(&varying) {
+            let name = Operand::Name(self.fresh());
+            self.set_around(c.param, *v, name);
+        }
+        let params: Vec<Operand> = l.carried.iter().zip(&varying).map(|(c, v)| self.now(c.param, *v)).collect();
+        self.defined(l.var);
+        l.carried.iter().for_each(|c| self.defined(c.param));
+        self.block(&l.body)?;
+        let mut nexts = Vec::with_capacity(l.carried.len());
+        for (c, v) in l.carried.iter().zip(&varying) {
+            nexts.push(self.around(c.next, *v));
+        }
+        let next = put!(self, "add nuw nsw i64 {var}, 1");
+        let more = put!(self, "icmp slt i64 {next}, {to}");
+        line!(self, "br i1 {more}, label %L{body}, label %L{exit}");
+        let last = self.f.block;
+        self.inside(phis, |e| {
+            line!(e, "{var} = phi i64 [ {from}, %L{before} ], [ {next}, %L{last} ]");
+            for (i, c) in l.carried.iter().enumerate() {
+                let s = Shape { ty: e.module.ty(c.param), lanes: if varying[i] { lanes } else { 1 } };
+                line!(e, "{} = phi {s} [ {}, %L{before} ], [ {}, %L{last} ]", params[i], inits[i], nexts[i]);
+            }
+        });
+        self.start(exit);
+        for (i, c) in l.carried.iter().enumerate() {
+            let result = match always {
+                Some(_) => nexts[i],
+                None => {
+                    let s = Shape { ty: self.module.ty(c.param), lanes: if varying[i] { lanes } else { 1 } };
+                    put!(self, "phi {s} [ {}, %L{before} ], [ {}, %L{last} ]", inits[i], nexts[i])
+                }
+            };
+            self.set_around(c.result, varying[i], result);
+        }
+        l.carried.iter().for_each(|c| self.defined(c.result));
+        Ok(())
+    }
+
+    fn now(&self, v: Value, varying: bool) -> Operand {
+        if varying { self.vectors[v.index()] } else { self.scalars[v.index()] }
+    }
+
+    fn while_(&mut self, w: &While) -> Result<()> {
+        let inits: Vec<Operand> = w.carried.iter().map(|c| self.scalars[c.init.index()]).collect();
+        let (head, body, exit) = (self.label(), self.label(), self.label());
+        let before = self.f.block;
+        line!(self, "br label %L{head}");
+        self.start(head);
+        let phis = self.f.text.hole();
+        for c in &w.carried {
+            self.scalars[c.param.index()] = Operand::Name(self.fresh());
+        }
+        let params: Vec<Operand> = w.carried.iter().map(|c| self.scalars[c.param.index()]).collect();
+        self.block(&w.before)?;
+        line!(self, "br i1 {}, label %L{body}, label %L{exit}", self.scalars[w.condition.index()]);
+        self.start(body);
+        self.block(&w.body)?;
+        line!(self, "br label %L{head}");
+        let last = self.f.block;
+        self.inside(phis, |e| {
+            for (i, Carried { next, param, .. }) in w.carried.iter().enumerate() {
+                let (ty, next) = (scalar_name(e.module.ty(*param)), e.scalars[next.index()]);
+                line!(e, "{} = phi {ty} [ {}, %L{before} ], [ {next}, %L{last} ]", params[i], inits[i]);
+            }
+        });
+        self.start(exit);
+        w.carried.iter().zip(params).for_each(|(c, p)| self.scalars[c.result.index()] = p);
+        Ok(())
+    }
+
+    fn switch(&mut self, s: &Switch) -> Result<()> {
+        let cases: Vec<u32> = s.cases.iter().map(|_| self.label()).collect();
+        let exit = self.label();
+        // The first takes what is below, the last what is above.
+        let index = self.scalars[s.index.index()];
+        let i64s = Shape { ty: Ty::I64, lanes: 1 };
+        let index = self.op(Op::Max, &[Ty::I64; 2], &[index, int(0)], i64s.lanes)?;
+        let table: String = cases.iter().enumerate().map(|(i, l)| format!(" i64 {i}, label %L{l}")).collect();
+        line!(self, "switch i64 {index}, label %L{} [{table} ]", cases[cases.len() - 1]);
+        let mut ends: Vec<(Vec<Operand>, u32)> = Vec::with_capacity(cases.len());
+        for (label, (body, values)) in cases.iter().zip(&s.cases) {
+            self.start(*label);
+            self.block(body)?;
+            ends.push((values.iter().map(|v| self.scalars[v.index()]).collect(), self.f.block));
+            line!(self, "br label %L{exit}");
+        }
+        self.start(exit);
+        for (i, r) in s.results.iter().enumerate() {
+            let from: Vec<String> = ends.iter().map(|(v, block)| format!("[ {}, %L{block} ]", v[i])).collect();
+            self.scalars[r.index()] = put!(self, "phi {} {}", scalar_name(self.module.ty(*r)), from.join(", "));
+        }
+        Ok(())
+    }
+
+    /// A scalar as the 64 bits that calls take.
+    fn wide(&mut self, v: Value) -> Operand {
+        let (ty, a) = (self.module.ty(v), self.scalars[v.index()]);
+        match ty {
+            Ty::I64 | Ty::U64 => a,
+            Ty::F64 => put!(self, "bitcast double {a} to i64"),
+            Ty::F32 => {
+                let bits = put!(self, "bitcast float {a} to i32");
+                put!(self, "zext i32 {bits} to i64")
+            }
+            ty => put!(self, "zext {} {a} to i64", scalar_name(ty)),
+        }
+    }
+
+    /// The function at an offset of the context.
+    fn of_context(&mut self, offset: usize) -> Operand {
+        let at = put!(self, "getelementptr i8, ptr %context, i64 {offset}");
+        put!(self, "load ptr, ptr {at}, align 8, !invariant.load !0")
+    }
+
+    fn call(&mut self, c: &Call) -> Result<()> {
+        let (arrays, scalars) = (self.slot(0, c.buffers.len() * 8), self.slot(1, c.scalars.len() * 8));
+        for (i, (b, at)) in c.buffers.iter().enumerate() {
+            let pointer = self.address(*b, at);
+            let to = put!(self, "getelementptr ptr, ptr {arrays}, i64 {i}");
+            line!(self, "store ptr {pointer}, ptr {to}, align 8");
+        }
+        for (i, v) in c.scalars.iter().enumerate() {
+            let bits = self.wide(*v);
+            let to = put!(self, "getelementptr i64, ptr {scalars}, i64 {i}");
+            line!(self, "store i64 {bits}, ptr {to}, align 8");
+        }
+        let f = self.of_context(16);
+        let status =
+            put!(self, "call {CONVENTION}i64 {f}(ptr %context, i64 {}, ptr {arrays}, ptr {scalars}) #1", c.entry);
+        let failed = put!(self, "icmp ne i64 {status}, 0");
+        let (leave, on) = (self.label(), self.label());
+        line!(self, "br i1 {failed}, label %L{leave}, label %L{on}, !prof !4");
+        self.start(leave);
+        line!(self, "ret i64 {status}");
+        self.start(on);
+        Ok(())
+    }
+
+    /// Writes a kernel's function and its call.
+    fn run(&mut self, number: u32) -> Result<()> {
+        let module = self.module;
+        let k = module.kernels.get(number as usize).ok_or_else(|| error!(Verify, "there is no kernel {number}"))?;
+        let clean: String = k.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let name = format!("k{number}_{clean}");
+        let inputs: Vec<Operand> = k.inputs.iter().map(|v| self.scalars[v.index()]).collect();
+        let outer = std::mem::replace(&mut self.f, function(false));
+        let made = if k.parallel { self.parallel_body(k, &name) } else { self.kernel_body(k, &name) };
+        self.f = outer;
+        made?;
+        k.inputs.iter().zip(&inputs).for_each(|(v, a)| self.scalars[v.index()] = *a);
+        if k.parallel { self.call_parallel(k, number, &name) } else { self.call_kernel(k, &name) }
+    }
+
+    /// What a kernel gives back.
+    fn outputs(&self, k: &Kernel) -> String {
+        let types: Vec<&str> = k.outputs.iter().map(|v| scalar_name(self.module.ty(*v))).collect();
+        if types.is_empty() { "void".into() } else { format!("{{ {} }}", types.join(", ")) }
+    }
+
+    /// A kernel that only the main body calls: scalars come and go in registers.
+    fn kernel_body(&mut self, k: &Kernel, name: &str) -> Result<()> {
+        let mut params = vec!["ptr %context".to_string()];
+        for v in &k.inputs {
+            let p = self.fresh();
+            params.push(format!("{} %t{p}", scalar_name(self.module.ty(*v))));
+            self.scalars[v.index()] = Operand::Name(p);
+        }
+        self.block(&k.body)?;
+        let ret = self.outputs(k);
+        let mut all = "poison".to_string();
+        for (i, v) in k.outputs.iter().enumerate() {
+            let (ty, a) = (scalar_name(self.module.ty(*v)), self.scalars[v.index()]);
+            all = put!(self, "insertvalue {ret} {all}, {ty} {a}, {i}").to_string();
+        }
+        match k.outputs.is_empty() {
+            true => line!(self, "ret void"),
+            false => line!(self, "ret {ret} {all}"),
+        }
+        self.finish(&format!("define internal fastcc {ret} @{name}({}) #0", params.join(", ")), 0);
+        Ok(())
+    }
+
+    fn call_kernel(&mut self, k: &Kernel, name: &str) -> Result<()> {
+        let mut args = vec!["ptr %context".to_string()];
+        for v in &k.inputs {
+            args.push(format!("{} {}", scalar_name(self.module.ty(*v)), self.scalars[v.index()]));
+        }
+        let (ret, args) = (self.outputs(k), args.join(", "));
+        if k.outputs.is_empty() {
+            line!(self, "call fastcc void @{name}({args}) #1");
+            return Ok(());
+        }
+        let all = put!(self, "call fastcc {ret} @{name}({args}) #1");
+        for (i, v) in k.outputs.iter().enumerate() {
+            self.scalars[v.index()] = put!(self, "extractvalue {ret} {all}, {i}");
+        }
+        Ok(())
+    }
+
+    /// A kernel that threads call: scalars come in memory, and a range of the outermost loop.
+    fn parallel_body(&mut self, k: &Kernel, name: &str) -> Result<()> {
+        for (i, v) in k.inputs.iter().enumerate() {
+            let s = Shape { ty: self.module.ty(*v), lanes: 1 };
+            let at = put!(self, "getelementptr i64, ptr %env, i64 {i}");
+            let raw = put!(self, "load {}, ptr {at}, align 8", scalar_name(stored(s.ty)));
+            self.scalars[v.index()] = self.from_memory(s, raw);
+        }
+        for s in &k.body {
+            match s {
+                Stmt::Loop(l) => {
+                    let (lo, hi) = (self.fresh(), self.fresh());
+                    // Names for the parameters, which have fixed ones in the head.
+                    self.inside(self.f.entry, |e| {
+                        line!(e, "%t{lo} = add i64 %lo, 0");
+                        line!(e, "%t{hi} = add i64 %hi, 0");
+                    });
+                    self.any_loop(l, (Operand::Name(lo), Operand::Name(hi)))?;
+                }
+                s => self.stmt(s)?,
+            }
+        }
+        line!(self, "ret void");
+        self.finish(
+            &format!("define internal {CONVENTION}void @{name}(ptr %context, ptr %env, i64 %lo, i64 %hi) #0"),
+            0,
+        );
+        Ok(())
+    }
+
+    fn call_parallel(&mut self, k: &Kernel, number: u32, name: &str) -> Result<()> {
+        let env = self.slot(0, k.inputs.len() * 8);
+        for (i, v) in k.inputs.iter().enumerate() {
+            let bits = self.wide(*v);
+            let to = put!(self, "getelementptr i64, ptr {env}, i64 {i}");
+            line!(self, "store i64 {bits}, ptr {to}, align 8");
+        }
+        let Some(Stmt::Loop(l)) = k.body.last() else {
+            return Err(error!(Verify, "kernel {} is parallel without a loop", k.name));
+        };
+        // The count may be computed in the kernel: then it is computed here, too.
+        if let Int::Value(count) = l.count {
+            self.again(&k.body, count)?;
+        }
+        let count = self.int(l.count);
+        let f = self.of_context(24);
+        line!(self, "call {CONVENTION}void {f}(ptr %context, ptr @{name}, i64 {number}, ptr {env}, i64 {count}) #1");
+        Ok(())
+    }
+
+    /// Computes a value of a kernel in the main body, from the kernel's inputs.
+    fn again(&mut self, body: &[Stmt], v: Value) -> Result<()> {
+        let mut wanted = FxHashSet::from_iter([v]);
+        let mut steps = Vec::new();
+        for s in body.iter().rev() {
+            let Stmt::Let(v, e) = s else { continue };
+            if !wanted.contains(v) {
+                continue;
+            }
+            match e {
+                Expr::Op(_, args) => wanted.extend(args.iter().copied()),
+                Expr::Load(_, at) => {
+                    for (v, stride) in &at.terms {
+                        wanted.insert(*v);
+                        if let Int::Value(s) = stride {
+                            wanted.insert(*s);
+                        }
+                    }
+                }
+                Expr::Const(_) | Expr::Size(_) => {}
+            }
+            steps.push((*v, e));
+        }
+        steps.into_iter().rev().try_for_each(|(v, e)| self.scalar(v, e))
+    }
+}

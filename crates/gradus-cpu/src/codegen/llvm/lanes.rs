@@ -1,0 +1,786 @@
+//! Loops of lanes as explicit vector code.
+//!
+//! Nothing is left to an auto-vectorizer: a step takes a fixed number of iterations at once, and what is left over runs
+//! once more with a mask, or one by one where masks are dear. Folds keep 32 lanes whatever a step takes, so that every
+//! machine gives the same bits.
+
+use rustc_hash::FxHashMap;
+
+use crate::error::Result;
+use crate::ir::{Buffer, Expr, Fold, Index, Int, LANES, Loop, Op, Stmt, Ty, Value};
+
+use super::analysis::Reach;
+use super::emit::Emitter;
+use super::ops::{line, put};
+use super::text::{Hole, Operand, Shape, Suffix, int, scalar_name, stored};
+
+/// A body with more statements is written once, with a mask in every step, instead of twice.
+const LONG: usize = 120;
+/// The first piece of memory for the lanes of folds: those before pass values to calls.
+const FOLD_SLOT: usize = 2;
+
+/// The step that is written now.
+pub(super) struct Lanes {
+    /// How many iterations it takes.
+    pub(super) lanes: u32,
+    var: Value,
+    /// The first of them.
+    index: Operand,
+    /// All of them as a vector, once something wants it.
+    indices: Option<Operand>,
+    /// Behind the head of the block.
+    top: Hole,
+    /// Before the loop.
+    ready: Hole,
+    splats: FxHashMap<Value, Operand>,
+    mask: Option<Mask>,
+}
+
+/// Which lanes run, if not all.
+#[derive(Clone, Copy)]
+struct Mask {
+    /// For loads and stores.
+    memory: Operand,
+    /// For choices between values. It says the same, and must not be the same: where both are one, LLVM 22 and 23 turn a
+    /// choice of what was loaded into another load, behind stores that came between (llvm/llvm-project#215453).
+    values: Choice,
+    /// How many of them run: the first ones.
+    active: Operand,
+}
+
+/// How lanes that do not run get another value.
+#[derive(Clone, Copy)]
+enum Choice {
+    By(Operand),
+    /// The first so many lanes run.
+    First(u32),
+}
+
+/// Where the lanes of folds are.
+#[derive(Clone)]
+enum Accumulators {
+    /// In registers, this many lanes each.
+    Vectors(Vec<Operand>, u32),
+    /// In memory, where a step takes fewer than 32 lanes.
+    Memory,
+}
+
+impl Emitter<'_> {
+    /// A value in all lanes of the step that is written.
+    pub(super) fn vector(&mut self, v: Value) -> Operand {
+        let Some(l) = &self.f.lanes else { return self.scalars[v.index()] };
+        let s = Shape { ty: self.module.ty(v), lanes: l.lanes };
+        let (ready, top, index) = (l.ready, l.top, l.index);
+        if v == l.var {
+            if let Some(found) = l.indices {
+                return found;
+            }
+            let iota = self.iota(s);
+            let made = self.inside(top, |e| {
+                let first = e.splat(s, index);
+                put!(e, "add {s} {first}, {iota}")
+            });
+            if let Some(l) = &mut self.f.lanes {
+                l.indices = Some(made);
+            }
+            return made;
+        }
+        if !self.is_outer(v) {
+            return self.vectors[v.index()];
+        }
+        if let Operand::Literal(ty, bits) = self.scalars[v.index()] {
+            return self.constant(s.with(ty), bits);
+        }
+        if let Some(found) = l.splats.get(&v) {
+            return *found;
+        }
+        let scalar = self.scalars[v.index()];
+        let made = self.inside(ready, |e| e.splat(s, scalar));
+        if let Some(l) = &mut self.f.lanes {
+            l.splats.insert(v, made);
+        }
+        made
+    }
+
+    /// A scalar was defined in a step: as a vector too, if one is wanted.
+    pub(super) fn defined(&mut self, v: Value) {
+        if let Some(l) = &self.f.lanes
+            && self.is_splat(v)
+        {
+            let s = Shape { ty: self.module.ty(v), lanes: l.lanes };
+            self.vectors[v.index()] = self.splat(s, self.scalars[v.index()]);
+        }
+    }
+
+    /// A statement of a step.
+    pub(super) fn lanes_stmt(&mut self, s: &Stmt) -> Result<()> {
+        match s {
+            Stmt::Let(v, _) if self.is_hoisted(*v) => Ok(()),
+            Stmt::Let(v, e) if !self.is_varying(*v) => {
+                self.scalar(*v, e)?;
+                self.defined(*v);
+                Ok(())
+            }
+            Stmt::Let(v, e) => {
+                self.vectors[v.index()] = match e {
+                    Expr::Op(op, args) => self.lanes_op(*op, args)?,
+                    Expr::Load(b, at) => self.lanes_load(*b, at),
+                    // Neither differs between lanes.
+                    Expr::Const(_) | Expr::Size(_) => Operand::None,
+                };
+                Ok(())
+            }
+            Stmt::Store { buffer, at, value } => {
+                self.lanes_store(*buffer, at, *value);
+                Ok(())
+            }
+            Stmt::Loop(l) => {
+                let range = (int(0), self.int(l.count));
+                self.serial(l, range)
+            }
+            s => Err(crate::error::error!(Verify, "this cannot stand in a loop of lanes: {s:?}")),
+        }
+    }
+
+    fn width(&self) -> u32 {
+        self.f.lanes.as_ref().map_or(1, |l| l.lanes)
+    }
+
+    fn mask(&self) -> Option<Mask> {
+        self.f.lanes.as_ref().and_then(|l| l.mask)
+    }
+
+    fn lanes_op(&mut self, op: Op, args: &[Value]) -> Result<Operand> {
+        let types: smallvec::SmallVec<[Ty; 3]> = args.iter().map(|a| self.module.ty(*a)).collect();
+        let mut vectors: smallvec::SmallVec<[Operand; 3]> = args.iter().map(|a| self.vector(*a)).collect();
+        let lanes = self.width();
+        let Op::Special(which) = op else { return self.op(op, &types, &vectors, lanes) };
+        let mask = self.mask();
+        if let (Some(mask), Some(guard)) = (mask, vectors.get_mut(2)) {
+            *guard = self.choose(Shape { ty: Ty::Bool, lanes }, mask, *guard, Operand::Zero);
+        }
+        Ok(self.special(which, Shape { ty: types[0], lanes }, &vectors, mask.map(|m| m.active)))
+    }
+
+    /// The part of an address that all lanes share: computed before the loop if it can be.
+    fn shared(&mut self, buffer: Buffer, at: &Index) -> Operand {
+        let Some(l) = &self.f.lanes else { return self.pointer(buffer) };
+        let (var, ready) = (l.var, l.ready);
+        let mut part = Index::at(at.offset);
+        let mut early = true;
+        for (v, stride) in &at.terms {
+            let uneven = matches!(stride, Int::Value(s) if self.is_varying(*s));
+            if *v == var || uneven || self.is_varying(*v) {
+                continue;
+            }
+            early &= self.is_outer(*v) && !matches!(stride, Int::Value(s) if !self.is_outer(*s));
+            part.terms.push((*v, *stride));
+        }
+        let make = |e: &mut Self| {
+            let place = e.place(&part, |_, _| true);
+            e.element(buffer, place)
+        };
+        if early { self.inside(ready, make) } else { make(self) }
+    }
+
+    /// The address of the first lane, and how far the others are from it in elements; none if they follow each other.
+    fn reached(&mut self, buffer: Buffer, at: &Index, reach: Reach) -> (Operand, Option<Operand>) {
+        let base = self.shared(buffer, at);
+        let Some(l) = &self.f.lanes else { return (base, None) };
+        let (var, index, ready) = (l.var, l.index, l.ready);
+        let ty = scalar_name(stored(self.module.buffers[buffer.index()].ty));
+        let s = Shape { ty: Ty::I64, lanes: l.lanes };
+        match reach {
+            Reach::Strided(Int::Const(1)) => (put!(self, "getelementptr {ty}, ptr {base}, i64 {index}"), None),
+            Reach::Strided(stride) => {
+                let by = self.int(stride);
+                let first = put!(self, "mul i64 {index}, {by}");
+                let first = put!(self, "getelementptr {ty}, ptr {base}, i64 {first}");
+                let iota = self.iota(s);
+                let make = |e: &mut Self| {
+                    let by = match by {
+                        Operand::Literal(_, bits) => e.constant(s, bits),
+                        by => e.splat(s, by),
+                    };
+                    put!(e, "mul {s} {iota}, {by}")
+                };
+                let early = !matches!(stride, Int::Value(v) if !self.is_outer(v));
+                (first, Some(if early { self.inside(ready, make) } else { make(self) }))
+            }
+            Reach::Uniform | Reach::Scattered => {
+                let mut sum = None;
+                for (v, stride) in &at.terms {
+                    let uneven = matches!(stride, Int::Value(s) if self.is_varying(*s));
+                    if *v != var && !uneven && !self.is_varying(*v) {
+                        continue;
+                    }
+                    let term = self.vector(*v);
+                    let term = match stride {
+                        Int::Const(1) => term,
+                        Int::Const(by) => {
+                            let by = self.constant(s, *by as u64);
+                            put!(self, "mul {s} {term}, {by}")
+                        }
+                        Int::Value(by) => {
+                            let by = self.vector(*by);
+                            put!(self, "mul {s} {term}, {by}")
+                        }
+                    };
+                    sum = Some(match sum {
+                        None => term,
+                        Some(sum) => put!(self, "add {s} {sum}, {term}"),
+                    });
+                }
+                (base, Some(sum.unwrap_or(Operand::Zero)))
+            }
+        }
+    }
+
+    fn lanes_load(&mut self, buffer: Buffer, at: &Index) -> Operand {
+        let Some(var) = self.f.lanes.as_ref().map(|l| l.var) else { return Operand::None };
+        let s = Shape { ty: self.module.buffers[buffer.index()].ty, lanes: self.width() };
+        let m = s.with(stored(s.ty));
+        let (size, note) = (s.ty.size(), self.note());
+        let reach = self.reach(at, var);
+        let raw = match (self.reached(buffer, at, reach), self.mask()) {
+            ((p, None), None) => put!(self, "load {m}, ptr {p}, align {size}{note}"),
+            ((p, None), Some(Mask { memory: mask, .. })) => {
+                let (suffix, bools) = (Suffix(m), s.with(Ty::Bool));
+                self.declare(format!("declare {m} @llvm.masked.load.{suffix}.p0(ptr, i32 immarg, {bools}, {m})"));
+                put!(
+                    self,
+                    "call {m} @llvm.masked.load.{suffix}.p0(ptr {p}, i32 {size}, {bools} {mask}, {m} zeroinitializer){note}"
+                )
+            }
+            ((p, Some(by)), mask) => self.gather(m, p, by, mask),
+        };
+        self.from_memory(s, raw)
+    }
+
+    /// Addresses from a base and distances.
+    fn addresses(&mut self, m: Shape, base: Operand, by: Operand) -> Operand {
+        put!(self, "getelementptr {}, ptr {base}, <{} x i64> {by}", scalar_name(m.ty), m.lanes)
+    }
+
+    /// One vector in lanes that run, another one in the others.
+    fn choose(&mut self, s: Shape, mask: Mask, a: Operand, otherwise: Operand) -> Operand {
+        match mask.values {
+            Choice::By(mask) => put!(self, "select {} {mask}, {s} {a}, {s} {otherwise}", s.with(Ty::Bool)),
+            Choice::First(n) => {
+                let which = (0..s.lanes).map(|l| format!("i32 {}", if l < n { l } else { l + s.lanes }));
+                let which: Vec<String> = which.collect();
+                put!(self, "shufflevector {s} {a}, {s} {otherwise}, <{} x i32> <{}>", s.lanes, which.join(", "))
+            }
+        }
+    }
+
+    /// Puts the value of one lane, running for sure, where lanes do not run.
+    fn fill(&mut self, s: Shape, a: Operand, mask: Mask, lane: Operand) -> Operand {
+        let one = put!(self, "extractelement {s} {a}, i64 {lane}");
+        let all = self.splat(s, one);
+        self.choose(s, mask, a, all)
+    }
+
+    fn gather(&mut self, m: Shape, base: Operand, by: Operand, mask: Option<Mask>) -> Operand {
+        let (bools, wide, n) = (m.with(Ty::Bool), m.with(Ty::I64), m.lanes);
+        let small = m.ty.size() < 4;
+        let by = match mask {
+            // A machine gathers no bytes: LLVM would branch around each lane. Lanes that do not run read what the first reads.
+            Some(mask) if small => self.fill(wide, by, mask, int(0)),
+            _ => by,
+        };
+        let mask = match mask {
+            Some(mask) if !small => mask.memory,
+            _ => self.constant(bools, 1),
+        };
+        let (from, suffix, size) = (self.addresses(m, base, by), Suffix(m), m.ty.size());
+        let note = self.note();
+        self.declare(format!("declare {m} @llvm.masked.gather.{suffix}.v{n}p0(<{n} x ptr>, i32 immarg, {bools}, {m})"));
+        put!(
+            self,
+            "call {m} @llvm.masked.gather.{suffix}.v{n}p0(<{n} x ptr> {from}, i32 {size}, {bools} {mask}, {m} zeroinitializer){note}"
+        )
+    }
+
+    fn lanes_store(&mut self, buffer: Buffer, at: &Index, value: Value) {
+        let Some(var) = self.f.lanes.as_ref().map(|l| l.var) else { return };
+        let s = Shape { ty: self.module.buffers[buffer.index()].ty, lanes: self.width() };
+        let reach = self.reach(at, var);
+        if reach == Reach::Uniform {
+            // All write one place: the last one stays.
+            let last = match self.mask() {
+                Some(mask) => put!(self, "sub i64 {}, 1", mask.active),
+                None => int(i64::from(s.lanes) - 1),
+            };
+            let one = match self.is_varying(value) {
+                true => {
+                    let v = self.vector(value);
+                    put!(self, "extractelement {s} {v}, i64 {last}")
+                }
+                false => self.scalars[value.index()],
+            };
+            return self.store_scalar(buffer, at, one);
+        }
+        let m = s.with(stored(s.ty));
+        let v = self.vector(value);
+        let v = self.to_memory(s, v);
+        let (size, note) = (s.ty.size(), self.note());
+        let (suffix, bools) = (Suffix(m), s.with(Ty::Bool));
+        match (self.reached(buffer, at, reach), self.mask()) {
+            ((p, None), None) => line!(self, "store {m} {v}, ptr {p}, align {size}{note}"),
+            ((p, None), Some(Mask { memory: mask, .. })) => {
+                self.declare(format!("declare void @llvm.masked.store.{suffix}.p0({m}, ptr, i32 immarg, {bools})"));
+                line!(
+                    self,
+                    "call void @llvm.masked.store.{suffix}.p0({m} {v}, ptr {p}, i32 {size}, {bools} {mask}){note}"
+                );
+            }
+            ((p, Some(by)), mask) => {
+                let n = s.lanes;
+                let small = size < 4;
+                let (by, v) = match mask {
+                    // As with gathers; the last lane that runs writes again what it wrote.
+                    Some(mask) if small => {
+                        let last = put!(self, "sub i64 {}, 1", mask.active);
+                        (self.fill(s.with(Ty::I64), by, mask, last), self.fill(m, v, mask, last))
+                    }
+                    _ => (by, v),
+                };
+                let mask = match mask {
+                    Some(mask) if !small => mask.memory,
+                    _ => self.constant(bools, 1),
+                };
+                let to = self.addresses(m, p, by);
+                self.declare(format!(
+                    "declare void @llvm.masked.scatter.{suffix}.v{n}p0({m}, <{n} x ptr>, i32 immarg, {bools})"
+                ));
+                line!(
+                    self,
+                    "call void @llvm.masked.scatter.{suffix}.v{n}p0({m} {v}, <{n} x ptr> {to}, i32 {size}, {bools} {mask}){note}"
+                );
+            }
+        }
+    }
+
+    /// Computes what does not differ between iterations.
+    fn hoist(&mut self, body: &[Stmt]) -> Result<()> {
+        for s in body {
+            match s {
+                Stmt::Let(v, e) if self.is_hoisted(*v) => self.scalar(*v, e)?,
+                Stmt::Loop(l) => self.hoist(&l.body)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A loop of lanes over a range.
+    pub(super) fn lanes_loop(&mut self, l: &Loop, (from, to): (Operand, Operand)) -> Result<()> {
+        let count = match (from, to) {
+            (Operand::Literal(_, from), Operand::Literal(_, to)) => Some((to as i64).saturating_sub(from as i64)),
+            _ => None,
+        };
+        let identity = |e: &Self, f: &Fold| {
+            let ty = e.module.ty(f.value);
+            Operand::Literal(ty, f.op.identity(ty))
+        };
+        if count.is_some_and(|n| n <= 0) {
+            l.folds.iter().for_each(|f| self.scalars[f.result.index()] = identity(self, f));
+            return Ok(());
+        }
+        let analysis = self.analyze(l);
+        let lanes = analysis.lanes(self.machine, count);
+        let (before, ready, exit) = (self.f.block, self.label(), self.label());
+        let n = match (from, to) {
+            (Operand::Literal(_, 0), to) => to,
+            (from, to) => match count {
+                Some(n) => int(n),
+                None => put!(self, "sub i64 {to}, {from}"),
+            },
+        };
+        match count {
+            Some(_) => line!(self, "br label %L{ready}"),
+            None => {
+                let runs = put!(self, "icmp sgt i64 {n}, 0");
+                line!(self, "br i1 {runs}, label %L{ready}, label %L{exit}");
+            }
+        }
+        self.start(ready);
+        self.hoist(&l.body)?;
+        let hole = self.f.text.hole();
+        let run = Run { l, from, to, n, count, lanes, ready: hole };
+        let folded = if lanes == 1 {
+            self.one_by_one(&run)?
+        } else if count.is_some_and(|n| n == i64::from(lanes) || (n < i64::from(lanes) && self.machine.masks)) {
+            self.once(&run)?
+        } else if self.machine.masks && analysis.statements > LONG {
+            self.masked(&run)?
+        } else {
+            self.twice(&run)?
+        };
+        let last = self.f.block;
+        line!(self, "br label %L{exit}");
+        self.start(exit);
+        for (f, value) in l.folds.iter().zip(folded) {
+            let ty = scalar_name(self.module.ty(f.value));
+            self.scalars[f.result.index()] = match count {
+                Some(_) => value,
+                None => put!(self, "phi {ty} [ {}, %L{before} ], [ {value}, %L{last} ]", identity(self, f)),
+            };
+        }
+        Ok(())
+    }
+
+    /// The lanes of folds as they begin.
+    fn begin_folds(&mut self, run: &Run<'_>, once: bool) -> Accumulators {
+        let wide = LANES as u32;
+        let lanes = match run.lanes {
+            n if n >= wide => wide,
+            n if once => n,
+            _ => {
+                self.folds_to_memory(run, None);
+                return Accumulators::Memory;
+            }
+        };
+        Accumulators::Vectors(self.neutrals(run, lanes), lanes)
+    }
+
+    fn neutrals(&mut self, run: &Run<'_>, lanes: u32) -> Vec<Operand> {
+        let of = |e: &mut Self, f: &Fold| {
+            let ty = e.module.ty(f.value);
+            e.constant(Shape { ty, lanes }, f.op.neutral(ty))
+        };
+        run.l.folds.iter().map(|f| of(self, f)).collect()
+    }
+
+    /// The memory of a fold's lanes.
+    fn fold_slot(&mut self, fold: usize, ty: Ty) -> String {
+        self.slot(FOLD_SLOT + fold, LANES * ty.size())
+    }
+
+    /// Stores the lanes of folds, or neutral ones.
+    fn folds_to_memory(&mut self, run: &Run<'_>, vectors: Option<&[Operand]>) {
+        let neutral = self.neutrals(run, LANES as u32);
+        for (i, f) in run.l.folds.iter().enumerate() {
+            let s = Shape { ty: self.module.ty(f.value), lanes: LANES as u32 };
+            let v = self.to_memory(s, vectors.map_or(neutral[i], |v| v[i]));
+            let p = self.fold_slot(i, s.ty);
+            line!(self, "store {} {v}, ptr {p}, align 64", s.with(stored(s.ty)));
+        }
+    }
+
+    fn folds_from_memory(&mut self, run: &Run<'_>) -> Vec<Operand> {
+        let mut all = Vec::with_capacity(run.l.folds.len());
+        for (i, f) in run.l.folds.iter().enumerate() {
+            let s = Shape { ty: self.module.ty(f.value), lanes: LANES as u32 };
+            let p = self.fold_slot(i, s.ty);
+            let raw = put!(self, "load {}, ptr {p}, align 64", s.with(stored(s.ty)));
+            all.push(self.from_memory(s, raw));
+        }
+        all
+    }
+
+    /// The place in a fold's memory for the step that begins at an iteration.
+    fn fold_place(&mut self, run: &Run<'_>, fold: usize, ty: Ty, index: Operand) -> Operand {
+        let p = self.fold_slot(fold, ty);
+        let at = put!(self, "sub i64 {index}, {}", run.from);
+        let lane = put!(self, "and i64 {at}, {}", LANES - 1);
+        put!(self, "getelementptr {}, ptr {p}, i64 {lane}", scalar_name(stored(ty)))
+    }
+
+    /// One step: the body, then what it adds to the folds.
+    fn step(
+        &mut self,
+        run: &Run<'_>,
+        index: Operand,
+        mask: Option<Mask>,
+        accumulators: Accumulators,
+    ) -> Result<Accumulators> {
+        let top = self.f.text.hole();
+        let splats = self.f.kept.take().unwrap_or_default();
+        self.f.lanes =
+            Some(Lanes { lanes: run.lanes, var: run.l.var, index, indices: None, top, ready: run.ready, splats, mask });
+        self.block(&run.l.body)?;
+        let mut values = Vec::with_capacity(run.l.folds.len());
+        for f in &run.l.folds {
+            let s = Shape { ty: self.module.ty(f.value), lanes: run.lanes };
+            let mut v = self.vector(f.value);
+            if let Some(mask) = mask {
+                let neutral = self.constant(s, f.op.neutral(s.ty));
+                v = self.choose(s, mask, v, neutral);
+            }
+            values.push((s, v));
+        }
+        // The other copy of the body uses the same.
+        self.f.kept = self.f.lanes.take().map(|l| l.splats);
+        match accumulators {
+            Accumulators::Vectors(mut vectors, lanes) => {
+                for ((acc, (s, v)), f) in vectors.iter_mut().zip(values).zip(&run.l.folds) {
+                    let half = Shape { lanes, ..s };
+                    for part in 0..s.lanes / lanes {
+                        let v = match s.lanes == lanes {
+                            true => v,
+                            false => self.part(s, v, part * lanes, lanes),
+                        };
+                        *acc = self.fold(f.op, half, *acc, v)?;
+                    }
+                }
+                Ok(Accumulators::Vectors(vectors, lanes))
+            }
+            Accumulators::Memory => {
+                for (i, ((s, v), f)) in values.into_iter().zip(&run.l.folds).enumerate() {
+                    let m = s.with(stored(s.ty));
+                    let p = self.fold_place(run, i, s.ty, index);
+                    let raw = put!(self, "load {m}, ptr {p}, align {}", s.ty.size());
+                    let acc = self.from_memory(s, raw);
+                    let acc = self.fold(f.op, s, acc, v)?;
+                    let acc = self.to_memory(s, acc);
+                    line!(self, "store {m} {acc}, ptr {p}, align {}", s.ty.size());
+                }
+                Ok(Accumulators::Memory)
+            }
+        }
+    }
+
+    /// Some lanes of a vector.
+    fn part(&mut self, s: Shape, v: Operand, from: u32, lanes: u32) -> Operand {
+        let which: Vec<String> = (from..from + lanes).map(|l| format!("i32 {l}")).collect();
+        put!(self, "shufflevector {s} {v}, {s} poison, <{lanes} x i32> <{}>", which.join(", "))
+    }
+
+    /// The end of folds: half the lanes take in the other half, again and again; then the identity.
+    fn reduce(&mut self, run: &Run<'_>, accumulators: Accumulators) -> Result<Vec<Operand>> {
+        let (vectors, lanes) = match accumulators {
+            Accumulators::Vectors(v, lanes) => (v, lanes),
+            Accumulators::Memory => (self.folds_from_memory(run), LANES as u32),
+        };
+        let mut results = Vec::with_capacity(vectors.len());
+        for (f, mut v) in run.l.folds.iter().zip(vectors) {
+            let ty = self.module.ty(f.value);
+            let mut lanes = lanes;
+            while lanes > 1 {
+                let s = Shape { ty, lanes };
+                let half = Shape { ty, lanes: lanes / 2 };
+                let (low, high) = match half.lanes {
+                    1 => (put!(self, "extractelement {s} {v}, i64 0"), put!(self, "extractelement {s} {v}, i64 1")),
+                    n => (self.part(s, v, 0, n), self.part(s, v, n, n)),
+                };
+                v = self.fold(f.op, half, low, high)?;
+                lanes = half.lanes;
+            }
+            let s = Shape { ty, lanes: 1 };
+            results.push(self.fold(f.op, s, Operand::Literal(ty, f.op.identity(ty)), v)?);
+        }
+        Ok(results)
+    }
+
+    /// The mask of the first `active` lanes.
+    fn mask_of(&mut self, lanes: u32, active: Operand) -> Mask {
+        // No step has more lanes than a byte can count.
+        let mut of = |ty: Ty| {
+            let s = Shape { ty, lanes };
+            let iota = self.iota(s);
+            let all = match active {
+                Operand::Literal(_, n) => self.constant(s, n),
+                active => {
+                    let small = put!(self, "trunc i64 {active} to {}", scalar_name(ty));
+                    self.splat(s, small)
+                }
+            };
+            put!(self, "icmp ult {s} {iota}, {all}")
+        };
+        let memory = of(Ty::U8);
+        let values = match active {
+            Operand::Literal(_, n) => Choice::First(n as u32),
+            _ => Choice::By(of(Ty::U16)),
+        };
+        Mask { memory, values, active }
+    }
+
+    /// All iterations fit in one step.
+    fn once(&mut self, run: &Run<'_>) -> Result<Vec<Operand>> {
+        let start = self.begin_folds(run, true);
+        let mask = match run.count {
+            Some(n) if n < i64::from(run.lanes) => Some(self.mask_of(run.lanes, int(n))),
+            _ => None,
+        };
+        let end = self.step(run, run.from, mask, start)?;
+        self.f.kept = None;
+        self.reduce(run, end)
+    }
+
+    /// Steps in a loop, each with a mask if `mask` is set, over `from..to`; runs at least once.
+    fn steps(&mut self, run: &Run<'_>, to: Operand, masked: bool, start: Accumulators) -> Result<Accumulators> {
+        let (before, body, exit) = (self.f.block, self.label(), self.label());
+        line!(self, "br label %L{body}");
+        self.start(body);
+        let phis = self.f.text.hole();
+        let index = Operand::Name(self.fresh());
+        let mask = match masked {
+            false => None,
+            true => {
+                let left = put!(self, "sub i64 {to}, {index}");
+                let active = self.op(Op::Min, &[Ty::I64; 2], &[left, int(i64::from(run.lanes))], 1)?;
+                Some(self.mask_of(run.lanes, active))
+            }
+        };
+        let (inits, params) = match start {
+            Accumulators::Memory => (Vec::new(), Accumulators::Memory),
+            Accumulators::Vectors(inits, lanes) => {
+                let params = inits.iter().map(|_| Operand::Name(self.fresh())).collect();
+                (inits, Accumulators::Vectors(params, lanes))
+            }
+        };
+        let end = self.step(run, index, mask, params.clone())?;
+        let next = put!(self, "add i64 {index}, {}", run.lanes);
+        let more = put!(self, "icmp slt i64 {next}, {to}");
+        line!(self, "br i1 {more}, label %L{body}, label %L{exit}");
+        let last = self.f.block;
+        self.inside(phis, |e| {
+            line!(e, "{index} = phi i64 [ {}, %L{before} ], [ {next}, %L{last} ]", run.from);
+            if let (Accumulators::Vectors(params, lanes), Accumulators::Vectors(ends, _)) = (&params, &end) {
+                for (i, f) in run.l.folds.iter().enumerate() {
+                    let s = Shape { ty: e.module.ty(f.value), lanes: *lanes };
+                    line!(e, "{} = phi {s} [ {}, %L{before} ], [ {}, %L{last} ]", params[i], inits[i], ends[i]);
+                }
+            }
+        });
+        self.start(exit);
+        Ok(end)
+    }
+
+    /// A long body, written once.
+    fn masked(&mut self, run: &Run<'_>) -> Result<Vec<Operand>> {
+        let start = self.begin_folds(run, false);
+        let end = self.steps(run, run.to, true, start)?;
+        self.f.kept = None;
+        self.reduce(run, end)
+    }
+
+    /// Chooses between two values of folds by the block that control comes from.
+    fn merge(&mut self, run: &Run<'_>, a: (&Accumulators, u32), b: (&Accumulators, u32)) -> Accumulators {
+        match (a, b) {
+            ((Accumulators::Vectors(x, lanes), from_x), (Accumulators::Vectors(y, _), from_y)) => {
+                let mut all = Vec::with_capacity(x.len());
+                for (i, f) in run.l.folds.iter().enumerate() {
+                    let s = Shape { ty: self.module.ty(f.value), lanes: *lanes };
+                    all.push(put!(self, "phi {s} [ {}, %L{from_x} ], [ {}, %L{from_y} ]", x[i], y[i]));
+                }
+                Accumulators::Vectors(all, *lanes)
+            }
+            _ => Accumulators::Memory,
+        }
+    }
+
+    /// Full steps, then what is left over.
+    fn twice(&mut self, run: &Run<'_>) -> Result<Vec<Operand>> {
+        let lanes = i64::from(run.lanes);
+        let start = self.begin_folds(run, false);
+        let full = match run.count {
+            Some(n) => int(n & -lanes),
+            None => put!(self, "and i64 {}, {}", run.n, -lanes),
+        };
+        let until = match (run.from, full) {
+            (Operand::Literal(_, 0), full) => full,
+            (Operand::Literal(_, from), Operand::Literal(_, n)) => int(from as i64 + n as i64),
+            (from, full) => put!(self, "add i64 {from}, {full}"),
+        };
+        // A known count is at least one full step, or it would be done at once, or one by one.
+        let (steps, rest) = (self.label(), self.label());
+        let before = self.f.block;
+        match run.count {
+            Some(_) => line!(self, "br label %L{steps}"),
+            None => {
+                let any = put!(self, "icmp sge i64 {}, {lanes}", run.n);
+                line!(self, "br i1 {any}, label %L{steps}, label %L{rest}");
+            }
+        }
+        self.start(steps);
+        let end = self.steps(run, until, false, start.clone())?;
+        let last = self.f.block;
+        line!(self, "br label %L{rest}");
+        self.start(rest);
+        let so_far = match run.count {
+            Some(_) => end,
+            None => self.merge(run, (&start, before), (&end, last)),
+        };
+        if run.count.is_some_and(|n| n % lanes == 0) {
+            self.f.kept = None;
+            return self.reduce(run, so_far);
+        }
+        let end = if self.machine.masks {
+            let active = match run.count {
+                Some(n) => int(n % lanes),
+                None => put!(self, "and i64 {}, {}", run.n, lanes - 1),
+            };
+            let (tail, done) = (self.label(), self.label());
+            let before = self.f.block;
+            let any = put!(self, "icmp ne i64 {active}, 0");
+            line!(self, "br i1 {any}, label %L{tail}, label %L{done}");
+            self.start(tail);
+            let mask = self.mask_of(run.lanes, active);
+            let end = self.step(run, until, Some(mask), so_far.clone())?;
+            let last = self.f.block;
+            line!(self, "br label %L{done}");
+            self.start(done);
+            self.merge(run, (&so_far, before), (&end, last))
+        } else {
+            if let Accumulators::Vectors(v, _) = &so_far {
+                self.folds_to_memory(run, Some(v));
+            }
+            self.scalar_steps(run, until)?;
+            Accumulators::Memory
+        };
+        self.f.kept = None;
+        self.reduce(run, end)
+    }
+
+    /// Everything without vectors.
+    fn one_by_one(&mut self, run: &Run<'_>) -> Result<Vec<Operand>> {
+        self.folds_to_memory(run, None);
+        self.scalar_steps(run, run.from)?;
+        self.reduce(run, Accumulators::Memory)
+    }
+
+    /// Iterations one by one, from one to the end, with the folds in memory.
+    fn scalar_steps(&mut self, run: &Run<'_>, from: Operand) -> Result<()> {
+        let (before, body, exit) = (self.f.block, self.label(), self.label());
+        let runs = put!(self, "icmp slt i64 {from}, {}", run.to);
+        line!(self, "br i1 {runs}, label %L{body}, label %L{exit}");
+        self.start(body);
+        let phis = self.f.text.hole();
+        let index = Operand::Name(self.fresh());
+        self.scalars[run.l.var.index()] = index;
+        self.block(&run.l.body)?;
+        for (i, f) in run.l.folds.iter().enumerate() {
+            let s = Shape { ty: self.module.ty(f.value), lanes: 1 };
+            let m = scalar_name(stored(s.ty));
+            let p = self.fold_place(run, i, s.ty, index);
+            let raw = put!(self, "load {m}, ptr {p}, align {}", s.ty.size());
+            let acc = self.from_memory(s, raw);
+            let acc = self.fold(f.op, s, acc, self.scalars[f.value.index()])?;
+            let acc = self.to_memory(s, acc);
+            line!(self, "store {m} {acc}, ptr {p}, align {}", s.ty.size());
+        }
+        let next = put!(self, "add nuw nsw i64 {index}, 1");
+        let more = put!(self, "icmp slt i64 {next}, {}", run.to);
+        line!(self, "br i1 {more}, label %L{body}, label %L{exit}");
+        let last = self.f.block;
+        self.inside(phis, |e| line!(e, "{index} = phi i64 [ {from}, %L{before} ], [ {next}, %L{last} ]"));
+        self.start(exit);
+        Ok(())
+    }
+}
+
+/// A loop of lanes that is being written.
+struct Run<'a> {
+    l: &'a Loop,
+    from: Operand,
+    to: Operand,
+    /// How many iterations.
+    n: Operand,
+    /// The same, if it is known.
+    count: Option<i64>,
+    lanes: u32,
+    ready: Hole,
+}

@@ -1,0 +1,296 @@
+//! Every operation of the kernel language as LLVM instructions, on scalars and on vectors alike.
+
+use crate::error::{Result, fail};
+use crate::ir::{FoldOp, Op, Special, Ty};
+use crate::runtime::special;
+
+use super::emit::{CONVENTION, Emitter};
+use super::text::{Operand, Shape, Suffix, int, stored};
+
+/// Writes an instruction that has a result, and gives its name.
+macro_rules! put {
+    ($this:expr, $($format:tt)+) => {{
+        let name = $this.fresh();
+        $this.f.text.line(format_args!("%t{name} = {}", format_args!($($format)+)));
+        $crate::codegen::llvm::text::Operand::Name(name)
+    }};
+}
+/// Writes a line without a result.
+macro_rules! line {
+    ($this:expr, $($format:tt)+) => { $this.f.text.line(format_args!($($format)+)) };
+}
+pub(super) use {line, put};
+
+impl Emitter<'_> {
+    /// A call of an intrinsic whose operands have one shape, which the result has too.
+    fn intrinsic(&mut self, name: &str, shape: Shape, args: &[Operand]) -> Operand {
+        let suffix = Suffix(shape);
+        let types = vec![shape.to_string(); args.len()].join(", ");
+        self.declare(format!("declare {shape} @llvm.{name}.{suffix}({types})"));
+        let args: Vec<String> = args.iter().map(|a| format!("{shape} {a}")).collect();
+        put!(self, "call {shape} @llvm.{name}.{suffix}({})", args.join(", "))
+    }
+
+    /// A constant in all lanes.
+    pub(super) fn constant(&mut self, shape: Shape, bits: u64) -> Operand {
+        match shape.lanes {
+            1 => Operand::Literal(shape.ty, bits),
+            _ if bits == 0 => Operand::Zero,
+            _ => self.splat_literal(shape, bits),
+        }
+    }
+
+    /// One operation. The operands have as many lanes as the result.
+    pub(super) fn op(&mut self, op: Op, types: &[Ty], args: &[Operand], lanes: u32) -> Result<Operand> {
+        let ty = types[0];
+        let s = Shape { ty, lanes };
+        let a = args[0];
+        let b = args.get(1).copied().unwrap_or(a);
+        Ok(match op {
+            Op::Select => {
+                put!(self, "select {s} {a}, {t} {b}, {t} {}", args[2], t = s.with(types[1]))
+            }
+            Op::Convert(to) => self.convert(ty, to, a, lanes),
+            Op::Bitcast(to) => match (ty, to) {
+                (from, to) if from == to => a,
+                (_, Ty::Bool) => {
+                    let zero = self.constant(s, 0);
+                    put!(self, "icmp ne {s} {a}, {zero}")
+                }
+                (Ty::Bool, to) => put!(self, "zext {s} {a} to {}", s.with(to)),
+                (from, to) if from.is_int() && to.is_int() => a,
+                (_, to) => put!(self, "bitcast {s} {a} to {}", s.with(to)),
+            },
+            Op::Eq | Op::Ne | Op::Lt | Op::Le => {
+                let how = match (op, ty) {
+                    (Op::Eq, t) if t.is_float() => "fcmp oeq",
+                    (Op::Ne, t) if t.is_float() => "fcmp une",
+                    (Op::Lt, t) if t.is_float() => "fcmp olt",
+                    (_, t) if t.is_float() => "fcmp ole",
+                    (Op::Eq, _) => "icmp eq",
+                    (Op::Ne, _) => "icmp ne",
+                    (Op::Lt, t) if t.is_signed() => "icmp slt",
+                    (Op::Lt, _) => "icmp ult",
+                    (_, t) if t.is_signed() => "icmp sle",
+                    _ => "icmp ule",
+                };
+                put!(self, "{how} {s} {a}, {b}")
+            }
+            Op::Math(_) => fail!(Rule, "{op} is not expanded"),
+            Op::Special(_) => fail!(Rule, "{op} is no plain operation"),
+            _ if ty.is_float() => self.float(op, s, args),
+            _ => self.integer(op, s, a, b),
+        })
+    }
+
+    fn float(&mut self, op: Op, s: Shape, args: &[Operand]) -> Operand {
+        let plain = match op {
+            Op::Add => "fadd",
+            Op::Sub => "fsub",
+            Op::Mul => "fmul",
+            Op::Div => "fdiv",
+            _ => "",
+        };
+        let a = args[0];
+        match op {
+            Op::Add | Op::Sub | Op::Mul | Op::Div => put!(self, "{plain} {s} {a}, {}", args[1]),
+            Op::Lesser | Op::Greater => {
+                let how = if op == Op::Lesser { "olt" } else { "ogt" };
+                let b = args[1];
+                let c = put!(self, "fcmp {how} {s} {a}, {b}");
+                put!(self, "select {c_ty} {c}, {s} {a}, {s} {b}", c_ty = s.with(Ty::Bool))
+            }
+            Op::Neg => put!(self, "fneg {s} {a}"),
+            Op::Abs => self.intrinsic("fabs", s, args),
+            Op::Fma => self.intrinsic("fma", s, args),
+            Op::Sqrt => self.intrinsic("sqrt", s, args),
+            Op::Floor => self.intrinsic("floor", s, args),
+            Op::Ceil => self.intrinsic("ceil", s, args),
+            Op::Round => self.intrinsic("roundeven", s, args),
+            Op::Trunc => self.intrinsic("trunc", s, args),
+            Op::Max => self.intrinsic("maximum", s, args),
+            _ => self.intrinsic("minimum", s, args),
+        }
+    }
+
+    fn integer(&mut self, op: Op, s: Shape, a: Operand, b: Operand) -> Operand {
+        let ty = s.ty;
+        let bits = ty.size() as u64 * 8;
+        let all = u64::MAX >> (64 - bits);
+        let bools = s.with(Ty::Bool);
+        let sign = if ty.is_signed() { 's' } else { 'u' };
+        match op {
+            Op::Add => put!(self, "add {s} {a}, {b}"),
+            Op::Sub => put!(self, "sub {s} {a}, {b}"),
+            Op::Mul => put!(self, "mul {s} {a}, {b}"),
+            // The machine traps where the language has an answer: such divisors become one, and the answer is put in.
+            Op::Div | Op::Rem => {
+                let (zero, one) = (self.constant(s, 0), self.constant(s, 1));
+                let by_zero = put!(self, "icmp eq {s} {b}, {zero}");
+                let mut bad = by_zero;
+                if ty.is_signed() {
+                    let (lowest, minus) = (self.constant(s, 1 << (bits - 1)), self.constant(s, all));
+                    let low = put!(self, "icmp eq {s} {a}, {lowest}");
+                    let by_minus = put!(self, "icmp eq {s} {b}, {minus}");
+                    let wraps = put!(self, "and {bools} {low}, {by_minus}");
+                    bad = put!(self, "or {bools} {by_zero}, {wraps}");
+                }
+                let by = put!(self, "select {bools} {bad}, {s} {one}, {s} {b}");
+                let (name, otherwise) = match op {
+                    Op::Div => ("div", self.constant(s, all)),
+                    _ => ("rem", a),
+                };
+                let result = put!(self, "{sign}{name} {s} {a}, {by}");
+                put!(self, "select {bools} {by_zero}, {s} {otherwise}, {s} {result}")
+            }
+            Op::Neg => {
+                let zero = self.constant(s, 0);
+                put!(self, "sub {s} {zero}, {a}")
+            }
+            Op::Abs if !ty.is_signed() => a,
+            Op::Abs => self.flagged("abs", s, a),
+            Op::Popcount => self.intrinsic("ctpop", s, &[a]),
+            Op::LeadingZeros => self.flagged("ctlz", s, a),
+            Op::Max | Op::Min => {
+                let which = if op == Op::Max { "max" } else { "min" };
+                self.intrinsic(&format!("{sign}{which}"), s, &[a, b])
+            }
+            Op::And => put!(self, "and {s} {a}, {b}"),
+            Op::Or => put!(self, "or {s} {a}, {b}"),
+            Op::Xor => put!(self, "xor {s} {a}, {b}"),
+            Op::Not => {
+                let ones = self.constant(s, if ty == Ty::Bool { 1 } else { all });
+                put!(self, "xor {s} {a}, {ones}")
+            }
+            // Counts are compared without sign: a negative one is too large as well.
+            Op::Shl | Op::Shr => {
+                let (width, zero) = (self.constant(s, bits), self.constant(s, 0));
+                let fits = put!(self, "icmp ult {s} {b}, {width}");
+                let name = if op == Op::Shl { "shl" } else { "lshr" };
+                let shifted = put!(self, "{name} {s} {a}, {b}");
+                put!(self, "select {bools} {fits}, {s} {shifted}, {s} {zero}")
+            }
+            // `Sar` is the last one that takes integers.
+            _ => {
+                let most = self.constant(s, bits - 1);
+                let by = self.intrinsic("umin", s, &[b, most]);
+                put!(self, "ashr {s} {a}, {by}")
+            }
+        }
+    }
+
+    /// `llvm.abs` and `llvm.ctlz`, whose flag says that no operand is special.
+    fn flagged(&mut self, name: &str, s: Shape, a: Operand) -> Operand {
+        self.declare(format!("declare {s} @llvm.{name}.{}({s}, i1 immarg)", Suffix(s)));
+        put!(self, "call {s} @llvm.{name}.{}({s} {a}, i1 false)", Suffix(s))
+    }
+
+    fn convert(&mut self, from: Ty, to: Ty, a: Operand, lanes: u32) -> Operand {
+        let (f, t) = (Shape { ty: from, lanes }, Shape { ty: to, lanes });
+        match (from, to) {
+            _ if from == to => a,
+            (_, Ty::Bool) => {
+                let zero = self.constant(f, 0);
+                let how = if from.is_float() { "fcmp une" } else { "icmp ne" };
+                put!(self, "{how} {f} {a}, {zero}")
+            }
+            (Ty::Bool, _) if to.is_float() => {
+                let (one, zero) = (self.constant(t, crate::ir::one(to)), self.constant(t, 0));
+                put!(self, "select {f} {a}, {t} {one}, {t} {zero}")
+            }
+            (Ty::F32, Ty::F64) => put!(self, "fpext {f} {a} to {t}"),
+            (Ty::F64, Ty::F32) => put!(self, "fptrunc {f} {a} to {t}"),
+            _ if from.is_float() => {
+                let name = if to.is_signed() { "fptosi.sat" } else { "fptoui.sat" };
+                let suffix = format!("{}.{}", Suffix(t), Suffix(f));
+                self.declare(format!("declare {t} @llvm.{name}.{suffix}({f})"));
+                put!(self, "call {t} @llvm.{name}.{suffix}({f} {a})")
+            }
+            _ if to.is_float() => {
+                let how = if from.is_signed() { "sitofp" } else { "uitofp" };
+                put!(self, "{how} {f} {a} to {t}")
+            }
+            _ if from.size() == to.size() && from != Ty::Bool => a,
+            _ if from.size() > to.size() => put!(self, "trunc {f} {a} to {t}"),
+            _ if from.is_signed() => put!(self, "sext {f} {a} to {t}"),
+            _ => put!(self, "zext {f} {a} to {t}"),
+        }
+    }
+
+    /// How two values of a fold combine.
+    pub(super) fn fold(&mut self, op: FoldOp, s: Shape, a: Operand, b: Operand) -> Result<Operand> {
+        let op = match (op, s.ty) {
+            (FoldOp::And | FoldOp::Or, t) if t.is_float() => fail!(Rule, "floats are not folded by {op:?}"),
+            (FoldOp::Add | FoldOp::Max | FoldOp::Or, Ty::Bool) => Op::Or,
+            (_, Ty::Bool) => Op::And,
+            (op, _) => op.op(),
+        };
+        self.op(op, &[s.ty, s.ty], &[a, b], s.lanes)
+    }
+
+    /// A function of compiled Rust for all lanes, or for the first `active` of them. `Rare` looks at its guard first.
+    pub(super) fn special(&mut self, which: Special, s: Shape, args: &[Operand], active: Option<Operand>) -> Operand {
+        let guard = match which {
+            Special::Rare(_) => args.get(2).copied(),
+            _ => None,
+        };
+        let Some(guard) = guard else { return self.call_special(which, s, args, active) };
+        let some = match s.lanes {
+            1 => guard,
+            n => {
+                let bits = put!(self, "bitcast {} {guard} to i{n}", s.with(Ty::Bool));
+                put!(self, "icmp ne i{n} {bits}, 0")
+            }
+        };
+        let (rare, after) = (self.label(), self.label());
+        let before = self.f.block;
+        line!(self, "br i1 {some}, label %L{rare}, label %L{after}, !prof !4");
+        self.start(rare);
+        let result = self.call_special(which, s, args, active);
+        let called = self.f.block;
+        line!(self, "br label %L{after}");
+        self.start(after);
+        // Where no guard is set nothing looks at the result; a defined value keeps it harmless.
+        put!(self, "phi {s} [ {}, %L{before} ], [ {result}, %L{called} ]", args[0])
+    }
+
+    fn call_special(&mut self, which: Special, s: Shape, args: &[Operand], active: Option<Operand>) -> Operand {
+        let (address, code) = special::address(which, s.ty);
+        let align = s.ty.size() * s.lanes as usize;
+        let a = self.slot(0, align);
+        line!(self, "store {s} {}, ptr {a}, align {}", args[0], align.min(64));
+        let b = match which {
+            _ if args.len() > 1 => {
+                let b = self.slot(1, align);
+                line!(self, "store {s} {}, ptr {b}, align {}", args[1], align.min(64));
+                b
+            }
+            _ => a.clone(),
+        };
+        let n = active.unwrap_or(int(i64::from(s.lanes)));
+        line!(
+            self,
+            "call {CONVENTION}void inttoptr (i64 {} to ptr)(ptr {a}, ptr {a}, ptr {b}, i64 {n}, i64 {code}) #2",
+            address as usize
+        );
+        put!(self, "load {s}, ptr {a}, align {}", align.min(64))
+    }
+
+    /// A value as it is stored: bools as bytes.
+    pub(super) fn to_memory(&mut self, s: Shape, a: Operand) -> Operand {
+        match s.ty {
+            Ty::Bool => put!(self, "zext {s} {a} to {}", s.with(stored(s.ty))),
+            _ => a,
+        }
+    }
+
+    /// A value from memory: bytes as bools.
+    pub(super) fn from_memory(&mut self, s: Shape, a: Operand) -> Operand {
+        match s.ty {
+            Ty::Bool => {
+                put!(self, "icmp ne {} {a}, {}", s.with(Ty::U8), if s.lanes == 1 { int(0) } else { Operand::Zero })
+            }
+            _ => a,
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! Loads and stores.
+
+use super::Isa;
+use super::address::Pattern;
+use super::encode::{Cond, Len};
+use super::lanes::LANE_ROOM;
+use super::lir::{Alu, Inst, Mem, Reg, Ri, Rm, Size, Test};
+use super::opcodes as op;
+use super::select::{Select, TOGETHER, Val, is_general};
+use super::small::{is_small, size_of};
+use crate::ir::{Buffer, Index, Ty, Value};
+
+/// The frame's places for indices and for elements.
+const INDICES: i32 = 0;
+const ELEMENTS: i32 = 64;
+
+impl Select<'_> {
+    pub(super) fn load(&mut self, v: Value, buffer: Buffer, at: &Index) -> Option<Val> {
+        let ty = self.module.ty(v);
+        let size = ty.size();
+        if !self.varying[v.index()] {
+            let from = self.address(buffer, at)?;
+            return Some(self.load_uniform(ty, from));
+        }
+        let step = self.step?;
+        let pattern = self.pattern_of(at, ty)?;
+        let from = self.address(buffer, at)?;
+        let from = self.vectorial(from, &pattern);
+        let to = self.target(v);
+        let Val::Lanes(regs) = to else { return None };
+        self.lanes = true;
+        let width = step.plan.width;
+        for (k, dst) in regs.into_iter().enumerate().take(step.copies) {
+            let n = (step.first + k) as i32;
+            match pattern {
+                Pattern::Same => self.load_same(ty, dst, from),
+                Pattern::Contiguous => {
+                    let from = from.plus(n * (width * size) as i32);
+                    match ty {
+                        Ty::Bool => self.load_bools(dst, from)?,
+                        ty if is_small(ty) => self.load_shorts(ty, dst, from)?,
+                        _ => self.load_vector(size == 8, dst, from)?,
+                    }
+                }
+                Pattern::Indexed { step, .. } if self.backwards(ty, step) => {
+                    let src = self.vector_reg();
+                    let from = from.plus(n * step + step + size as i32);
+                    self.vec(op::load(size == 8), self.len(size), src, None, Rm::Mem(from), None);
+                    self.reversed(size == 8, dst, src);
+                }
+                Pattern::Indexed { indices, step } => {
+                    let from = from.plus(n * step);
+                    match ty {
+                        ty if size < 4 => self.gather_lanes(ty, dst, from, indices[k])?,
+                        _ => self.gather(size == 8, dst, from, indices[k])?,
+                    }
+                }
+            }
+        }
+        self.lanes = false;
+        Some(to)
+    }
+
+    fn remaining(&self) -> Option<Reg> {
+        self.step.and_then(|s| s.remaining)
+    }
+
+    fn load_vector(&mut self, double: bool, dst: Reg, from: Mem) -> Option<()> {
+        let size = if double { 8 } else { 4 };
+        let len = self.len(size);
+        if self.remaining().is_none() {
+            self.vec(op::load(double), len, dst, None, Rm::Mem(from), None);
+            return Some(());
+        }
+        let active = self.active(size as u8)?;
+        match self.isa {
+            Isa::Avx512 => {
+                let b = Rm::Mem(from);
+                self.emit(Inst::Vec {
+                    enc: op::load(double),
+                    len,
+                    dst,
+                    a: None,
+                    b,
+                    imm: None,
+                    mask: Some((active, true)),
+                });
+            }
+            Isa::Avx2 => self.vec(op::mask_load(double), len, dst, Some(active), Rm::Mem(from), None),
+        }
+        Some(())
+    }
+
+    /// A store of a vector, of those lanes that a mask has if there is one.
+    pub(super) fn store_vector(&mut self, double: bool, len: Len, src: Reg, to: Mem, mask: Option<Reg>) {
+        let enc = match (self.isa, mask) {
+            (Isa::Avx2, Some(_)) => op::mask_store(double),
+            _ => op::store(double),
+        };
+        self.emit(Inst::StoreVec { enc, len, src, to, mask });
+    }
+
+    /// Bytes in a vector register as a mask: 0 and 1.
+    fn mask_of_bytes(&mut self, dst: Reg, from: Mem) {
+        match self.isa {
+            Isa::Avx512 => {
+                let eight = self.step.is_none_or(|s| s.plan.width == 8);
+                let enc = if eight { op::load_one(true) } else { op::load(false) };
+                let bytes = self.made(enc, Len(16), None, Rm::Mem(from), None);
+                self.vec(op::TEST_BYTES, Len(16), dst, Some(bytes), bytes, None);
+            }
+            Isa::Avx2 => {
+                let wide = self.step.is_some_and(|s| s.plan.wide);
+                let enc = if wide { op::BYTES_TO_I64 } else { op::BYTES_TO_I32 };
+                let ones = self.made(enc, Len(32), None, Rm::Mem(from), None);
+                let zero = self.splat(0, 8);
+                self.vec(op::int_sub(wide), Len(32), dst, Some(zero), ones, None);
+            }
+        }
+    }
+
+    fn load_bools(&mut self, dst: Reg, from: Mem) -> Option<()> {
+        match (self.isa, self.remaining()) {
+            (_, None) => self.mask_of_bytes(dst, from),
+            (Isa::Avx512, Some(_)) => {
+                let active = self.active(1)?;
+                let (bytes, b) = (self.vector_reg(), Rm::Mem(from));
+                let mask = Some((active, true));
+                self.emit(Inst::Vec { enc: op::LOAD_BYTES, len: Len(16), dst: bytes, a: None, b, imm: None, mask });
+                self.vec(op::TEST_BYTES, Len(16), dst, Some(bytes), bytes, None);
+            }
+            (Isa::Avx2, Some(_)) => {
+                self.copy_lanes(1, from, Mem::frame(ELEMENTS));
+                self.mask_of_bytes(dst, Mem::frame(ELEMENTS));
+            }
+        }
+        Some(())
+    }
+
+    fn load_shorts(&mut self, ty: Ty, dst: Reg, from: Mem) -> Option<()> {
+        match (self.isa, self.remaining()) {
+            (_, None) => self.widen(ty, dst, from, None),
+            (Isa::Avx512, Some(_)) => {
+                let active = self.active(4)?;
+                self.widen(ty, dst, from, Some(active));
+            }
+            (Isa::Avx2, Some(_)) => {
+                self.copy_lanes(ty.size(), from, Mem::frame(ELEMENTS));
+                self.widen(ty, dst, Mem::frame(ELEMENTS), None);
+            }
+        }
+        Some(())
+    }
+
+    fn store_shorts(&mut self, ty: Ty, src: Reg, to: Mem) -> Option<()> {
+        match (self.isa, self.remaining()) {
+            (_, None) => self.shorten(ty, src, to, None),
+            (Isa::Avx512, Some(_)) => {
+                let active = self.active(4)?;
+                self.shorten(ty, src, to, Some(active))
+            }
+            (Isa::Avx2, Some(_)) => {
+                self.shorten(ty, src, Mem::frame(ELEMENTS), None)?;
+                self.copy_lanes(ty.size(), Mem::frame(ELEMENTS), to);
+                Some(())
+            }
+        }
+    }
+
+    /// Copies elements, up to the last there is.
+    fn copy_lanes(&mut self, bytes: usize, from: Mem, to: Mem) {
+        let size = size_of(bytes);
+        self.each_lane(|s, lane| {
+            let element = s.general_reg();
+            let at = lane * bytes as i32;
+            s.emit(Inst::Load { size, dst: element, from: from.plus(at) });
+            s.emit(Inst::Store { size, src: element, to: to.plus(at) });
+        });
+    }
+
+    /// Code for one lane after the other, up to the last there is. It must not make anything that later code shares.
+    fn each_lane(&mut self, mut f: impl FnMut(&mut Self, i32)) {
+        self.room(LANE_ROOM);
+        let done = self.label();
+        let width = self.step.map_or(1, |s| s.plan.width) as i32;
+        for lane in 0..width {
+            if let Some(a) = self.remaining() {
+                self.emit(Inst::Branch(Test { cond: Cond::Le, a, b: Ri::Imm(lane) }, done));
+            }
+            f(self, lane);
+        }
+        self.emit(Inst::Label(done));
+    }
+
+    /// The indices of lanes in the frame, as 64-bit integers.
+    fn spread(&mut self, indices: Reg) -> Option<()> {
+        self.step?.plan.wide.then_some(())?;
+        self.room(LANE_ROOM);
+        let len = self.len(8);
+        self.store_vector(true, len, indices, Mem::frame(INDICES), None);
+        Some(())
+    }
+
+    fn lane_place(&mut self, at: Mem, scale: u8, lane: i32) -> Mem {
+        let index = self.general_reg();
+        self.emit(Inst::Load { size: Size::Quad, dst: index, from: Mem::frame(INDICES + 8 * lane) });
+        Mem { index: Some((index, scale)), ..at }
+    }
+
+    /// The address without an index of its own, if a vector is to be the index.
+    fn vectorial(&mut self, at: Mem, pattern: &Pattern) -> Mem {
+        match (pattern, at.index) {
+            (Pattern::Indexed { .. }, Some(_)) => {
+                let dst = self.general_reg();
+                self.emit(Inst::Lea { dst, from: at });
+                Mem::at(dst, 0)
+            }
+            _ => at,
+        }
+    }
+
+    /// One element to all lanes of what varies by its type alone.
+    pub(super) fn load_same(&mut self, ty: Ty, dst: Reg, from: Mem) {
+        if is_small(ty) {
+            return self.load_small(ty, dst, from);
+        }
+        if ty != Ty::Bool {
+            let len = self.whole();
+            return self.vec(op::broadcast(ty.size() == 8), len, dst, None, Rm::Mem(from), None);
+        }
+        let src = self.general_reg();
+        self.load_general(ty, src, from);
+        match self.isa {
+            Isa::Avx512 => self.emit(Inst::MaskFrom { dst, src }),
+            Isa::Avx2 => self.broadcast_code(dst, src, false).into_iter().for_each(|i| self.emit(i)),
+        }
+    }
+
+    /// Whether whole vectors lie in memory from their last lane to their first.
+    fn backwards(&self, ty: Ty, step: i32) -> bool {
+        let width = self.step.map_or(0, |s| s.plan.width);
+        ty.size() >= 4 && self.remaining().is_none() && step == -((width * ty.size()) as i32)
+    }
+
+    /// The lanes in the other order.
+    fn reversed(&mut self, double: bool, dst: Reg, src: Reg) {
+        let size = if double { 8 } else { 4 };
+        let len = self.len(size);
+        if len == Len(16) {
+            return self.vec(op::SHUFFLE, len, dst, None, src, Some(if double { 0x4E } else { 0x1B }));
+        }
+        if double && self.isa == Isa::Avx2 {
+            return self.vec(op::PERMUTE_FOUR, len, dst, None, src, Some(0x1B));
+        }
+        let order = self.ramp(1 - (usize::from(len.0) / size) as i64, -1, size);
+        self.vec(if double { op::PERMUTE_WIDE } else { op::PERMUTE }, len, dst, Some(order), src, None);
+    }
+
+    fn gather(&mut self, double: bool, dst: Reg, from: Mem, index: Reg) -> Option<()> {
+        let wide = self.step?.plan.wide;
+        let size: u8 = if double { 8 } else { 4 };
+        let (enc, len) = match wide {
+            true => (op::gather_wide(double), self.len(8)),
+            false => (op::gather_narrow(double), self.len(4)),
+        };
+        let mask = match self.remaining() {
+            Some(_) => Some(self.active(size)?),
+            None => None,
+        };
+        let spare = (self.isa == Isa::Avx2).then(|| self.vector_reg());
+        self.emit(Inst::Gather { enc, len, dst, from, index, scale: size.trailing_zeros() as u8, mask, spare });
+        Some(())
+    }
+
+    /// Bools and short integers have no gathers.
+    fn gather_lanes(&mut self, ty: Ty, dst: Reg, from: Mem, index: Reg) -> Option<()> {
+        self.spread(index)?;
+        let (bytes, size) = (ty.size() as i32, size_of(ty.size()));
+        self.each_lane(|s, lane| {
+            let (from, element) = (s.lane_place(from, bytes.trailing_zeros() as u8, lane), s.general_reg());
+            s.emit(Inst::Load { size, dst: element, from });
+            s.emit(Inst::Store { size, src: element, to: Mem::frame(ELEMENTS + lane * bytes) });
+        });
+        match ty {
+            Ty::Bool => self.mask_of_bytes(dst, Mem::frame(ELEMENTS)),
+            ty => self.widen(ty, dst, Mem::frame(ELEMENTS), None),
+        }
+        Some(())
+    }
+
+    pub(super) fn store(&mut self, buffer: Buffer, at: &Index, value: Value) -> Option<()> {
+        let ty = self.module.ty(value);
+        let size = ty.size();
+        let pattern = self.pattern_of(at, ty)?;
+        let to = self.address(buffer, at)?;
+        let step = match (self.step, &pattern) {
+            (Some(step), Pattern::Contiguous | Pattern::Indexed { .. }) => step,
+            (Some(step), Pattern::Same) if self.varying[value.index()] => step,
+            _ => return self.store_uniform(ty, value, to),
+        };
+        let pattern = match pattern {
+            // All lanes to one place: the last one wins, as scatters have it.
+            Pattern::Same => {
+                let zero = self.splat(0, 8);
+                Pattern::Indexed { indices: [zero; TOGETHER], step: 0 }
+            }
+            pattern => pattern,
+        };
+        let to = self.vectorial(to, &pattern);
+        self.lanes = true;
+        for k in 0..step.copies {
+            let n = (step.first + k) as i32;
+            let (to, index, pace) = match pattern {
+                Pattern::Indexed { indices, step } => (to.plus(n * step), Some(indices[k]), step),
+                _ => (to.plus(n * (step.plan.width * size) as i32), None, 0),
+            };
+            match (ty, index) {
+                (Ty::Bool, None) => {
+                    let mask = self.mask(value, k)?;
+                    self.store_bools(mask, to)?;
+                }
+                (Ty::Bool, Some(index)) => {
+                    let mask = self.mask(value, k)?;
+                    self.bytes_of_mask(mask)?;
+                    self.scatter_lanes(1, to, index)?;
+                }
+                (ty, None) if is_small(ty) => {
+                    let src = self.vector(value, k)?;
+                    self.store_shorts(ty, src, to)?;
+                }
+                (ty, Some(index)) if is_small(ty) => {
+                    let src = self.vector(value, k)?;
+                    self.room(LANE_ROOM);
+                    self.shorten(ty, src, Mem::frame(ELEMENTS), None)?;
+                    self.scatter_lanes(size, to, index)?;
+                }
+                (_, None) => {
+                    let src = self.vector(value, k)?;
+                    let mask = match self.remaining() {
+                        Some(_) => Some(self.active(size as u8)?),
+                        None => None,
+                    };
+                    let len = self.len(size);
+                    self.store_vector(size == 8, len, src, to, mask);
+                }
+                (_, Some(_)) if self.backwards(ty, pace) => {
+                    let (src, turned) = (self.vector(value, k)?, self.vector_reg());
+                    self.reversed(size == 8, turned, src);
+                    let len = self.len(size);
+                    self.store_vector(size == 8, len, turned, to.plus(pace + size as i32), None);
+                }
+                (_, Some(index)) => {
+                    let src = self.vector(value, k)?;
+                    self.scatter(size == 8, src, to, index)?;
+                }
+            }
+        }
+        self.lanes = false;
+        Some(())
+    }
+
+    fn store_uniform(&mut self, ty: Ty, value: Value, to: Mem) -> Option<()> {
+        if is_small(ty) {
+            let src = self.vector(value, 0)?;
+            let src = self.small_bits(ty, src);
+            self.emit(Inst::Store { size: size_of(ty.size()), src, to });
+            return Some(());
+        }
+        if !is_general(ty) {
+            let src = self.vector(value, 0)?;
+            self.emit(Inst::StoreVec { enc: op::store_one(ty.size() == 8), len: Len(16), src, to, mask: None });
+            return Some(());
+        }
+        let src = self.general(value)?;
+        match ty {
+            Ty::Bool => {
+                let byte = self.general_reg();
+                self.alu(Alu::And, byte, src, Ri::Imm(1));
+                self.emit(Inst::Store { size: Size::Byte, src: byte, to });
+            }
+            _ => self.emit(Inst::Store { size: Size::Quad, src, to }),
+        }
+        Some(())
+    }
+
+    /// A mask as bytes, in the low bytes of a vector.
+    fn mask_bytes(&mut self, mask: Reg) -> Option<Reg> {
+        let ones = self.splat(0x0101_0101_0101_0101, 8);
+        match self.isa {
+            Isa::Avx512 => {
+                let dst = self.vector_reg();
+                let m = Some((mask, true));
+                self.emit(Inst::Vec {
+                    enc: op::LOAD_BYTES,
+                    len: Len(16),
+                    dst,
+                    a: None,
+                    b: ones.into(),
+                    imm: None,
+                    mask: m,
+                });
+                Some(dst)
+            }
+            Isa::Avx2 => {
+                let narrow = self.mask_as(mask, 4);
+                let words = match self.step?.plan.width {
+                    8 => {
+                        let upper = self.made(op::EXTRACT_128, Len(32), None, narrow, Some(1));
+                        self.made(op::PACK_I32, Len(16), Some(narrow), upper, None)
+                    }
+                    _ => self.made(op::PACK_I32, Len(16), Some(narrow), narrow, None),
+                };
+                let bytes = self.made(op::PACK_I16, Len(16), Some(words), words, None);
+                Some(self.made(op::int_and(false), Len(16), Some(bytes), ones, None))
+            }
+        }
+    }
+
+    fn store_bytes(&mut self, bytes: Reg, to: Mem) {
+        let enc = match self.step.map(|s| s.plan.width) {
+            Some(16) => op::store(false),
+            Some(8) => op::store_one(true),
+            _ => op::store_one(false),
+        };
+        self.emit(Inst::StoreVec { enc, len: Len(16), src: bytes, to, mask: None });
+    }
+
+    /// A mask as bytes in the frame.
+    fn bytes_of_mask(&mut self, mask: Reg) -> Option<()> {
+        self.room(LANE_ROOM);
+        let bytes = self.mask_bytes(mask)?;
+        self.store_bytes(bytes, Mem::frame(ELEMENTS));
+        Some(())
+    }
+
+    fn store_bools(&mut self, mask: Reg, to: Mem) -> Option<()> {
+        let bytes = self.mask_bytes(mask)?;
+        match (self.isa, self.remaining()) {
+            (_, None) => self.store_bytes(bytes, to),
+            (Isa::Avx512, Some(_)) => {
+                let active = self.active(1)?;
+                self.emit(Inst::StoreVec { enc: op::STORE_BYTES, len: Len(16), src: bytes, to, mask: Some(active) });
+            }
+            (Isa::Avx2, Some(_)) => {
+                self.room(LANE_ROOM);
+                self.store_bytes(bytes, Mem::frame(ELEMENTS));
+                self.copy_lanes(1, Mem::frame(ELEMENTS), to);
+            }
+        }
+        Some(())
+    }
+
+    fn scatter(&mut self, double: bool, src: Reg, to: Mem, index: Reg) -> Option<()> {
+        let size: u8 = if double { 8 } else { 4 };
+        if self.isa == Isa::Avx2 {
+            self.room(LANE_ROOM);
+            let len = self.len(usize::from(size));
+            self.store_vector(double, len, src, Mem::frame(ELEMENTS), None);
+            return self.scatter_lanes(usize::from(size), to, index);
+        }
+        let (enc, len) = match self.step?.plan.wide {
+            true => (op::scatter_wide(double), self.len(8)),
+            false => (op::scatter_narrow(double), self.len(4)),
+        };
+        let mask = match self.remaining() {
+            Some(_) => Some(self.active(size)?),
+            None => None,
+        };
+        self.emit(Inst::Scatter { enc, len, src, to, index, scale: size.trailing_zeros() as u8, mask });
+        Some(())
+    }
+
+    /// Stores the elements that are in the frame, one by one.
+    fn scatter_lanes(&mut self, bytes: usize, to: Mem, index: Reg) -> Option<()> {
+        let (size, bytes) = (size_of(bytes), bytes as i32);
+        self.spread(index)?;
+        self.each_lane(|s, lane| {
+            let (to, element) = (s.lane_place(to, bytes.trailing_zeros() as u8, lane), s.general_reg());
+            s.emit(Inst::Load { size, dst: element, from: Mem::frame(ELEMENTS + lane * bytes) });
+            s.emit(Inst::Store { size, src: element, to });
+        });
+        Some(())
+    }
+}

@@ -1,0 +1,642 @@
+//! From the kernel language to machine instructions: where values live, constants, and serial loops.
+//!
+//! A value is *uniform* or *varying*. Uniform 64-bit integers and bools (0 or -1) are in general registers, all other
+//! uniform values in all lanes of a vector, so that scalar code is the same instructions as vector code. A varying value
+//! is one vector for each of the vectors that a step works on together; a varying bool is a mask register or, with
+//! AVX2, a vector of masks.
+//!
+//! Code is made for the place where it stands and, for what does not change in a loop (addresses, constants, broadcasts),
+//! for the place before that loop. Level 0 is the kernel itself, level n the body of the n-th loop around.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::Isa;
+use super::analyze::{self, Plan};
+use super::encode::{Cond, Enc, Label, Len};
+use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
+use super::opcodes as op;
+use super::small::{is_small, lane_bits, lane_type};
+use crate::ir::{Carried, Expr, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value};
+
+/// The most vectors that are worked on together.
+pub(super) const TOGETHER: usize = 4;
+
+/// Where a value is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Val {
+    /// Nowhere yet.
+    Unset,
+    /// Known.
+    Const(u64),
+    /// Uniform, in a general register.
+    General(Reg),
+    /// Uniform, in all lanes.
+    Uniform(Reg),
+    /// Varying: one register for each vector that is worked on.
+    Lanes([Reg; TOGETHER]),
+    /// The counter of the loop of lanes.
+    LaneVar,
+}
+
+/// What is made once for a level.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Key {
+    Buffer(u32),
+    Buffers,
+    Sizes,
+    Size(u32),
+    General(i64),
+    Pool(u32),
+    /// A uniform value in all lanes.
+    Vector(Value),
+    /// A uniform bool as a mask.
+    Mask(Value),
+    /// The address of the sum of terms in a buffer.
+    Address(u32, SmallVec<[(Value, Int); 3]>),
+    /// A value times a stride.
+    Scaled(Value, Int),
+    /// The lane counter in the lanes of a vector.
+    Lane(usize),
+    /// A tail mask for lanes of so many bytes.
+    Active(u8),
+}
+
+/// The code of a level.
+#[derive(Default)]
+pub(super) struct Scope {
+    /// Before the loop: belongs to the level below.
+    pub pre: Vec<Inst>,
+    pub body: Vec<Inst>,
+    /// At the end of each iteration.
+    pub bumps: Vec<Inst>,
+    pub cache: FxHashMap<Key, Reg>,
+    /// The counter of a serial loop, and where it starts (None: 0).
+    pub var: Option<(Value, Option<Reg>)>,
+}
+
+/// The step of a loop of lanes that code is made for.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    pub plan: Plan,
+    pub var: Value,
+    pub level: usize,
+    /// The iteration of the first lane.
+    pub counter: Reg,
+    /// How many vectors are worked on together here, and the first of them.
+    pub copies: usize,
+    pub first: usize,
+    /// At the end of a loop: how many lanes there are.
+    pub remaining: Option<Reg>,
+}
+
+pub(super) struct Select<'a> {
+    pub module: &'a Module,
+    pub isa: Isa,
+    pub f: Function,
+    pub values: Vec<Val>,
+    pub levels: Vec<u32>,
+    pub varying: Vec<bool>,
+    pub scopes: Vec<Scope>,
+    pub step: Option<Step>,
+    /// Where values that go around a loop are made: in the registers of those before them.
+    forced: FxHashMap<Value, Val>,
+    constants: FxHashMap<Vec<u8>, u32>,
+    /// Constants in all lanes, by their bits and size: most are asked for many times.
+    splats: FxHashMap<(u64, usize), Reg>,
+    context: Reg,
+    /// Whether what is made now varies.
+    pub lanes: bool,
+}
+
+/// Whether uniform values of a type are in general registers.
+pub(super) fn is_general(ty: Ty) -> bool {
+    matches!(ty, Ty::I64 | Ty::U64 | Ty::Bool)
+}
+
+/// The machine instructions of a kernel.
+pub(super) fn select(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Function> {
+    let has_lanes = analyze::has_lanes(&kernel.body)?;
+    let entry = match (has_lanes, isa) {
+        (false, _) => 16,
+        (true, Isa::Avx2) => 32,
+        (true, Isa::Avx512) => 64,
+    };
+    let n = module.types.len();
+    let mut s = Select {
+        module,
+        isa,
+        f: Function { entry, ..Function::default() },
+        values: vec![Val::Unset; n],
+        levels: vec![0; n],
+        varying: vec![false; n],
+        scopes: vec![Scope::default()],
+        step: None,
+        forced: FxHashMap::default(),
+        constants: FxHashMap::default(),
+        splats: FxHashMap::default(),
+        context: Reg(0),
+        lanes: false,
+    };
+    let (context, env, lo, hi) = (s.general_reg(), s.general_reg(), s.general_reg(), s.general_reg());
+    s.context = context;
+    s.emit(Inst::Entry { context, env, lo, hi });
+    for (i, v) in kernel.inputs.iter().enumerate() {
+        let from = Mem::at(env, 8 * i as i32);
+        s.values[v.index()] = s.load_uniform(module.ty(*v), from);
+    }
+    let outermost = kernel.body.len().saturating_sub(1);
+    for (i, stmt) in kernel.body.iter().enumerate() {
+        match stmt {
+            Stmt::Loop(l) if kernel.parallel && i == outermost => s.loop_(l, Some((lo, hi)))?,
+            stmt => s.stmt(stmt)?,
+        }
+    }
+    for (j, v) in kernel.outputs.iter().enumerate() {
+        let bits = s.bits(*v)?;
+        s.emit(Inst::Store { size: Size::Quad, src: bits, to: Mem::at(env, 8 * (kernel.inputs.len() + j) as i32) });
+    }
+    let Scope { body, .. } = s.scopes.pop()?;
+    s.f.code = body;
+    Some(s.f)
+}
+
+impl Select<'_> {
+    fn reg(&mut self, class: Class, lane: u8) -> Reg {
+        self.f.regs.push(Info { class, constant: None, lane });
+        Reg(self.f.regs.len() as u32 - 1)
+    }
+
+    pub fn general_reg(&mut self) -> Reg {
+        self.reg(Class::General, 0)
+    }
+
+    pub fn vector_reg(&mut self) -> Reg {
+        self.reg(Class::Vector, 0)
+    }
+
+    /// A register for a mask of lanes of so many bytes.
+    pub fn mask_reg(&mut self, lane: u8) -> Reg {
+        match self.isa {
+            Isa::Avx512 => self.reg(Class::Mask, 0),
+            Isa::Avx2 => self.reg(Class::Vector, lane),
+        }
+    }
+
+    pub fn lane_of(&self, mask: Reg) -> u8 {
+        self.f.regs[mask.0 as usize].lane
+    }
+
+    pub fn label(&mut self) -> Label {
+        self.f.labels += 1;
+        Label(self.f.labels - 1)
+    }
+
+    /// Bytes of the frame's arrays that must be there.
+    pub fn room(&mut self, bytes: usize) {
+        self.f.room = self.f.room.max(bytes as u32);
+    }
+
+    /// The current level.
+    pub fn level(&self) -> usize {
+        self.scopes.len() - 1
+    }
+
+    pub fn emit(&mut self, inst: Inst) {
+        self.emit_at(self.level(), inst);
+    }
+
+    /// Code of this level, or of one around: then it runs before the loop that leads here.
+    pub fn emit_at(&mut self, level: usize, inst: Inst) {
+        let top = self.level();
+        match level >= top {
+            true => self.scopes[top].body.push(inst),
+            false => self.scopes[level + 1].pre.push(inst),
+        }
+    }
+
+    /// Makes something once for a level.
+    pub fn once(&mut self, level: usize, key: Key, make: impl FnOnce(&mut Self) -> (Reg, Vec<Inst>)) -> Reg {
+        if let Some(r) = self.scopes[level].cache.get(&key) {
+            return *r;
+        }
+        let (r, code) = make(self);
+        code.into_iter().for_each(|i| self.emit_at(level, i));
+        self.scopes[level].cache.insert(key, r);
+        r
+    }
+
+    pub fn vec(&mut self, enc: Enc, len: Len, dst: Reg, a: Option<Reg>, b: impl Into<Rm>, imm: Option<u8>) {
+        self.emit(Inst::Vec { enc, len, dst, a, b: b.into(), imm, mask: None });
+    }
+
+    /// A new register with the result of a vector instruction.
+    pub fn made(&mut self, enc: Enc, len: Len, a: Option<Reg>, b: impl Into<Rm>, imm: Option<u8>) -> Reg {
+        let dst = self.vector_reg();
+        self.vec(enc, len, dst, a, b, imm);
+        dst
+    }
+
+    pub fn alu(&mut self, op: Alu, dst: Reg, a: Reg, b: impl Into<Ri>) {
+        self.emit(Inst::Alu { op, dst, a, b: b.into() });
+    }
+
+    /// The length of a register with elements of so many bytes, of what is made now.
+    pub fn len(&self, size: usize) -> Len {
+        match (self.lanes, &self.step) {
+            (true, Some(step)) => Len((step.plan.width * size).max(16) as u8),
+            _ => self.whole(),
+        }
+    }
+
+    pub fn whole(&self) -> Len {
+        Len(self.f.entry as u8)
+    }
+
+    /// The entry of the constants with these bytes over and over.
+    pub fn pool(&mut self, pattern: &[u8]) -> u32 {
+        let bytes: Vec<u8> = pattern.iter().copied().cycle().take(self.f.entry).collect();
+        if let Some(entry) = self.constants.get(&bytes) {
+            return *entry;
+        }
+        let entry = self.f.pool.len() as u32;
+        self.f.pool.push(bytes.clone());
+        self.constants.insert(bytes, entry);
+        entry
+    }
+
+    /// A constant vector.
+    pub fn pattern(&mut self, pattern: &[u8]) -> Reg {
+        let entry = self.pool(pattern);
+        let len = self.whole();
+        self.once(0, Key::Pool(entry), |s| {
+            let dst = s.vector_reg();
+            s.f.regs[dst.0 as usize].constant = Some(entry);
+            (
+                dst,
+                vec![Inst::Vec { enc: op::load(false), len, dst, a: None, b: Rm::Pool(entry), imm: None, mask: None }],
+            )
+        })
+    }
+
+    /// A constant in all lanes.
+    pub fn splat(&mut self, bits: u64, size: usize) -> Reg {
+        if let Some(r) = self.splats.get(&(bits, size)) {
+            return *r;
+        }
+        let r = self.pattern(&bits.to_le_bytes()[..size]);
+        self.splats.insert((bits, size), r);
+        r
+    }
+
+    /// A 64-bit constant in a general register.
+    pub fn general_const(&mut self, value: i64) -> Reg {
+        self.once(0, Key::General(value), |s| {
+            let dst = s.general_reg();
+            (dst, vec![Inst::Const { dst, value }])
+        })
+    }
+
+    pub fn const_of(&self, v: Value) -> Option<u64> {
+        match self.values[v.index()] {
+            Val::Const(bits) => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// A uniform 64-bit integer or bool in a general register.
+    pub fn general(&mut self, v: Value) -> Option<Reg> {
+        match self.values[v.index()] {
+            Val::General(r) => Some(r),
+            Val::Const(bits) if self.module.ty(v) == Ty::Bool => Some(self.general_const(-i64::from(bits != 0))),
+            Val::Const(bits) => Some(self.general_const(bits as i64)),
+            _ => None,
+        }
+    }
+
+    /// The same as an operand that may be an immediate.
+    pub fn general_or_imm(&mut self, v: Value) -> Option<Ri> {
+        if let (Some(bits), true) = (self.const_of(v), self.module.ty(v) != Ty::Bool)
+            && let Ok(imm) = i32::try_from(bits as i64)
+        {
+            return Some(Ri::Imm(imm));
+        }
+        self.general(v).map(Ri::Reg)
+    }
+
+    /// A number that is known or in a general register.
+    pub fn int(&mut self, i: Int) -> Option<Ri> {
+        match i {
+            Int::Const(c) => Some(match i32::try_from(c) {
+                Ok(imm) => Ri::Imm(imm),
+                Err(_) => Ri::Reg(self.general_const(c)),
+            }),
+            Int::Value(v) => self.general_or_imm(v),
+        }
+    }
+
+    /// The broadcast of a general register.
+    pub fn broadcast_code(&mut self, dst: Reg, src: Reg, wide: bool) -> Vec<Inst> {
+        let len = self.whole();
+        match self.isa {
+            Isa::Avx512 => vec![Inst::ToVec { enc: op::broadcast_general(wide), len, dst, src, merged: false }],
+            Isa::Avx2 => {
+                let enc = op::broadcast(wide);
+                vec![
+                    Inst::ToVec { enc: op::from_general(wide), len: Len(16), dst, src, merged: false },
+                    Inst::Vec { enc, len, dst, a: None, b: dst.into(), imm: None, mask: None },
+                ]
+            }
+        }
+    }
+
+    /// A value (no bool) as a vector: the k-th of those that are worked on.
+    pub fn vector(&mut self, v: Value, k: usize) -> Option<Reg> {
+        let ty = self.module.ty(v);
+        match self.values[v.index()] {
+            Val::Unset => None,
+            Val::Const(bits) => Some(self.splat(lane_bits(ty, bits), lane_type(ty).size())),
+            Val::Uniform(r) => Some(r),
+            Val::Lanes(regs) => Some(regs[k]),
+            Val::General(src) => {
+                let level = self.levels[v.index()] as usize;
+                Some(self.once(level, Key::Vector(v), |s| {
+                    let dst = s.vector_reg();
+                    (dst, s.broadcast_code(dst, src, true))
+                }))
+            }
+            Val::LaneVar => self.lane_vector(k),
+        }
+    }
+
+    /// A bool as a mask.
+    pub fn mask(&mut self, v: Value, k: usize) -> Option<Reg> {
+        if let Val::Lanes(regs) = self.values[v.index()] {
+            return Some(regs[k]);
+        }
+        let level = match self.values[v.index()] {
+            Val::Const(_) => 0,
+            _ => self.levels[v.index()] as usize,
+        };
+        let src = self.general(v)?;
+        Some(self.once(level, Key::Mask(v), |s| {
+            let dst = s.mask_reg(0);
+            let code = match s.isa {
+                Isa::Avx512 => vec![Inst::MaskFrom { dst, src }],
+                Isa::Avx2 => s.broadcast_code(dst, src, false),
+            };
+            (dst, code)
+        }))
+    }
+
+    /// The bits of a uniform value in a general register, as the main body wants them.
+    fn bits(&mut self, v: Value) -> Option<Reg> {
+        if let Val::Const(bits) = self.values[v.index()] {
+            return Some(self.general_const(bits as i64));
+        }
+        let dst = self.general_reg();
+        match (self.module.ty(v), self.values[v.index()]) {
+            (Ty::Bool, Val::General(r)) => self.alu(Alu::And, dst, r, Ri::Imm(1)),
+            (_, Val::General(r)) => return Some(r),
+            (ty, Val::Uniform(src)) if is_small(ty) => return Some(self.small_bits(ty, src)),
+            (ty, Val::Uniform(src)) => self.emit(Inst::FromVec { enc: op::to_general(ty.size() == 8), dst, src }),
+            _ => return None,
+        }
+        Some(dst)
+    }
+
+    pub fn load_uniform(&mut self, ty: Ty, from: Mem) -> Val {
+        if is_general(ty) {
+            let dst = self.general_reg();
+            self.load_general(ty, dst, from);
+            Val::General(dst)
+        } else {
+            let dst = self.vector_reg();
+            self.load_same(ty, dst, from);
+            Val::Uniform(dst)
+        }
+    }
+
+    pub fn load_general(&mut self, ty: Ty, dst: Reg, from: Mem) {
+        if ty == Ty::Bool {
+            let byte = self.general_reg();
+            self.emit(Inst::Load { size: Size::Byte, dst: byte, from });
+            self.emit(Inst::Unary { op: Unary::Neg, dst, a: byte });
+        } else {
+            self.emit(Inst::Load { size: Size::Quad, dst, from });
+        }
+    }
+
+    fn table(&mut self, key: Key, offset: i32) -> Reg {
+        let context = self.context;
+        self.once(0, key, |s| {
+            let dst = s.general_reg();
+            (dst, vec![Inst::Load { size: Size::Quad, dst, from: Mem::at(context, offset) }])
+        })
+    }
+
+    fn entry(&mut self, table: Key, offset: i32, key: Key, at: u32) -> Reg {
+        if let Some(r) = self.scopes[0].cache.get(&key) {
+            return *r;
+        }
+        let table = self.table(table, offset);
+        self.once(0, key, |s| {
+            let dst = s.general_reg();
+            (dst, vec![Inst::Load { size: Size::Quad, dst, from: Mem::at(table, 8 * at as i32) }])
+        })
+    }
+
+    /// The address of a buffer.
+    pub fn buffer(&mut self, b: u32) -> Reg {
+        self.entry(Key::Buffers, 0, Key::Buffer(b), b)
+    }
+
+    fn size(&mut self, i: u32) -> Reg {
+        self.entry(Key::Sizes, 8, Key::Size(i), i)
+    }
+
+    /// Sets where a value is, at the current level.
+    pub fn set(&mut self, v: Value, to: Val) {
+        self.values[v.index()] = to;
+        self.levels[v.index()] = self.level() as u32;
+    }
+
+    /// A register for a new value of what is made now: its own, or that of what it replaces.
+    pub fn target(&mut self, v: Value) -> Val {
+        if let Some(forced) = self.forced.get(&v) {
+            return *forced;
+        }
+        let ty = self.module.ty(v);
+        self.fresh(ty, self.varying[v.index()])
+    }
+
+    fn fresh(&mut self, ty: Ty, varying: bool) -> Val {
+        match varying {
+            true => {
+                let mut regs = [Reg(0); TOGETHER];
+                let (copies, lane) = self.step.map_or((1, 4), |s| (s.copies, if s.plan.wide { 8 } else { 4 }));
+                for r in &mut regs[..copies] {
+                    *r = if ty == Ty::Bool { self.mask_reg(lane) } else { self.vector_reg() };
+                }
+                Val::Lanes(regs)
+            }
+            false if is_general(ty) => Val::General(self.general_reg()),
+            false => Val::Uniform(self.vector_reg()),
+        }
+    }
+
+    pub fn block(&mut self, body: &[Stmt]) -> Option<()> {
+        body.iter().try_for_each(|s| self.stmt(s))
+    }
+
+    fn stmt(&mut self, s: &Stmt) -> Option<()> {
+        match s {
+            Stmt::Let(v, Expr::Const(bits)) => {
+                self.values[v.index()] = Val::Const(*bits);
+                self.levels[v.index()] = 0;
+            }
+            Stmt::Let(v, Expr::Size(i)) => {
+                self.values[v.index()] = Val::General(self.size(*i));
+                self.levels[v.index()] = 0;
+            }
+            Stmt::Let(v, Expr::Load(b, at)) => {
+                let to = self.load(*v, *b, at)?;
+                self.set(*v, to);
+            }
+            Stmt::Let(v, Expr::Op(op, args)) => {
+                (!analyze::refused(*op)).then_some(())?;
+                let to = self.target(*v);
+                self.lanes = self.varying[v.index()];
+                match to {
+                    Val::Lanes(regs) => {
+                        for (k, r) in regs.iter().enumerate().take(self.step?.copies) {
+                            self.vector_op(*op, *v, args, k, *r)?;
+                        }
+                    }
+                    Val::Uniform(r) => self.vector_op(*op, *v, args, 0, r)?,
+                    Val::General(r) => self.general_op(*op, args, r)?,
+                    _ => return None,
+                }
+                self.lanes = false;
+                self.set(*v, to);
+            }
+            Stmt::Store { buffer, at, value } => self.store(*buffer, at, *value)?,
+            Stmt::Loop(l) => self.loop_(l, None)?,
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// A loop; with bounds if its iterations are shared by threads.
+    fn loop_(&mut self, l: &Loop, bounds: Option<(Reg, Reg)>) -> Option<()> {
+        match l.kind {
+            Kind::Serial => self.serial(l, bounds),
+            Kind::Lanes => self.lanes_loop(l, bounds),
+        }
+    }
+
+    /// Copies what a value is, as lanes or uniform, to where another is.
+    fn assign(&mut self, from: Value, to: Val, moves: &mut Vec<(Reg, Reg)>) -> Option<()> {
+        match to {
+            Val::General(dst) => moves.push((dst, self.general(from)?)),
+            Val::Uniform(dst) => moves.push((dst, self.vector(from, 0)?)),
+            Val::Lanes(regs) => {
+                self.lanes = true;
+                for (k, dst) in regs.into_iter().enumerate().take(self.step?.copies) {
+                    let src = match self.module.ty(from) {
+                        Ty::Bool => {
+                            let mask = self.mask(from, k)?;
+                            let lane = self.lane_of(dst);
+                            self.mask_as(mask, lane)
+                        }
+                        _ => self.vector(from, k)?,
+                    };
+                    moves.push((dst, src));
+                }
+                self.lanes = false;
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// All at once: one may be another's source.
+    fn moves(&mut self, moves: Vec<(Reg, Reg)>) {
+        let written: Vec<Reg> = moves.iter().map(|m| m.0).collect();
+        let mut late = Vec::new();
+        for (dst, mut src) in moves {
+            if dst == src {
+                continue;
+            }
+            if written.contains(&src) {
+                let class = self.f.regs[src.0 as usize].class;
+                let lane = self.lane_of(src);
+                let spare = self.reg(class, lane);
+                self.emit(Inst::Copy { dst: spare, src });
+                src = spare;
+            }
+            late.push(Inst::Copy { dst, src });
+        }
+        late.into_iter().for_each(|i| self.emit(i));
+    }
+
+    /// Iterations one after the other; folds only if a loop of lanes is run this way.
+    pub(super) fn serial(&mut self, l: &Loop, bounds: Option<(Reg, Reg)>) -> Option<()> {
+        let count = match bounds {
+            Some((_, hi)) => Ri::Reg(hi),
+            None => self.int(l.count)?,
+        };
+        let mut start = Vec::new();
+        for Carried { init, param, .. } in &l.carried {
+            let to = self.fresh(self.module.ty(*param), self.varying[param.index()]);
+            self.assign(*init, to, &mut start)?;
+            self.values[param.index()] = to;
+        }
+        self.moves(start);
+        self.fold_begin(l);
+        if count != Ri::Imm(0) {
+            let from = bounds.map(|(lo, _)| lo);
+            let counter = self.general_reg();
+            self.scopes.push(Scope { var: Some((l.var, from)), ..Scope::default() });
+            self.set(l.var, Val::General(counter));
+            let nexts: Vec<Value> = l.carried.iter().map(|c| c.next).collect();
+            for c in &l.carried {
+                self.levels[c.param.index()] = self.level() as u32;
+                // Masks in vectors may have other lanes than where they go.
+                let mask = self.module.ty(c.param) == Ty::Bool && self.varying[c.param.index()];
+                let same = self.varying[c.param.index()] == self.varying[c.next.index()];
+                if !mask && same && analyze::renewable(&l.body, c.param, c.next, &nexts) {
+                    self.forced.insert(c.next, self.values[c.param.index()]);
+                }
+            }
+            self.block(&l.body)?;
+            self.fold_one(l, counter)?;
+            let mut next = Vec::new();
+            for c in &l.carried {
+                self.assign(c.next, self.values[c.param.index()], &mut next)?;
+                self.forced.remove(&c.next);
+            }
+            self.moves(next);
+            let Scope { pre, body, bumps, .. } = self.scopes.pop()?;
+            pre.into_iter().for_each(|i| self.emit(i));
+            self.emit(match from {
+                Some(src) => Inst::Copy { dst: counter, src },
+                None => Inst::Const { dst: counter, value: 0 },
+            });
+            let (head, done) = (self.label(), self.label());
+            let more = Test { cond: Cond::L, a: counter, b: count };
+            if !matches!(count, Ri::Imm(_)) {
+                self.emit(Inst::Branch(Test { cond: Cond::Ge, ..more }, done));
+            }
+            self.emit(Inst::LoopStart(head));
+            body.into_iter().chain(bumps).for_each(|i| self.emit(i));
+            self.alu(Alu::Add, counter, counter, Ri::Imm(1));
+            self.emit(Inst::LoopEnd(more, head));
+            self.emit(Inst::Label(done));
+        }
+        for c in &l.carried {
+            self.set(c.result, self.values[c.param.index()]);
+        }
+        self.fold_end(l)
+    }
+}

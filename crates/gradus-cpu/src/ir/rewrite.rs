@@ -1,0 +1,206 @@
+//! Walking over all bodies of a module, with values renamed on the way.
+
+use rustc_hash::FxHashMap;
+
+use super::{Carried, Expr, Index, Int, Module, Stmt, Value};
+
+/// Values that stand for others.
+#[derive(Debug, Default)]
+pub(super) struct Renames(FxHashMap<Value, Value>);
+
+impl Renames {
+    pub fn set(&mut self, from: Value, to: Value) {
+        self.0.insert(from, to);
+    }
+
+    pub fn get(&self, v: Value) -> Value {
+        self.0.get(&v).copied().unwrap_or(v)
+    }
+
+    fn int(&self, i: &mut Int) {
+        if let Int::Value(v) = i {
+            *v = self.get(*v);
+        }
+    }
+
+    fn index(&self, at: &mut Index) {
+        for (v, s) in &mut at.terms {
+            *v = self.get(*v);
+            self.int(s);
+        }
+    }
+
+    fn ends(&self, carried: &mut [Carried]) {
+        carried.iter_mut().for_each(|c| c.next = self.get(c.next));
+    }
+}
+
+/// Rewrites every `Let`: `f` is given the module, the renames, the value and its (renamed) expression, and writes what
+/// takes its place.
+pub(super) fn rewrite<E>(
+    module: Module,
+    f: &mut dyn FnMut(&mut Module, &mut Renames, &mut Vec<Stmt>, Value, Expr) -> Result<(), E>,
+) -> Result<Module, E> {
+    let mut m = module;
+    let mut renames = Renames::default();
+    let main = std::mem::take(&mut m.main);
+    let mut kernels = std::mem::take(&mut m.kernels);
+    let mut order = Vec::new();
+    m.main = body(&mut m, &mut renames, main, f, &mut |k| order.push(k))?;
+    // Kernels are rewritten where the main body runs them, so that their inputs are renamed already: the order of texts.
+    for k in &mut kernels {
+        k.inputs.iter_mut().for_each(|v| *v = renames.get(*v));
+        let stmts = std::mem::take(&mut k.body);
+        k.body = body(&mut m, &mut renames, stmts, f, &mut |_| {})?;
+        k.outputs.iter_mut().for_each(|v| *v = renames.get(*v));
+    }
+    m.kernels = kernels;
+    // What a kernel gives may have another name now, and the main body reads it.
+    let main = std::mem::take(&mut m.main);
+    m.main = renamed(&renames, main);
+    Ok(m)
+}
+
+fn body<E>(
+    m: &mut Module,
+    renames: &mut Renames,
+    stmts: Vec<Stmt>,
+    f: &mut dyn FnMut(&mut Module, &mut Renames, &mut Vec<Stmt>, Value, Expr) -> Result<(), E>,
+    seen: &mut dyn FnMut(u32),
+) -> Result<Vec<Stmt>, E> {
+    let mut out = Vec::with_capacity(stmts.len());
+    for s in stmts {
+        match s {
+            Stmt::Let(v, mut e) => {
+                match &mut e {
+                    Expr::Op(_, args) => args.iter_mut().for_each(|a| *a = renames.get(*a)),
+                    Expr::Load(_, at) => renames.index(at),
+                    Expr::Const(_) | Expr::Size(_) => {}
+                }
+                f(m, renames, &mut out, v, e)?;
+            }
+            Stmt::Store { buffer, mut at, value } => {
+                renames.index(&mut at);
+                out.push(Stmt::Store { buffer, at, value: renames.get(value) });
+            }
+            Stmt::Loop(mut l) => {
+                renames.int(&mut l.count);
+                l.carried.iter_mut().for_each(|c| c.init = renames.get(c.init));
+                l.body = body(m, renames, l.body, f, seen)?;
+                renames.ends(&mut l.carried);
+                l.folds.iter_mut().for_each(|x| x.value = renames.get(x.value));
+                out.push(Stmt::Loop(l));
+            }
+            Stmt::While(mut w) => {
+                w.carried.iter_mut().for_each(|c| c.init = renames.get(c.init));
+                w.before = body(m, renames, w.before, f, seen)?;
+                w.condition = renames.get(w.condition);
+                w.body = body(m, renames, w.body, f, seen)?;
+                renames.ends(&mut w.carried);
+                out.push(Stmt::While(w));
+            }
+            Stmt::Switch(mut s) => {
+                s.index = renames.get(s.index);
+                for (stmts, ends) in &mut s.cases {
+                    *stmts = body(m, renames, std::mem::take(stmts), f, seen)?;
+                    ends.iter_mut().for_each(|v| *v = renames.get(*v));
+                }
+                out.push(Stmt::Switch(s));
+            }
+            Stmt::Call(mut c) => {
+                c.buffers.iter_mut().for_each(|(_, at)| renames.index(at));
+                c.scalars.iter_mut().for_each(|v| *v = renames.get(*v));
+                out.push(Stmt::Call(c));
+            }
+            Stmt::Kernel(k) => {
+                seen(k);
+                out.push(Stmt::Kernel(k));
+            }
+            s @ Stmt::Swap(..) => out.push(s),
+        }
+    }
+    Ok(out)
+}
+
+/// The same statements with values renamed.
+fn renamed(renames: &Renames, stmts: Vec<Stmt>) -> Vec<Stmt> {
+    let mut m = Module::default();
+    let mut again = Renames(renames.0.clone());
+    let result = body::<std::convert::Infallible>(
+        &mut m,
+        &mut again,
+        stmts,
+        &mut |_, _, out, v, e| {
+            out.push(Stmt::Let(v, e));
+            Ok(())
+        },
+        &mut |_| {},
+    );
+    match result {
+        Ok(stmts) => stmts,
+        Err(never) => match never {},
+    }
+}
+
+/// How often each value is used.
+pub(super) fn uses(m: &Module) -> Vec<u32> {
+    fn index(at: &Index, n: &mut [u32]) {
+        for (v, s) in &at.terms {
+            n[v.index()] += 1;
+            if let Int::Value(s) = s {
+                n[s.index()] += 1;
+            }
+        }
+    }
+    fn walk(body: &[Stmt], n: &mut [u32]) {
+        for s in body {
+            match s {
+                Stmt::Let(_, Expr::Op(_, args)) => args.iter().for_each(|a| n[a.index()] += 1),
+                Stmt::Let(_, Expr::Load(_, at)) => index(at, n),
+                Stmt::Let(..) | Stmt::Kernel(_) | Stmt::Swap(..) => {}
+                Stmt::Store { at, value, .. } => {
+                    index(at, n);
+                    n[value.index()] += 1;
+                }
+                Stmt::Loop(l) => {
+                    if let Int::Value(v) = l.count {
+                        n[v.index()] += 1;
+                    }
+                    walk(&l.body, n);
+                    l.carried.iter().for_each(|c| {
+                        n[c.init.index()] += 1;
+                        n[c.next.index()] += 1;
+                    });
+                    l.folds.iter().for_each(|f| n[f.value.index()] += 1);
+                }
+                Stmt::While(w) => {
+                    walk(&w.before, n);
+                    walk(&w.body, n);
+                    n[w.condition.index()] += 1;
+                    w.carried.iter().for_each(|c| {
+                        n[c.init.index()] += 1;
+                        n[c.next.index()] += 1;
+                    });
+                }
+                Stmt::Switch(s) => {
+                    n[s.index.index()] += 1;
+                    for (body, ends) in &s.cases {
+                        walk(body, n);
+                        ends.iter().for_each(|v| n[v.index()] += 1);
+                    }
+                }
+                Stmt::Call(c) => {
+                    c.buffers.iter().for_each(|(_, at)| index(at, n));
+                    c.scalars.iter().for_each(|v| n[v.index()] += 1);
+                }
+            }
+        }
+    }
+    let mut n = vec![0; m.types.len()];
+    walk(&m.main, &mut n);
+    for k in &m.kernels {
+        walk(&k.body, &mut n);
+        k.inputs.iter().chain(&k.outputs).for_each(|v| n[v.index()] += 1);
+    }
+    n
+}

@@ -1,0 +1,390 @@
+//! A compiled program: buffers are found or made, machine code runs, results become arrays.
+
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use gradus_core::array::Concrete;
+use gradus_core::phases::{Phase, report};
+use gradus_core::types::Element;
+use gradus_core::{Array, Executable, Type};
+use smallvec::SmallVec;
+
+use crate::abi::{Context, MainFn};
+use crate::backend::{Options, Tier};
+use crate::codegen::cranelift;
+use crate::codegen::llvm;
+use crate::codegen::x86;
+use crate::error::{Result, error, fail};
+use crate::exec::{address, dense_input};
+use crate::ir::Role;
+use crate::lower::{Lowered, Output};
+use crate::memory::MemoryPlan;
+use crate::runtime::{Run, by_dtype, call, parallel};
+
+/// Calls after which a program is worth the optimizing compiler.
+const HOT: u32 = 64;
+
+/// Where a buffer's memory comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot {
+    Input(u32),
+    Output(u32),
+    Constant(u32),
+    Scratch(usize),
+    /// It is never touched.
+    Nowhere,
+}
+
+/// A program as machine code.
+pub struct Native {
+    shared: Arc<Shared>,
+    slots: Vec<Slot>,
+    constants: Vec<Concrete>,
+    calls: AtomicU32,
+}
+
+/// What the background compiler needs to outlive a call.
+struct Shared {
+    lowered: Lowered,
+    plan: MemoryPlan,
+    options: Options,
+    embedded: OnceLock<cranelift::Compiled>,
+    /// The optimizing tier's code, when it is ready.
+    better: OnceLock<llvm::Compiled>,
+    /// Why there is none, for reports.
+    without: OnceLock<String>,
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Native").field("name", &self.shared.lowered.module.name).finish()
+    }
+}
+
+impl Shared {
+    fn embed(&self) -> Result<()> {
+        let module = &self.lowered.module;
+        let isa = x86::detect();
+        let assembled: Vec<Option<Vec<u8>>> =
+            module.kernels.iter().map(|k| isa.and_then(|isa| x86::assemble(module, k, isa))).collect();
+        let options = cranelift::Options { text: dump_folder().is_some(), ..cranelift::Options::default() };
+        let code = cranelift::compile(module, &assembled, &options)?;
+        drop(self.embedded.set(code));
+        Ok(())
+    }
+
+    fn improve(&self) -> std::result::Result<(), String> {
+        let llvm = llvm::available().map_err(str::to_string)?;
+        let code = llvm.compile(&self.lowered.module, &llvm::Options::default()).map_err(|e| e.to_string())?;
+        drop(self.better.set(code));
+        Ok(())
+    }
+
+    fn main(&self) -> Option<MainFn> {
+        self.better.get().map(llvm::Compiled::main).or_else(|| self.embedded.get().map(cranelift::Compiled::main))
+    }
+}
+
+/// Where `GRADUS_DUMP` wants every phase written.
+pub(crate) fn dump_folder() -> Option<&'static std::path::Path> {
+    static FOLDER: OnceLock<Option<std::path::PathBuf>> = OnceLock::new();
+    FOLDER.get_or_init(|| std::env::var_os("GRADUS_DUMP").map(Into::into)).as_deref()
+}
+
+impl Native {
+    /// Makes machine code.
+    pub fn new(lowered: Lowered, plan: MemoryPlan, options: Options) -> Result<Native> {
+        let constants = lowered
+            .constants
+            .iter()
+            .map(|a| a.concrete().map(Concrete::to_dense).ok_or_else(|| error!(Rule, "a constant has no numbers")))
+            .collect::<Result<Vec<_>>>()?;
+        let slots = lowered
+            .module
+            .buffers
+            .iter()
+            .enumerate()
+            .map(|(b, info)| match info.role {
+                Role::Input(i) => Slot::Input(i),
+                Role::Output(i) => Slot::Output(i),
+                Role::Constant(i) => Slot::Constant(i),
+                Role::Scratch => plan.offsets[b].map_or(Slot::Nowhere, Slot::Scratch),
+            })
+            .collect();
+        let shared = Arc::new(Shared {
+            lowered,
+            plan,
+            options,
+            embedded: OnceLock::new(),
+            better: OnceLock::new(),
+            without: OnceLock::new(),
+        });
+        let started = Instant::now();
+        let mut made = "llvm";
+        if options.tier != Tier::Llvm || shared.improve().map_err(|why| drop(shared.without.set(why))).is_err() {
+            shared.embed()?;
+            made = "embedded";
+        }
+        let native = Native { shared, slots, constants, calls: AtomicU32::new(0) };
+        report(|| {
+            let mut text = format!("{made}, {} bytes", native.code_bytes());
+            if let Some(why) = native.shared.without.get() {
+                text += &format!("\nno LLVM: {why}");
+            }
+            Phase::described("generate code", text, started.elapsed())
+        });
+        if let Some(folder) = dump_folder() {
+            native.dump(folder);
+        }
+        Ok(native)
+    }
+
+    fn code_bytes(&self) -> usize {
+        self.shared.embedded.get().map_or(0, cranelift::Compiled::bytes)
+            + self.shared.better.get().map_or(0, llvm::Compiled::bytes)
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    pub(crate) fn constant(&self, i: usize) -> &Concrete {
+        &self.constants[i]
+    }
+
+    /// The program in the kernel language.
+    pub fn lowered(&self) -> &Lowered {
+        &self.shared.lowered
+    }
+
+    /// Where its scratch arrays lie.
+    pub fn plan(&self) -> &MemoryPlan {
+        &self.shared.plan
+    }
+
+    /// Whether the optimizing tier's code runs, and if not, why.
+    pub fn tier(&self) -> std::result::Result<Tier, Option<&str>> {
+        match self.shared.better.get() {
+            Some(_) => Ok(Tier::Llvm),
+            None => Err(self.shared.without.get().map(String::as_str)),
+        }
+    }
+
+    /// Writes what there is to see of a program. What cannot be written is left out: looking in must not fail a run.
+    fn dump(&self, folder: &std::path::Path) {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let l = &self.shared.lowered;
+        let folder = folder.join(format!("{:04}_{}", NUMBER.fetch_add(1, Ordering::Relaxed), l.module.name));
+        if std::fs::create_dir_all(&folder).is_err() {
+            return;
+        }
+        let write = |name: &str, text: &str| drop(std::fs::write(folder.join(name), text));
+        write("kernels.txt", &l.module.to_string());
+        write("memory.txt", &format!("{}{}\n", self.shared.plan, l.copies.join("\n")));
+        if let Some(code) = self.shared.embedded.get() {
+            write("assembly.txt", code.assembly());
+        }
+    }
+
+    /// Starts the optimizing tier in the background, once, for a program that is called often.
+    fn count_call(&self) {
+        if self.shared.options.tier != Tier::Auto || self.calls.load(Ordering::Relaxed) > HOT {
+            return;
+        }
+        if self.calls.fetch_add(1, Ordering::Relaxed) == HOT {
+            let shared = self.shared.clone();
+            rayon::spawn(move || {
+                if let Err(why) = shared.improve() {
+                    drop(shared.without.set(why));
+                }
+            });
+        }
+    }
+
+    /// Runs the code on given memory.
+    pub(crate) fn run_on(&self, table: &mut [*mut u8]) -> Result<()> {
+        let main =
+            self.shared.main().ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name))?;
+        let run =
+            Run { entries: &self.shared.lowered.entries, error: Cell::new(None), threads: self.shared.options.threads };
+        let context = Context {
+            buffers: table.as_mut_ptr(),
+            sizes: std::ptr::null(),
+            call,
+            parallel,
+            run: std::ptr::from_ref(&run).cast::<c_void>(),
+        };
+        // SAFETY: the code was made for this table of buffers: inputs and constants of the checked types, outputs and
+        // scratch of the planned sizes. It ends before any of them.
+        match unsafe { main(&context) } {
+            0 => Ok(()),
+            _ => Err(run
+                .error
+                .take()
+                .unwrap_or_else(|| error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name))),
+        }
+    }
+}
+
+/// Memory for results until they are arrays.
+struct Made<'a> {
+    ty: &'a Type,
+    memory: *mut u8,
+    count: usize,
+    capacity: usize,
+}
+
+impl<'a> Made<'a> {
+    fn new(ty: &'a Type) -> Result<Made<'a>> {
+        fn reserve<T: Element>(ty: &Type) -> Result<(*mut u8, usize, usize)> {
+            let count = ty.shape().count().ok_or_else(|| error!(Size, "{ty} has no size"))?;
+            let mut values: Vec<T> = Vec::new();
+            if values.try_reserve_exact(count).is_err() {
+                fail!(Size, "there is no memory for an array of type {ty}");
+            }
+            let mut values = std::mem::ManuallyDrop::new(values);
+            Ok((values.as_mut_ptr().cast(), count, values.capacity()))
+        }
+        let (memory, count, capacity) = by_dtype!(ty.dtype(), T => reserve::<T>(ty))?;
+        Ok(Made { ty, memory, count, capacity })
+    }
+
+    /// # Safety
+    /// Every element has been written.
+    unsafe fn finish(self) -> Array {
+        let this = std::mem::ManuallyDrop::new(self);
+        by_dtype!(this.ty.dtype(), T => {
+            // SAFETY: memory of a vector of T with this capacity, all of it written.
+            let values = unsafe { Vec::from_raw_parts(this.memory.cast::<T>(), this.count, this.capacity) };
+            Concrete::dense(this.ty.clone(), values).into()
+        })
+    }
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        // SAFETY: memory of a vector with this capacity that nobody else has; plain numbers need no drop.
+        by_dtype!(self.ty.dtype(), T => unsafe { drop(Vec::from_raw_parts(self.memory.cast::<T>(), 0, self.capacity)) });
+    }
+}
+
+/// The scratch memory of a thread, kept between calls.
+pub(crate) struct Arena {
+    memory: NonNull<u8>,
+    bytes: usize,
+}
+
+const ARENA_ALIGN: usize = 64;
+/// A larger arena is given back after its call.
+const KEPT: usize = 256 << 20;
+
+thread_local! {
+    /// A call takes it and puts it back; a call inside of that call finds none and makes one for itself.
+    static ARENA: Cell<Option<Arena>> = const { Cell::new(None) };
+}
+
+impl Arena {
+    fn take(bytes: usize) -> Result<Arena> {
+        match ARENA.take() {
+            Some(arena) if arena.bytes >= bytes => Ok(arena),
+            _ => Arena::new(bytes),
+        }
+    }
+
+    pub(crate) fn new(bytes: usize) -> Result<Arena> {
+        let bytes = bytes.max(4096);
+        let no_room = || error!(Size, "there is no memory for a scratch arena of {bytes} bytes");
+        let layout = Layout::from_size_align(bytes, ARENA_ALIGN).map_err(|_| no_room())?;
+        // SAFETY: the size is not zero.
+        let memory = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(no_room)?;
+        Ok(Arena { memory, bytes })
+    }
+
+    /// An address inside.
+    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
+        debug_assert!(offset <= self.bytes);
+        // SAFETY: the plan's offsets lie inside the arena.
+        unsafe { self.memory.as_ptr().add(offset) }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn put_back(self) {
+        if self.bytes <= KEPT {
+            ARENA.set(Some(self));
+        }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        if let Ok(layout) = Layout::from_size_align(self.bytes, ARENA_ALIGN) {
+            // SAFETY: allocated with this layout.
+            unsafe { std::alloc::dealloc(self.memory.as_ptr(), layout) };
+        }
+    }
+}
+
+impl Executable for Native {
+    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        let l = &self.shared.lowered;
+        if inputs.len() != l.inputs.len() {
+            fail!(Signature, "`{}` takes {} inputs, not {}", l.module.name, l.inputs.len(), inputs.len());
+        }
+        let mut dense: SmallVec<[Concrete; 8]> = SmallVec::new();
+        let mut addresses: SmallVec<[*const u8; 8]> = SmallVec::new();
+        for (i, a) in inputs.iter().enumerate() {
+            match a.concrete() {
+                Some(c) if c.is_dense() && c.ty() == &l.inputs[i] => addresses.push(address(c)),
+                _ => {
+                    dense.push(dense_input(l, i, a)?);
+                    addresses.push(dense.last().map_or(std::ptr::null(), address));
+                }
+            }
+        }
+        let made = l.made.iter().map(Made::new).collect::<Result<SmallVec<[Made<'_>; 8]>>>()?;
+        let arena = Arena::take(self.shared.plan.bytes)?;
+        let mut table: SmallVec<[*mut u8; 32]> = SmallVec::new();
+        for slot in &self.slots {
+            table.push(match slot {
+                // Inputs are only read: the plan writes outputs and scratch.
+                Slot::Input(i) => addresses[*i as usize].cast_mut(),
+                Slot::Constant(i) => address(&self.constants[*i as usize]).cast_mut(),
+                Slot::Output(i) => made[*i as usize].memory,
+                Slot::Scratch(at) => arena.at(*at),
+                Slot::Nowhere => std::ptr::null_mut(),
+            });
+        }
+        let result = self.run_on(&mut table);
+        arena.put_back();
+        result?;
+        self.count_call();
+        // SAFETY: a run that succeeded has written every element of every output.
+        let made: SmallVec<[Array; 8]> = made.into_iter().map(|m| unsafe { m.finish() }).collect();
+        Ok(l.outputs
+            .iter()
+            .map(|(_, o)| match o {
+                Output::Made(i) => made[*i].clone(),
+                Output::Input(i) => inputs[*i].clone(),
+                Output::Constant(i) => l.constants[*i].clone(),
+            })
+            .collect())
+    }
+
+    fn as_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
+        self
+    }
+
+    fn bytes(&self) -> usize {
+        let constants: usize = self.constants.iter().filter_map(|c| c.ty().bytes()).sum();
+        self.code_bytes() + constants + self.slots.len() * size_of::<Slot>()
+    }
+}

@@ -1,0 +1,117 @@
+//! A call whose buffers are there before it: nothing is allocated, nothing is locked, nothing is checked but the types of
+//! what is written and read.
+
+use std::sync::Arc;
+
+use gradus_core::array::{Concrete, Data};
+use gradus_core::types::{Element, Scalar};
+use gradus_core::{Array, Type};
+
+use crate::error::{Result, error, fail};
+use crate::exec::address;
+use crate::native::{Arena, Native, Slot};
+use crate::runtime::by_dtype;
+
+/// A compiled program with memory for its inputs, outputs and scratch arrays.
+///
+/// Write the inputs, run, read the outputs, as often as you like.
+pub struct Prepared {
+    native: Arc<Native>,
+    inputs: Vec<Data>,
+    outputs: Vec<Data>,
+    /// Inputs that do not change: what the function captured.
+    captures: Vec<Concrete>,
+    arena: Arena,
+    table: Vec<*mut u8>,
+    scratch: Vec<*mut u8>,
+}
+
+// SAFETY: every pointer is to memory that it owns, or to arrays that are only read.
+unsafe impl Send for Prepared {}
+
+fn zeros(ty: &Type) -> Result<Data> {
+    let n = ty.shape().count().ok_or_else(|| error!(Size, "{ty} has no size"))?;
+    Ok(by_dtype!(ty.dtype(), T => {
+        let mut values: Vec<T> = Vec::new();
+        if values.try_reserve_exact(n).is_err() {
+            fail!(Size, "there is no memory for an array of type {ty}");
+        }
+        values.resize(n, T::from_scalar(Scalar::zero(ty.dtype())).unwrap_or_default());
+        T::into_data(values)
+    }))
+}
+
+fn pointer(data: &mut Data) -> *mut u8 {
+    by_dtype!(data.dtype(), T => T::slice_mut(data).map_or(std::ptr::null_mut(), |s| s.as_mut_ptr().cast()))
+}
+
+impl Prepared {
+    /// Memory for a program whose last inputs are these.
+    pub fn new(native: Arc<Native>, captures: &[Array]) -> Result<Prepared> {
+        let l = native.lowered();
+        let free =
+            l.inputs.len().checked_sub(captures.len()).ok_or_else(|| error!(Signature, "too many inputs are given"))?;
+        let mut inputs = l.inputs[..free].iter().map(zeros).collect::<Result<Vec<_>>>()?;
+        let mut outputs = l.made.iter().map(zeros).collect::<Result<Vec<_>>>()?;
+        let captures = captures
+            .iter()
+            .map(|a| {
+                a.concrete()
+                    .map(Concrete::to_dense)
+                    .ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        if let Some((_, _)) = l.outputs.iter().find(|(_, o)| !matches!(o, crate::lower::Output::Made(_))) {
+            fail!(Value, "`{}` gives back an input or a constant: there is nothing to prepare for it", l.module.name);
+        }
+        let arena = Arena::new(native.plan().bytes)?;
+        let table: Vec<*mut u8> = native
+            .slots()
+            .iter()
+            .map(|slot| match *slot {
+                Slot::Input(i) if (i as usize) < free => pointer(&mut inputs[i as usize]),
+                Slot::Input(i) => address(&captures[i as usize - free]).cast_mut(),
+                Slot::Output(i) => pointer(&mut outputs[i as usize]),
+                Slot::Constant(i) => address(native.constant(i as usize)).cast_mut(),
+                Slot::Scratch(at) => arena.at(at),
+                Slot::Nowhere => std::ptr::null_mut(),
+            })
+            .collect();
+        let scratch = table.clone();
+        Ok(Prepared { native, inputs, outputs, captures, arena, table, scratch })
+    }
+
+    /// The elements of an input, in row-major order, to be written.
+    pub fn input<T: Element>(&mut self, i: usize) -> Result<&mut [T]> {
+        let data = self.inputs.get_mut(i).ok_or_else(|| error!(Index, "there is no input {i}"))?;
+        let dtype = data.dtype();
+        T::slice_mut(data).ok_or_else(|| error!(DType, "input {i} has elements of {dtype}, not {}", T::DTYPE))
+    }
+
+    /// The elements of an output, in row-major order.
+    pub fn output<T: Element>(&self, i: usize) -> Result<&[T]> {
+        let l = self.native.lowered();
+        let Some((_, crate::lower::Output::Made(made))) = l.outputs.get(i) else {
+            fail!(Index, "there is no output {i}")
+        };
+        let data = &self.outputs[*made];
+        T::slice(data).ok_or_else(|| error!(DType, "output {i} has elements of {}, not {}", data.dtype(), T::DTYPE))
+    }
+
+    /// Runs the program.
+    pub fn run(&mut self) -> Result<()> {
+        // Loops trade buffers in the table; it begins anew each time.
+        self.scratch.copy_from_slice(&self.table);
+        self.native.run_on(&mut self.scratch)
+    }
+
+    /// Bytes of scratch memory.
+    pub fn scratch_bytes(&self) -> usize {
+        self.arena.bytes()
+    }
+
+    /// How many captured arrays it holds.
+    pub fn captures(&self) -> usize {
+        self.captures.len()
+    }
+}
