@@ -137,3 +137,27 @@ fn random_programs_made_ready() {
         check(&p, &r.inputs, None, &|| format!("seed {seed}\n{p}"));
     }
 }
+
+/// Programs over arrays that fill loops: rows, columns, points with unrolled dimensions, and what joins them.
+#[test]
+fn loops_of_every_kind() {
+    let texts = [
+        "fn columns(x0: f32[32,64]) -> (f32[64]) {\n  x1: f32[64] = reduce_sum{axes=[0]} x0\n  return x1\n}",
+        "fn columns2(x0: f32[32,64]) -> (f32[64]) {\n  x1: f32[32,64] = mul x0 x0\n  x2: f32[64] = reduce_max{axes=[0]} x1\n  return x2\n}",
+        "fn columns3(x0: f32[4,32,64]) -> (f32[4,64]) {\n  x1: f32[4,64] = reduce_sum{axes=[1]} x0\n  return x1\n}",
+        "fn narrow(x0: f64[40,30,3]) -> (f64[40,3]) {\n  x1: f64[40,3] = reduce_sum{axes=[1]} x0\n  return x1\n}",
+        "fn inner(x0: f64[40,30,3]) -> (f64[40,30]) {\n  x1: f64[40,30] = reduce_sum{axes=[2]} x0\n  return x1\n}",
+        "fn rows(x0: f32[40,100]) -> (f32[40,100]) {\n  x1: f32[40] = reduce_max{axes=[1]} x0\n  x2: f32[40,100] = broadcast{shape=[40,100], axes=[0]} x1\n  x3: f32[40,100] = sub x0 x2\n  x4: f32[40,100] = exp x3\n  x5: f32[40] = reduce_sum{axes=[1]} x4\n  x6: f32[40,100] = broadcast{shape=[40,100], axes=[0]} x5\n  x7: f32[40,100] = div x4 x6\n  return x7\n}",
+        "fn whole(x0: f32[300,1000]) -> (f32[], f32[300,1000]) {\n  x1: f32[300,1000] = mul x0 x0\n  x2: f32[] = reduce_sum{axes=[0,1]} x1\n  return x2, x1\n}",
+        "fn mixed(x0: f64[6,20,50]) -> (f64[20]) {\n  x1: f64[20] = reduce_sum{axes=[0,2]} x0\n  return x1\n}",
+        "fn turned(x0: f64[20,50], x1: f64[50,20]) -> (f64[20,50]) {\n  x2: f64[20,50] = transpose{axes=[1,0]} x1\n  x3: f64[20,50] = mul x0 x2\n  return x3\n}",
+        "fn bias(x0: f32[32,64], x1: f32[64]) -> (f32[32,64], f32[64]) {\n  x2: f32[32,64] = broadcast{shape=[32,64], axes=[1]} x1\n  x3: f32[32,64] = add x0 x2\n  x4: f32[64] = reduce_sum{axes=[0]} x3\n  return x3, x4\n}",
+    ];
+    for text in texts {
+        let p: Program = text.parse().unwrap();
+        let mut source = gradus_core::testing::Source::seed(7);
+        let inputs: Vec<Array> =
+            p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut source, t, true)).collect();
+        check(&p, &inputs, None, &|| text.to_string());
+    }
+}

@@ -6,6 +6,7 @@ pub mod convert;
 pub mod cumulative;
 pub mod dot;
 pub mod elementwise;
+mod fold;
 pub mod index;
 mod params;
 pub mod reduce;

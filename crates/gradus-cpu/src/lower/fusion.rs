@@ -540,7 +540,8 @@ impl Planner<'_> {
         } else {
             return None;
         };
-        if cluster.column.is_some() && (class != Class::Column || !cluster.members.is_empty()) {
+        // A column reduction has a nest of its own; what makes its operand may move there later.
+        if cluster.column.is_some() != (class == Class::Column) || (class == Class::Column && !cluster.members.is_empty()) {
             return None;
         }
         if class == Class::Row && (at != Level::Point || (cluster.k != 0 && cluster.k != k) || k < 2) {
