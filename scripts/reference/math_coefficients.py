@@ -83,6 +83,22 @@ def main():
         emit(f"SIN_{width.upper()}", "`(sin r / r - 1) / r²` as a polynomial in `r²` for `|r| ≤ π/2`.",
              [(width, c, error)])
 
+    eighth = mp.pi / 4 * mp.mpf("1.005")
+    both("TAN_SIN", "`(sin r / r - 1) / r²` as a polynomial in `r²` for `|r| ≤ π/4`.",
+         lambda z: (mp.sin(root(z)) / root(z) - 1) / z, lambda z: z, (TINY, eighth**2), 2, 5)
+    both("TAN_COS", "`(cos r - 1) / r²` as a polynomial in `r²` for `|r| ≤ π/4`.",
+         lambda z: (mp.cos(root(z)) - 1) / z, lambda z: z, (TINY, eighth**2), 3, 6)
+    both("ATAN", "`(arctan t / t - 1) / t²` as a polynomial in `t²` for `|t| ≤ 1`.",
+         lambda z: (mp.atan(root(z)) / root(z) - 1) / z, lambda z: z * root(z) / mp.atan(root(z)), (TINY, 1), 7, 19)
+    both("ASIN", "`(arcsin t / t - 1) / t²` as a polynomial in `t²` for `|t| ≤ ½`.",
+         lambda z: (mp.asin(root(z)) / root(z) - 1) / z, lambda z: z, (TINY, mp.mpf(1) / 4), 4, 11)
+    both("ASINH", "`(arsinh t / t - 1) / t²` as a polynomial in `t²` for `|t| ≤ ½`.",
+         lambda z: (mp.asinh(root(z)) / root(z) - 1) / z, lambda z: z, (TINY, mp.mpf(1) / 4), 4, 11)
+    both("ATANH", "`(artanh s / s - 1) / s²` as a polynomial in `s²` for `|s| ≤ 0.203`.",
+         lambda z: (mp.atanh(root(z)) / root(z) - 1) / z, lambda z: z, (TINY, mp.mpf("0.203") ** 2), 3, 7)
+    both("CBRT", "The cube root between √½ and √2, as a first guess.",
+         mp.cbrt, lambda m: 1 / mp.cbrt(m), (root(mp.mpf(1) / 2), root(mp.mpf(2))), 2, 5)
+
     # erf x = 1 - e^-y with y = -ln(erfc x) = x + x g(x): smooth, and as exact for small x as y is.
     rest = lambda x: -mp.log(mp.erfc(x)) / x - 1
     weight = lambda x: x * mp.erfc(x) / mp.erf(x)

@@ -29,7 +29,7 @@ def nearest(v):
     low = max(math.floor(mp.log(abs(v), 2)) - 52, -1074)
     whole = int(mp.nint(mp.ldexp(v, -low)))
     try:
-        return math.ldexp(whole, low)
+        return math.copysign(math.ldexp(whole, low), v)
     except OverflowError:
         return math.inf if v > 0 else -math.inf
 

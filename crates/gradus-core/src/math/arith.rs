@@ -72,6 +72,7 @@ pub trait Arith {
     /// The bits of a float.
     fn to_bits(&mut self, a: Self::F) -> Self::I;
     /// The float with these bits.
+    #[allow(clippy::wrong_self_convention)] // `self` is where operations go, not what is converted.
     fn from_bits(&mut self, a: Self::I) -> Self::F;
     /// `a + b`, wrapping.
     fn iadd(&mut self, a: Self::I, b: Self::I) -> Self::I;

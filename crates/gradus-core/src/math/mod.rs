@@ -12,6 +12,7 @@
 //! - bounds are put on arguments before the arithmetic, so that infinities come out right by themselves;
 //! - coefficients are those of least largest error, made by `scripts/reference/math_coefficients.py`.
 
+mod arc;
 mod arith;
 mod coefficients;
 mod erf;
@@ -22,13 +23,14 @@ pub mod plain;
 mod pow;
 mod trig;
 
+pub use arc::{acos, asin, atan, atan2};
 pub use arith::{Arith, Rare};
 pub use erf::{erf, erfc};
 pub use exp::{cosh, exp, expm1, logistic, sinh, tanh};
-pub use log::{log, log1p};
+pub use log::{acosh, asinh, atanh, log, log1p};
 pub use plain::Plain;
-pub use pow::{pow, rsqrt};
-pub use trig::{cos, sin};
+pub use pow::{cbrt, pow, rsqrt};
+pub use trig::{cos, sin, tan};
 
 pub use crate::primitives::special::{
     digamma, digamma_f32, erf_inv, erf_inv_f32, lgamma, lgamma_f32, nextafter, nextafter_f32, polygamma, polygamma_f32,

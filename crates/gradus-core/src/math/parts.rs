@@ -93,6 +93,13 @@ pub(super) fn terms<A: Arith>(m: &mut A, x: A::F, c: &[f64]) -> A::F {
     sum.unwrap_or(x)
 }
 
+/// The sum of `a` and `b`, which is not larger, and what it loses by rounding.
+pub(super) fn two_sum<A: Arith>(m: &mut A, a: A::F, b: A::F) -> (A::F, A::F) {
+    let sum = m.add(a, b);
+    let part = m.sub(sum, a);
+    (sum, m.sub(b, part))
+}
+
 /// The bit of the sign.
 fn sign_bit<A: Arith>(m: &mut A) -> A::I {
     let bit = if m.wide() { i64::MIN } else { i64::from(i32::MIN) };

@@ -102,8 +102,17 @@ functions! {
     tanh tanh_ tanh_f32 tanh_f64 (x);
     sin sin_ sin_f32 sin_f64 (x);
     cos cos_ cos_f32 cos_f64 (x);
+    tan tan_ tan_f32 tan_f64 (x);
+    asin asin_ asin_f32 asin_f64 (x);
+    acos acos_ acos_f32 acos_f64 (x);
+    atan atan_ atan_f32 atan_f64 (x);
+    asinh asinh_ asinh_f32 asinh_f64 (x);
+    acosh acosh_ acosh_f32 acosh_f64 (x);
+    atanh atanh_ atanh_f32 atanh_f64 (x);
+    cbrt cbrt_ cbrt_f32 cbrt_f64 (x);
     erf erf_ erf_f32 erf_f64 (x);
     erfc erfc_ erfc_f32 erfc_f64 (x);
     rsqrt rsqrt_ rsqrt_f32 rsqrt_f64 (x);
     pow pow_ pow_f32 pow_f64 (x, y);
+    atan2 atan2_ atan2_f32 atan2_f64 (y, x);
 }

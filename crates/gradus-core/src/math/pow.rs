@@ -1,9 +1,9 @@
 //! Powers.
 
-use super::coefficients::{EXP, POW};
+use super::coefficients::{CBRT, EXP, POW};
 use super::exp::scaled;
 use super::log::exponent;
-use super::parts::{By, bias, pairs, pick, rounder, unusual};
+use super::parts::{By, bias, fraction, pairs, pick, rounder, unusual, with_sign};
 use super::{Arith, Rare};
 
 /// ⅓ and 2 / ln 2 in two parts each, and ln 2 in two.
@@ -126,4 +126,67 @@ pub fn rsqrt<A: Arith>(m: &mut A, x: A::F) -> A::F {
     let root = m.sqrt(x);
     let one = m.float(1.0);
     m.div(one, root)
+}
+
+/// The cube root: `2^q ∛m'` with `m'` between √½/2 and 2√2, from a first guess by one step that trebles its digits.
+pub fn cbrt<A: Arith>(m: &mut A, x: A::F) -> A::F {
+    let a = m.abs(x);
+    let (zero, one) = (m.float(0.0), m.float(1.0));
+    // Subnormal numbers have no exponent of their own; 54 is three times 18, and more than there are places.
+    let (least, up) = (pick(m, 2f64.powi(-126), 2f64.powi(-1022)), m.float(2f64.powi(54)));
+    let tiny = m.lt(a, least);
+    let scaled = m.mul(a, up);
+    let scaled = m.select(tiny, scaled, a);
+    let bits = m.to_bits(scaled);
+    let (placed, e) = exponent(m, bits);
+    let bits = m.isub(bits, placed);
+    let near_one = m.from_bits(bits);
+    // e = 3 q + k
+    let third = m.float(1.0 / 3.0);
+    let more = bias(m);
+    let large = rounder(m, more);
+    let t = m.fma(e, third, large);
+    let q = m.sub(t, large);
+    let minus_three = m.float(-3.0);
+    let k = m.fma(q, minus_three, e);
+    // 2^k and its cube root for k of -1, 0 and 1, each the parabola through three values.
+    let through = |m: &mut A, below: f64, above: f64| {
+        let (c, d) = (m.float((above + below) / 2.0 - 1.0), m.float((above - below) / 2.0));
+        let slope = m.fma(k, c, d);
+        m.fma(k, slope, one)
+    };
+    let power = through(m, 0.5, 2.0);
+    let root = through(m, 0.793_700_525_984_099_7, 1.259_921_049_894_873_2);
+    let whole = m.mul(near_one, power);
+    let n2 = m.mul(near_one, near_one);
+    let c = CBRT.of(m);
+    let guess = pairs(m, near_one, n2, c);
+    let y = m.mul(guess, root);
+    // y - y (y³ - m') / (2 y³ + m'), and of y³ - m' every digit.
+    let square = m.mul(y, y);
+    let minus = m.neg(square);
+    let lost = m.fma(y, y, minus);
+    let minus = m.neg(whole);
+    let above = m.fma(square, y, minus);
+    let above = m.fma(lost, y, above);
+    let two = m.float(2.0);
+    let cube = m.mul(square, y);
+    let below = m.fma(cube, two, whole);
+    let ratio = m.div(above, below);
+    let minus = m.neg(y);
+    let y = m.fma(minus, ratio, y);
+    let places = fraction(m);
+    let bits = m.to_bits(t);
+    let bits = m.shl(bits, places);
+    let scale = m.from_bits(bits);
+    let y = m.mul(y, scale);
+    let down = m.float(2f64.powi(-18));
+    let smaller = m.mul(y, down);
+    let y = m.select(tiny, smaller, y);
+    let infinity = m.float(f64::INFINITY);
+    let positive = m.lt(zero, a);
+    let finite = m.lt(a, infinity);
+    let usual = m.and(positive, finite);
+    let y = m.select(usual, y, a);
+    with_sign(m, y, x)
 }

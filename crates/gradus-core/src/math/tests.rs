@@ -42,6 +42,14 @@ const UNARY: &[(&str, Narrow, Wide, Wide)] = &[
     ("cosh", cosh_f32, cosh_f64, libm::cosh),
     ("sin", sin_f32, sin_f64, libm::sin),
     ("cos", cos_f32, cos_f64, libm::cos),
+    ("tan", tan_f32, tan_f64, libm::tan),
+    ("asin", asin_f32, asin_f64, libm::asin),
+    ("acos", acos_f32, acos_f64, libm::acos),
+    ("atan", atan_f32, atan_f64, libm::atan),
+    ("asinh", asinh_f32, asinh_f64, libm::asinh),
+    ("acosh", acosh_f32, acosh_f64, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }),
+    ("atanh", atanh_f32, atanh_f64, libm::atanh),
+    ("cbrt", cbrt_f32, cbrt_f64, libm::cbrt),
     ("erf", erf_f32, erf_f64, libm::erf),
     ("erfc", erfc_f32, erfc_f64, libm::erfc),
     ("rsqrt", rsqrt_f32, rsqrt_f64, |x| 1.0 / x.sqrt()),
@@ -92,7 +100,8 @@ fn functions_of_two_numbers_are_within_two_units_of_exact_values() {
     for (name, points) in points(2) {
         let (narrow, wide): (fn(f32, f32) -> f32, fn(f64, f64) -> f64) = match name {
             "pow" => (pow_f32, pow_f64),
-            _ => continue,
+            "atan2" => (atan2_f32, atan2_f64),
+            _ => panic!("no function {name}"),
         };
         let reference: fn(f64, f64) -> f64 = if name == "pow" { libm::pow } else { libm::atan2 };
         for p in points {
@@ -135,6 +144,14 @@ fn special_values_are_exact() {
         ("cosh", &[(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (-1e4, INF)]),
         ("sin", &[(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)]),
         ("cos", &[(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN)]),
+        ("tan", &[(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN)]),
+        ("asin", &[(0.0, 0.0), (-0.0, -0.0), (1.5, NAN), (-INF, NAN)]),
+        ("acos", &[(1.0, 0.0), (1.5, NAN), (-1.5, NAN), (INF, NAN)]),
+        ("atan", &[(0.0, 0.0), (-0.0, -0.0)]),
+        ("asinh", &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF)]),
+        ("acosh", &[(1.0, 0.0), (INF, INF), (0.5, NAN), (-3.0, NAN), (-INF, NAN)]),
+        ("atanh", &[(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (2.0, NAN), (-INF, NAN)]),
+        ("cbrt", &[(0.0, 0.0), (-0.0, -0.0), (8.0, 2.0), (-27.0, -3.0), (INF, INF), (-INF, -INF)]),
         ("erf", &[(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (10.0, 1.0)]),
         ("erfc", &[(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (30.0, 0.0), (-30.0, 2.0)]),
         ("rsqrt", &[(4.0, 0.5), (0.0, INF), (INF, 0.0), (-1.0, NAN)]),
@@ -150,7 +167,7 @@ fn special_values_are_exact() {
 }
 
 #[test]
-fn powers_of_special_numbers_are_those_of_ieee() {
+fn special_cases_of_two_numbers_are_those_of_ieee() {
     let special = [
         0.0,
         -0.0,
@@ -173,11 +190,16 @@ fn powers_of_special_numbers_are_those_of_ieee() {
     ];
     for x in special {
         for y in special {
-            let want = libm::pow(x, y);
-            assert!(steps_f64(pow_f64(x, y), want) <= 1, "{x:e}^{y:e} = {:e}, not {want:e}", pow_f64(x, y));
             let (a, b) = (x as f32, y as f32);
-            let want = libm::pow(a.into(), b.into()) as f32;
-            assert!(steps_f32(pow_f32(a, b), want) <= 1, "{a:e}^{b:e} = {:e}, not {want:e}", pow_f32(a, b));
+            let cases: [(&str, f64, f64, f32, f64); 2] = [
+                ("pow", pow_f64(x, y), libm::pow(x, y), pow_f32(a, b), libm::pow(a.into(), b.into())),
+                ("atan2", atan2_f64(x, y), libm::atan2(x, y), atan2_f32(a, b), libm::atan2(a.into(), b.into())),
+            ];
+            for (name, have, want, narrow, reference) in cases {
+                assert!(steps_f64(have, want) <= 1, "{name}({x:e}, {y:e}) = {have:e}, not {want:e}");
+                let want = reference as f32;
+                assert!(steps_f32(narrow, want) <= 1, "{name}({a:e}, {b:e}) = {narrow:e}, not {want:e}");
+            }
         }
     }
 }

@@ -38,16 +38,15 @@ fn apply(r: &mut Recorder<'_>, f: Math, x: &[Value]) -> Value {
         Math::Erfc => math::erfc(r, x[0]),
         Math::Pow => math::pow(r, x[0], x[1]),
         Math::Rsqrt => math::rsqrt(r, x[0]),
-        // These have no form of their own yet: compiled Rust, the interpreter's.
-        Math::Tan
-        | Math::Asin
-        | Math::Acos
-        | Math::Atan
-        | Math::Atan2
-        | Math::Asinh
-        | Math::Acosh
-        | Math::Atanh
-        | Math::Cbrt => r.op(Op::Special(Special::Function(f)), x),
+        Math::Tan => math::tan(r, x[0]),
+        Math::Asin => math::asin(r, x[0]),
+        Math::Acos => math::acos(r, x[0]),
+        Math::Atan => math::atan(r, x[0]),
+        Math::Asinh => math::asinh(r, x[0]),
+        Math::Acosh => math::acosh(r, x[0]),
+        Math::Atanh => math::atanh(r, x[0]),
+        Math::Cbrt => math::cbrt(r, x[0]),
+        Math::Atan2 => math::atan2(r, x[0], x[1]),
     }
 }
 

@@ -198,8 +198,6 @@ pub enum Special {
     Nextafter,
     /// The remainder of floats, with the sign of the dividend.
     FloatRem,
-    /// An elementary function that is not written out.
-    Function(Math),
     /// A rare case of an elementary function.
     Rare(Rare),
 }
@@ -299,7 +297,7 @@ impl Op {
             | Op::Bitcast(_) => 1,
             Op::Math(Math::Atan2 | Math::Pow) => 2,
             Op::Math(_) => 1,
-            Op::Special(Special::Nextafter | Special::FloatRem | Special::Function(Math::Atan2)) => 2,
+            Op::Special(Special::Nextafter | Special::FloatRem) => 2,
             Op::Special(Special::Rare(_)) => 3,
             Op::Special(_) => 1,
             Op::Fma | Op::Select => 3,

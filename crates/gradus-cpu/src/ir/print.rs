@@ -51,7 +51,6 @@ impl Display for Op {
             Op::Convert(to) => write!(f, "convert.{to}"),
             Op::Bitcast(to) => write!(f, "bitcast.{to}"),
             Op::Math(m) => f.write_str(&format!("{m:?}").to_lowercase()),
-            Op::Special(Special::Function(m)) => f.write_str(&format!("{m:?}").to_lowercase()),
             Op::Special(Special::Polygamma(n)) => write!(f, "polygamma.{n}"),
             Op::Special(Special::Rare(r)) => write!(f, "rare.{}", format!("{r:?}").to_lowercase()),
             Op::Special(s) => f.write_str(&format!("{s:?}").to_lowercase()),

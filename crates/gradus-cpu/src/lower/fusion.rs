@@ -232,12 +232,31 @@ impl Planner<'_> {
         // What is computed together has the same points.
         for round in 0..4 {
             let visit = |planner: &mut Self, e: &Equation| {
-                if e.results().len() != 1 || !(moves(e.op()) || planner.is_map(e) || reduction(e.op()).is_some()) {
+                let inner = reduction(e.op()).is_some()
+                    || e.op().is::<Concatenate>()
+                    || e.op().is::<Pad>()
+                    || e.op().downcast::<DotGeneral>().is_some_and(|d| planner.dot_points(d, p.operands(e)).is_some());
+                if e.results().len() != 1 || !(moves(e.op()) || planner.is_map(e) || inner) {
                     return;
                 }
                 let result = Atom::from(e.result());
                 let same = planner.is_map(e);
-                for &a in p.operands(e) {
+                if let Some((_, axes)) = reduction(e.op())
+                    && let Some(v) = p.operands(e)[0].value()
+                {
+                    // Of the points some are reduced away; what is unrolled stays.
+                    let dims = planner.dims(v.into());
+                    let reduced: usize = axes.iter().map(|a| dims[*a]).product();
+                    let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
+                    let all_of_points = lead(dims, x).is_some_and(|l| axes.iter().all(|a| *a < l));
+                    if all_of_points && x % reduced.max(1) == 0 {
+                        planner.lower(result, x / reduced.max(1));
+                        planner.lower(v.into(), y * reduced);
+                        return;
+                    }
+                }
+                let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
+                for &a in own {
                     let Some(v) = a.value() else { continue };
                     let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
                     if same || count(planner.dims(a)) != x || count(planner.dims(result)) != y {
@@ -304,9 +323,15 @@ impl Planner<'_> {
                     .is_some_and(|l| (0..l).all(|i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0));
         }
         if let Some(d) = e.op().downcast::<DotGeneral>() {
-            return self.dot_points(d, operands) == Some(n)
+            let (Some(most), Some(l)) = (self.dot_points(d, operands), lead_of(operands[0])) else { return false };
+            let small = |a: Atom| count(self.dims(a)) / n.max(1) <= self.values.small;
+            let shared = d.lhs_batch.is_empty();
+            return most % n.max(1) == 0
+                && l <= if shared { d.lhs_contract.iter().copied().min().unwrap_or(0) } else { d.lhs_batch.len() }
                 && self.point_count(operands[0]) == n
-                && (d.lhs_batch.is_empty() || self.point_count(operands[1]) == n)
+                && small(operands[0])
+                && (shared
+                    || (self.point_count(operands[1]) == n && lead_of(operands[1]) == Some(l) && small(operands[1])))
                 && self.values.types[r].is_some_and(Ty::is_float);
         }
         false
@@ -387,7 +412,11 @@ impl Planner<'_> {
         }
         // Trailing kept dimensions of at most 16 elements are folded in lanes: rows.
         let kept_behind: usize = sized.iter().rev().take_while(|a| !reduced(a)).map(|a| dims[*a]).product();
-        if run == 0 && suffix == 1 && kept_behind > NARROW { Class::Column } else { Class::Single }
+        if run == 0 && kept_behind * suffix > NARROW && self.points[r] == kept_points {
+            Class::Column
+        } else {
+            Class::Single
+        }
     }
 
     /// Whether a cluster's loops can be cut where these dimensions begin.
@@ -541,7 +570,9 @@ impl Planner<'_> {
             return None;
         };
         // A column reduction has a nest of its own; what makes its operand may move there later.
-        if cluster.column.is_some() != (class == Class::Column) || (class == Class::Column && !cluster.members.is_empty()) {
+        if cluster.column.is_some() != (class == Class::Column)
+            || (class == Class::Column && !cluster.members.is_empty())
+        {
             return None;
         }
         if class == Class::Row && (at != Level::Point || (cluster.k != 0 && cluster.k != k) || k < 2) {

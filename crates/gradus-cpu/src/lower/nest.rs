@@ -49,6 +49,19 @@ pub(super) struct Nest<'a, 'b> {
     /// The lane loop in which a member can first be computed.
     phases: FxHashMap<usize, usize>,
     phase: usize,
+    /// A row that does not lie in one run.
+    flat: Option<Flat>,
+}
+
+/// A row whose loops are walked as one: the place in it, and the index along each loop once something asked for it.
+#[derive(Clone)]
+struct Flat {
+    groups: Vec<Group>,
+    /// The place is `var + start·times`.
+    var: Value,
+    start: Option<(Value, i64)>,
+    place: Option<Value>,
+    indices: Vec<Option<Value>>,
 }
 
 /// Writes the nest of a cluster. What it makes is in `lower.reprs` after.
@@ -71,6 +84,7 @@ pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan,
         stored: FxHashMap::default(),
         phases: FxHashMap::default(),
         phase: 0,
+        flat: None,
     };
     nest.bring_to_memory()?;
     nest.reserve()?;
@@ -256,9 +270,29 @@ impl Nest<'_, '_> {
     }
 
     /// The place in a buffer that strides along the cut dimensions lead to.
-    fn place(&self, base: &Index, strides: &[i64], offset: i64) -> Index {
+    fn place(&mut self, base: &Index, strides: &[i64], offset: i64) -> Index {
         let mut at = base.clone();
         at.offset += offset;
+        if let Some(flat) = &self.flat {
+            let groups = flat.groups.clone();
+            let (var, start) = (flat.var, flat.start);
+            // Most arrays lie in one run all the same.
+            let linear = groups.windows(2).all(|w| strides[w[0].inner] == strides[w[1].inner] * w[1].extent as i64);
+            let inner = groups.last().map_or(0, |g| strides[g.inner]);
+            if linear && inner != 0 {
+                at = at.plus(var, inner);
+                if let Some((v, times)) = start {
+                    at = at.plus(v, inner * times);
+                }
+            } else {
+                for (k, g) in groups.iter().enumerate() {
+                    if strides[g.inner] != 0 {
+                        let index = self.flat_index(k);
+                        at = at.plus(index, strides[g.inner]);
+                    }
+                }
+            }
+        }
         for (j, times, var) in &self.open {
             let s = strides[*j] * times;
             if s != 0 {
@@ -266,6 +300,46 @@ impl Nest<'_, '_> {
             }
         }
         at
+    }
+
+    /// The index along one of the loops of a flat row.
+    fn flat_index(&mut self, k: usize) -> Value {
+        let Some(flat) = self.flat.clone() else { return self.lower.emitter.int(0) };
+        if let Some(v) = flat.indices[k] {
+            return v;
+        }
+        let e = &mut self.lower.emitter;
+        let at = match (flat.place, flat.start) {
+            (Some(at), _) => at,
+            (None, None) => flat.var,
+            (None, Some((v, times))) => {
+                let times = e.int(times);
+                let begin = e.op(Op::Mul, &[v, times]);
+                e.op(Op::Add, &[begin, flat.var])
+            }
+        };
+        let behind: usize = flat.groups[k + 1..].iter().map(|g| g.extent).product();
+        let q = quotient(e, at, behind);
+        let index = if k == 0 {
+            q
+        } else {
+            // q - (q / extent)·extent
+            let extent = flat.groups[k].extent;
+            if extent.is_power_of_two() {
+                let mask = e.int(extent as i64 - 1);
+                e.op(Op::And, &[q, mask])
+            } else {
+                let rounds = quotient(e, q, extent);
+                let extent = e.int(extent as i64);
+                let whole = e.op(Op::Mul, &[rounds, extent]);
+                e.op(Op::Sub, &[q, whole])
+            }
+        };
+        if let Some(flat) = &mut self.flat {
+            flat.place = Some(at);
+            flat.indices[k] = Some(index);
+        }
+        index
     }
 
     /// Strides of a member's own memory.
@@ -313,7 +387,13 @@ impl Nest<'_, '_> {
         let inside =
             View { base: Index::at(0), dims: inside.dims, strides: view.strides[l..].into(), buffer: view.buffer };
         let offsets: Vec<i64> = places(&inside).collect();
-        Ok(offsets.into_iter().map(|k| self.read(view.buffer, self.place(&view.base, &strides, k))).collect())
+        Ok(offsets
+            .into_iter()
+            .map(|k| {
+                let at = self.place(&view.base, &strides, k);
+                self.read(view.buffer, at)
+            })
+            .collect())
     }
 
     /// An element, loaded once at each point.
@@ -376,6 +456,17 @@ impl Nest<'_, '_> {
             }
             let strides = self.counting(iota.axis, dims, at);
             let mut index: Option<Value> = None;
+            if let Some(flat) = self.flat.clone() {
+                for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != 0) {
+                    let i = self.flat_index(k);
+                    let s = self.lower.emitter.int(strides[g.inner]);
+                    let term = self.lower.emitter.op(Op::Mul, &[i, s]);
+                    index = Some(match index {
+                        Some(i) => self.lower.emitter.op(Op::Add, &[i, term]),
+                        None => term,
+                    });
+                }
+            }
             for (j, times, var) in self.open.clone() {
                 let s = strides[j] * times;
                 if s == 0 {
@@ -746,23 +837,10 @@ impl Nest<'_, '_> {
                     self.open.push((g.inner, times, v));
                 }
             }
-            // The row does not lie in one run: every index is computed from the place in the row.
+            // The row does not lie in one run.
             _ => {
-                let mut at = var;
-                if let Some((v, times)) = start {
-                    let times = self.lower.emitter.int(times);
-                    let begin = self.lower.emitter.op(Op::Mul, &[v, times]);
-                    at = self.lower.emitter.op(Op::Add, &[begin, var]);
-                }
-                let mut behind = 1;
-                for g in groups.iter().rev() {
-                    let size = self.lower.emitter.int(behind);
-                    let extent = self.lower.emitter.int(g.extent as i64);
-                    let q = self.lower.emitter.op(Op::Div, &[at, size]);
-                    let i = self.lower.emitter.op(Op::Rem, &[q, extent]);
-                    self.open.push((g.inner, 1, i));
-                    behind *= g.extent as i64;
-                }
+                self.flat =
+                    Some(Flat { groups: groups.to_vec(), var, start, place: None, indices: vec![None; groups.len()] });
             }
         }
         let mut folds = Vec::new();
@@ -784,6 +862,7 @@ impl Nest<'_, '_> {
             results.push((self.result(i), made));
         }
         self.open.truncate(depth);
+        self.flat = None;
         let body = self.lower.emitter.end();
         self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
             var,
@@ -946,8 +1025,9 @@ impl Nest<'_, '_> {
             .map(|s| *s != 0)
             .collect();
         // The result's strides along the kept ones.
+        let inside = count(&dims) / self.cluster.n.max(1);
         let mut own = vec![0; self.cuts.len()];
-        let mut s = 1;
+        let mut s = inside as i64;
         for j in (0..self.cuts.len()).rev().filter(|j| !marked[*j]) {
             own[j] = s;
             s *= self.cuts[j] as i64;
@@ -999,52 +1079,79 @@ impl Nest<'_, '_> {
         self.lower.emitter.begin();
         self.nested(&kept, &kinds, &mut |nest: &mut Self| {
             let init = nest.lower.emitter.constant(ty, op.neutral(ty));
-            let total = nest.reduce_inside(i, &reduced, op, init, &stored)?;
+            let totals = nest.reduce_inside(i, &reduced, op, &vec![init; inside], &stored)?;
             let identity = nest.lower.emitter.constant(ty, op.identity(ty));
-            let result = finish_fold(&mut nest.lower.emitter, op, identity, total);
-            let at = nest.place(&base, &own, 0);
-            nest.lower.emitter.store(buffer, at, result);
+            for (k, total) in totals.into_iter().enumerate() {
+                let result = finish_fold(&mut nest.lower.emitter, op, identity, total);
+                let at = nest.place(&base, &own, k as i64);
+                nest.lower.emitter.store(buffer, at, result);
+            }
             Ok(Vec::new())
         })?;
         self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
         Ok(())
     }
 
+    /// The reduced loops of a column, from the outermost; one total for each element of a point.
     fn reduce_inside(
         &mut self,
         i: usize,
         groups: &[Group],
         op: FoldOp,
-        init: Value,
+        init: &[Value],
         stored: &[usize],
-    ) -> Result<Value> {
+    ) -> Result<Vec<Value>> {
         let Some((g, rest)) = groups.split_first() else {
             self.clear_point();
             for w in stored {
                 let elements = self.member(*w)?;
                 self.store(*w, &elements);
             }
-            let x = self.operand(i, self.p.operands(&self.p.equations()[i])[0])?[0];
-            return Ok(self.lower.emitter.op(op.op(), &[init, x]));
+            let elements = self.operand(i, self.p.operands(&self.p.equations()[i])[0])?;
+            return Ok(init.iter().zip(elements).map(|(t, x)| self.lower.emitter.op(op.op(), &[*t, x])).collect());
         };
-        let ty = self.lower.emitter.ty(init);
-        let (var, param, result) =
-            (self.lower.emitter.value(Ty::I64), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
+        let ty = self.lower.emitter.ty(init[0]);
+        let var = self.lower.emitter.value(Ty::I64);
+        let params: Vec<Value> = init.iter().map(|_| self.lower.emitter.value(ty)).collect();
         self.lower.emitter.begin();
         self.open.push((g.inner, 1, var));
-        let next = self.reduce_inside(i, rest, op, param, stored)?;
+        let nexts = self.reduce_inside(i, rest, op, &params, stored);
         self.open.pop();
         let body = self.lower.emitter.end();
+        let mut carried = Vec::new();
+        for ((init, param), next) in init.iter().zip(&params).zip(nexts?) {
+            let result = self.lower.emitter.value(ty);
+            carried.push(Carried { init: *init, param: *param, next, result });
+        }
+        let results = carried.iter().map(|c| c.result).collect();
+        let count = (g.extent as i64).into();
         self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
             var,
-            count: (g.extent as i64).into(),
+            count,
             kind: Kind::Serial,
-            carried: vec![Carried { init, param, next, result }],
+            carried,
             folds: Vec::new(),
             body,
         })));
-        Ok(result)
+        Ok(results)
     }
+}
+
+/// `a / n` of numbers that are not negative: a shift, or a product with the reciprocal, which vectors can do; the half keeps
+/// it exact below 2^50.
+fn quotient(e: &mut super::emit::Emitter, a: Value, n: usize) -> Value {
+    if n == 1 {
+        return a;
+    }
+    if n.is_power_of_two() {
+        let shift = e.int(i64::from(n.trailing_zeros()));
+        return e.op(Op::Shr, &[a, shift]);
+    }
+    let x = e.convert(a, Ty::F64);
+    let (half, inverse) = (e.number(Ty::F64, 0.5), e.number(Ty::F64, 1.0 / n as f64));
+    let x = e.op(Op::Add, &[x, half]);
+    let x = e.op(Op::Mul, &[x, inverse]);
+    e.convert(x, Ty::I64)
 }
 
 /// Which loop runs in lanes: the innermost, unless it is short and another is long.

@@ -3,7 +3,7 @@
 use gradus_core::math;
 
 use crate::abi::SpecialFn;
-use crate::ir::{Math, Special, Ty};
+use crate::ir::{Special, Ty};
 
 fn of_f32(s: Special, a: f32, b: f32) -> f32 {
     match s {
@@ -13,17 +13,6 @@ fn of_f32(s: Special, a: f32, b: f32) -> f32 {
         Special::Polygamma(n) => math::polygamma_f32(n, a),
         Special::Nextafter => math::nextafter_f32(a, b),
         Special::FloatRem => a % b,
-        Special::Function(m) => match m {
-            Math::Tan => a.tan(),
-            Math::Asin => a.asin(),
-            Math::Acos => a.acos(),
-            Math::Atan => a.atan(),
-            Math::Atan2 => a.atan2(b),
-            Math::Asinh => a.asinh(),
-            Math::Acosh => a.acosh(),
-            Math::Atanh => a.atanh(),
-            _ => a.cbrt(),
-        },
         Special::Rare(r) => r.of_f32(a, b),
     }
 }
@@ -36,17 +25,6 @@ fn of_f64(s: Special, a: f64, b: f64) -> f64 {
         Special::Polygamma(n) => math::polygamma(n, a),
         Special::Nextafter => math::nextafter(a, b),
         Special::FloatRem => a % b,
-        Special::Function(m) => match m {
-            Math::Tan => a.tan(),
-            Math::Asin => a.asin(),
-            Math::Acos => a.acos(),
-            Math::Atan => a.atan(),
-            Math::Atan2 => a.atan2(b),
-            Math::Asinh => a.asinh(),
-            Math::Acosh => a.acosh(),
-            Math::Atanh => a.atanh(),
-            _ => a.cbrt(),
-        },
         Special::Rare(r) => r.of_f64(a, b),
     }
 }
@@ -62,16 +40,11 @@ pub fn of_bits(s: Special, ty: Ty, a: u64, b: u64) -> u64 {
 /// The functions by their code, which machine code passes as the parameter of the call.
 const TABLE: &[Special] = &[Special::ErfInv, Special::Lgamma, Special::Digamma, Special::Nextafter, Special::FloatRem];
 
-/// Elementary functions that are not written out.
-const FUNCTIONS: &[Math] =
-    &[Math::Tan, Math::Asin, Math::Acos, Math::Atan, Math::Atan2, Math::Asinh, Math::Acosh, Math::Atanh, Math::Cbrt];
-
 /// What machine code calls for a special function, and the parameter to pass.
 pub fn address(s: Special, ty: Ty) -> (SpecialFn, u64) {
     let code = match s {
         Special::Polygamma(n) => 1 << 32 | u64::from(n),
         Special::Rare(r) => 2 << 32 | r as u64,
-        Special::Function(m) => 3 << 32 | FUNCTIONS.iter().position(|f| *f == m).unwrap_or_default() as u64,
         s => TABLE.iter().position(|t| *t == s).unwrap_or_default() as u64,
     };
     (if ty == Ty::F32 { special_f32 } else { special_f64 }, code)
@@ -82,7 +55,6 @@ fn decode(code: u64) -> Special {
     match code >> 32 {
         1 => Special::Polygamma(low),
         2 => Special::Rare(math::Rare::ALL[low as usize]),
-        3 => Special::Function(FUNCTIONS[low as usize]),
         _ => TABLE[low as usize],
     }
 }

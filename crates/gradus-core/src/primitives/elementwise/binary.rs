@@ -7,6 +7,7 @@ use super::unary::elementwise_rules;
 use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
+use crate::math::plain::Elementary;
 use crate::primitives::{
     Batch, Batched, Derivative, Entry, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed,
     Types, entry, special,
@@ -146,7 +147,7 @@ trait FloatBits: Sized {
 
 impl FloatBits for f32 {
     fn angle(self, other: f32) -> f32 {
-        self.atan2(other)
+        self.atan2_(other)
     }
     fn next_toward(self, other: f32) -> f32 {
         special::nextafter_f32(self, other)
@@ -155,7 +156,7 @@ impl FloatBits for f32 {
 
 impl FloatBits for f64 {
     fn angle(self, other: f64) -> f64 {
-        self.atan2(other)
+        self.atan2_(other)
     }
     fn next_toward(self, other: f64) -> f64 {
         special::nextafter(self, other)
@@ -164,7 +165,7 @@ impl FloatBits for f64 {
 
 impl FloatBits for f16 {
     fn angle(self, other: f16) -> f16 {
-        f16::from_f32(self.to_f32().atan2(other.to_f32()))
+        f16::from_f32(self.to_f32().atan2_(other.to_f32()))
     }
     fn next_toward(self, other: f16) -> f16 {
         f16::from_bits(special::nextafter_f16(self.to_bits(), other.to_bits()))
@@ -173,7 +174,7 @@ impl FloatBits for f16 {
 
 impl FloatBits for bf16 {
     fn angle(self, other: bf16) -> bf16 {
-        bf16::from_f32(self.to_f32().atan2(other.to_f32()))
+        bf16::from_f32(self.to_f32().atan2_(other.to_f32()))
     }
     fn next_toward(self, other: bf16) -> bf16 {
         bf16::from_bits(special::nextafter_bf16(self.to_bits(), other.to_bits()))

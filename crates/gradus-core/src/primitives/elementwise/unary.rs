@@ -122,19 +122,19 @@ functions! {
     Rsqrt = "rsqrt", Inexact, at POSITIVE, |v| v.rsqrt_(), complex v.rsqrt_(),
         d |x, y, t| Some(t * (y / x) * -0.5_f64);
     /// The cube root.
-    Cbrt = "cbrt", Floats, at WIDE, |v| v.cbrt(), d |_x, y, t| Some(t / (y * y * 3.0_f64));
+    Cbrt = "cbrt", Floats, at WIDE, |v| v.cbrt_(), d |_x, y, t| Some(t / (y * y * 3.0_f64));
     /// Sine.
     Sin = "sin", Inexact, at WIDE, |v| v.sin_(), complex v.sin(), d |x, _y, t| Some(t * x.cos());
     /// Cosine.
     Cos = "cos", Inexact, at WIDE, |v| v.cos_(), complex v.cos(), d |x, _y, t| Some(t * -x.sin());
     /// Tangent: y' = 1 + y².
-    Tan = "tan", Inexact, at UNIT, |v| v.tan(), complex v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
+    Tan = "tan", Inexact, at UNIT, |v| v.tan_(), complex v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
     /// Inverse sine.
-    Asin = "asin", Inexact, at UNIT, |v| v.asin(), complex v.asin_(), d |x, _y, t| Some(t * beside_one(x).rsqrt());
+    Asin = "asin", Inexact, at UNIT, |v| v.asin_(), complex v.asin_(), d |x, _y, t| Some(t * beside_one(x).rsqrt());
     /// Inverse cosine.
-    Acos = "acos", Inexact, at UNIT, |v| v.acos(), complex v.acos_(), d |x, _y, t| Some(t * -beside_one(x).rsqrt());
+    Acos = "acos", Inexact, at UNIT, |v| v.acos_(), complex v.acos_(), d |x, _y, t| Some(t * -beside_one(x).rsqrt());
     /// Inverse tangent.
-    Atan = "atan", Inexact, at WIDE, |v| v.atan(), complex v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
+    Atan = "atan", Inexact, at WIDE, |v| v.atan_(), complex v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
     /// Hyperbolic sine.
     Sinh = "sinh", Inexact, at WIDE, |v| v.sinh_(), complex v.sinh(), d |x, _y, t| Some(t * x.cosh());
     /// Hyperbolic cosine.
@@ -142,12 +142,12 @@ functions! {
     /// Hyperbolic tangent: y' = 1 - y².
     Tanh = "tanh", Inexact, at WIDE, |v| v.tanh_(), complex v.tanh_(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
     /// Inverse hyperbolic sine.
-    Asinh = "asinh", Inexact, at WIDE, |v| v.asinh(), complex v.asinh_(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
+    Asinh = "asinh", Inexact, at WIDE, |v| v.asinh_(), complex v.asinh_(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic cosine.
-    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], |v| v.acosh(), complex v.acosh_(),
+    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], |v| v.acosh_(), complex v.acosh_(),
         d |x, _y, t| Some(t * (x - 1.0_f64).rsqrt() * (x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic tangent.
-    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh(), complex v.atanh_(), d |x, _y, t| Some(t / beside_one(x));
+    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh_(), complex v.atanh_(), d |x, _y, t| Some(t / beside_one(x));
     /// 1 / (1 + e^-x): y' = y (1 - y).
     Logistic = "logistic", Inexact, at WIDE, |v| v.logistic_(), complex v.logistic_(),
         d |_x, y, t| Some(t * (y * (1.0_f64 - y)));

@@ -78,8 +78,10 @@ pub(super) struct Emitter<'a, 'f> {
     pub pointers: Vec<(Buffer, ir::Value)>,
     /// Room for what is passed to calls, with its size.
     pub room: Option<(ir::StackSlot, u32)>,
-    /// The pieces that were called and are not made yet.
-    pub open: Vec<(u32, &'a [Stmt])>,
+    /// The pieces that were called and are not made yet, and whether they are straight code that runs once.
+    pub open: Vec<(u32, &'a [Stmt], bool)>,
+    /// How many loops are around.
+    pub loops: usize,
     special_signature: Option<SigRef>,
 }
 
@@ -101,6 +103,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             pointers: Vec::new(),
             room: None,
             open: Vec::new(),
+            loops: 0,
             special_signature: None,
             b,
         };
@@ -285,7 +288,9 @@ impl<'a, 'f> Emitter<'a, 'f> {
             let param = self.b.block_params(head)[k + 1];
             self.define(c.param, param);
         }
+        self.loops += 1;
         self.block(&l.body)?;
+        self.loops -= 1;
         let nexts = self.gets(l.carried.iter().map(|c| c.next));
         let after = self.b.ins().iadd_imm_s(var, 1);
         let more = self.b.ins().icmp(IntCC::SignedLessThan, after, hi);

@@ -41,7 +41,8 @@ impl<'a> Emitter<'a, '_> {
             match part {
                 Part::Whole(s) => self.statement(s)?,
                 Part::Piece(number, run) => {
-                    self.open.push((number, run));
+                    let quick = self.loops == 0 && run.iter().all(straight);
+                    self.open.push((number, run, quick));
                     let signature = self.signature(2, true);
                     let function = self.function(self.shared.pieces[number as usize - 1], signature);
                     // A plan without values that cross has no frame; then the pieces do not look.
@@ -78,6 +79,7 @@ impl<'a> Emitter<'a, '_> {
         self.b.switch_to_block(head);
         let params = self.b.block_params(head).to_vec();
         w.carried.iter().zip(&params).for_each(|(c, p)| self.define(c.param, *p));
+        self.loops += 1;
         self.block(&w.before)?;
         let condition = self.get(w.condition);
         self.b.ins().brif(condition, body, &[], exit, &[]);
@@ -85,6 +87,7 @@ impl<'a> Emitter<'a, '_> {
         self.b.seal_block(exit);
         self.b.switch_to_block(body);
         self.block(&w.body)?;
+        self.loops -= 1;
         let nexts = self.gets(w.carried.iter().map(|c| c.next));
         self.b.ins().jump(head, &nexts);
         self.b.seal_block(head);
@@ -261,5 +264,14 @@ fn can_fail(s: &Stmt) -> bool {
         Stmt::While(w) => w.before.iter().chain(&w.body).any(can_fail),
         Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).any(can_fail),
         Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Swap(..) => false,
+    }
+}
+
+/// Whether a statement runs once.
+fn straight(s: &Stmt) -> bool {
+    match s {
+        Stmt::Loop(_) | Stmt::While(_) => false,
+        Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).all(straight),
+        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Call(_) | Stmt::Swap(..) => true,
     }
 }

@@ -10,14 +10,19 @@ use crate::ir::{
     evaluate, verify,
 };
 
+/// Runs what was made of a module over its memory, which has to be that of the module.
+fn run(compiled: &Compiled, memory: &mut Memory) -> Result<u64, String> {
+    // SAFETY: the tests make memory for the module, and the evaluator runs it without leaving its bounds.
+    unsafe { harness::run(compiled.main(), memory) }
+}
+
 fn check(seed: u64, config: &Config, options: &Options) {
     let (module, memory) = random::module(seed, config);
     let (mut expected, mut got) = (memory.clone(), memory);
     verify(&module).unwrap();
     evaluate(&module, &mut expected).unwrap();
     let compiled = compile(&module, &[], options).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
-    let status =
-        unsafe { harness::run(compiled.main(), &mut got) }.unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
+    let status = run(&compiled, &mut got).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
     assert_eq!(status, 0);
     if let Some(difference) = random::difference(&module, &expected, &got) {
         panic!("seed {seed}: {difference}\n{module}");
@@ -104,7 +109,7 @@ fn a_long_straight_line_is_made_in_linear_time() {
         let begin = Instant::now();
         let compiled = compile(&module, &[], &plain()).unwrap();
         times.push(begin.elapsed().as_secs_f64());
-        unsafe { harness::run(compiled.main(), &mut got) }.unwrap();
+        run(&compiled, &mut got).unwrap();
         assert_eq!(random::difference(&module, &expected, &got), None);
     }
     // Ten times as much, with room for a busy machine.
@@ -126,7 +131,7 @@ fn times_of_straight_lines() {
             let best = best.fold(f64::INFINITY, f64::min);
             let compiled = compile(&module, &[], &options).unwrap();
             let begin = Instant::now();
-            unsafe { harness::run(compiled.main(), &mut memory) }.unwrap();
+            run(&compiled, &mut memory).unwrap();
             let run = begin.elapsed().as_secs_f64() * 1e6;
             println!("pieces of {piece}: {n} operations: {best:.2} ms, {} bytes, run {run:.0} us", compiled.bytes());
         }
@@ -159,14 +164,18 @@ fn library_calls_pass_addresses_and_numbers_and_may_fail() {
     for piece in [1000, 3] {
         let compiled = compile(&m, &[], &Options { piece, ..plain() }).unwrap();
         let mut memory = Memory { buffers: vec![vec![0; 64], vec![0; 16]], sizes: vec![] };
-        let library = |entry: u64, buffers: *const *mut u8, scalars: *const u64| unsafe {
+        let library = |entry: u64, buffers: *const *mut u8, scalars: *const u64| {
+            // SAFETY: the first call passes two arrays and three numbers.
             if entry == 0 {
-                *(*buffers).cast::<f32>() = f32::from_bits(*scalars as u32);
-                *(*buffers.add(1)).cast::<u64>().add(1) = 77;
-                assert_eq!((*scalars >> 32, *scalars.add(1), *scalars.add(2)), (0, 3, 0xff));
+                unsafe {
+                    *(*buffers).cast::<f32>() = f32::from_bits(*scalars as u32);
+                    *(*buffers.add(1)).cast::<u64>().add(1) = 77;
+                    assert_eq!((*scalars >> 32, *scalars.add(1), *scalars.add(2)), (0, 3, 0xff));
+                }
             }
             entry * 5
         };
+        // SAFETY: the module stays in its buffers.
         assert_eq!(unsafe { harness::run_with(compiled.main(), &mut memory, &library) }, Ok(5));
         assert_eq!(memory.buffers[0][28..32], 1.5f32.to_le_bytes());
         assert_eq!(memory.buffers[1], [3u64.to_le_bytes(), 77u64.to_le_bytes()].concat());
@@ -207,7 +216,7 @@ fn assembled_kernels_are_called() {
     let compiled = compile(&m, &[Some(code.clone())], &plain()).unwrap();
     assert!(compiled.bytes() > code.len());
     let mut memory = Memory { buffers: vec![vec![0xff; 8]], sizes: vec![] };
-    assert_eq!(unsafe { harness::run(compiled.main(), &mut memory) }, Ok(0));
+    assert_eq!(run(&compiled, &mut memory), Ok(0));
     assert_eq!(memory.buffers[0], 1u64.to_le_bytes());
 }
 
@@ -246,7 +255,7 @@ fn a_loop_of_lanes_becomes_vectors_and_the_text_shows_them() {
     let (mut expected, mut got) = (memory.clone(), memory);
     evaluate(&module, &mut expected).unwrap();
     let compiled = compile(&module, &[], &Options { text: true, ..Options::default() }).unwrap();
-    unsafe { harness::run(compiled.main(), &mut got) }.unwrap();
+    run(&compiled, &mut got).unwrap();
     assert_eq!(expected, got);
     assert!(compiled.assembly().contains("f32x4"), "{}", compiled.assembly());
     if std::env::var_os("GRADUS_SHOW").is_some() {

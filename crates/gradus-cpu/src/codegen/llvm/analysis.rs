@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::{Buffer, Expr, Index, Int, LANES, Loop, Op, Stmt, Ty, Value};
 
-use super::emit::Emitter;
+use super::emit::{Emitter, Machine};
 
 /// Defined in the loop.
 const INSIDE: u8 = 1;
@@ -54,6 +54,18 @@ pub(super) enum Reach {
     Strided(Int),
     /// In any way.
     Scattered,
+}
+
+impl Reach {
+    /// The stride, if lanes are so near to each other that whole vectors are moved, and shuffled.
+    pub(super) fn near(self, machine: Machine) -> Option<i64> {
+        match self {
+            Reach::Strided(Int::Const(s @ (1 | -1))) => Some(s),
+            // What lies between is masked out: it may be behind the end.
+            Reach::Strided(Int::Const(s @ 2..=4)) if machine.masks => Some(s),
+            _ => None,
+        }
+    }
 }
 
 impl Emitter<'_> {
@@ -236,9 +248,11 @@ impl Emitter<'_> {
     }
 
     fn want_index(&mut self, at: &Index, var: Value, ty: Ty, a: &mut Analysis, lives: &mut Lives) {
-        match self.reach(at, var) {
-            Reach::Uniform | Reach::Strided(Int::Const(1)) => {}
-            reach => {
+        let reach = self.reach(at, var);
+        match (reach, reach.near(self.machine)) {
+            (Reach::Uniform, _) => {}
+            (_, Some(stride)) => a.intervals.push((lives.now, lives.now, ty.size() * stride.unsigned_abs() as usize)),
+            (reach, None) => {
                 a.scattered |= ty.size() < 4;
                 if reach == Reach::Scattered {
                     for (v, stride) in &at.terms {
@@ -329,7 +343,7 @@ impl Analysis {
     }
 
     /// How many lanes one step takes, for a machine and a count if it is known.
-    pub(super) fn lanes(&self, machine: super::emit::Machine, count: Option<i64>) -> u32 {
+    pub(super) fn lanes(&self, machine: Machine, count: Option<i64>) -> u32 {
         if self.uneven || count == Some(1) {
             return 1;
         }

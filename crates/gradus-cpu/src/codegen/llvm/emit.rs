@@ -311,12 +311,12 @@ impl Emitter<'_> {
         let pointer = self.address(buffer, at);
         let note = self.note();
         let raw = put!(self, "load {}, ptr {pointer}, align {}{note}", scalar_name(stored(ty)), ty.size());
-        self.from_memory(Shape { ty, lanes: 1 }, raw)
+        self.unpack(Shape { ty, lanes: 1 }, raw)
     }
 
     pub(super) fn store_scalar(&mut self, buffer: Buffer, at: &Index, value: Operand) {
         let ty = self.module.buffers[buffer.index()].ty;
-        let value = self.to_memory(Shape { ty, lanes: 1 }, value);
+        let value = self.pack(Shape { ty, lanes: 1 }, value);
         let pointer = self.address(buffer, at);
         let note = self.note();
         line!(self, "store {} {value}, ptr {pointer}, align {}{note}", scalar_name(stored(ty)), ty.size());
@@ -637,7 +637,7 @@ impl Emitter<'_> {
             let s = Shape { ty: self.module.ty(*v), lanes: 1 };
             let at = put!(self, "getelementptr i64, ptr %env, i64 {i}");
             let raw = put!(self, "load {}, ptr {at}, align 8", scalar_name(stored(s.ty)));
-            self.scalars[v.index()] = self.from_memory(s, raw);
+            self.scalars[v.index()] = self.unpack(s, raw);
         }
         for s in &k.body {
             match s {

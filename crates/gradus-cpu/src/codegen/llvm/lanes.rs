@@ -7,12 +7,11 @@
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
-use crate::ir::{Buffer, Expr, Fold, Index, Int, LANES, Loop, Op, Stmt, Ty, Value};
+use crate::ir::{Expr, Fold, LANES, Loop, Op, Stmt, Ty, Value};
 
-use super::analysis::Reach;
 use super::emit::Emitter;
 use super::ops::{line, put};
-use super::text::{Hole, Operand, Shape, Suffix, int, scalar_name, stored};
+use super::text::{Hole, Operand, Shape, int, scalar_name, stored};
 
 /// A body with more statements is written once, with a mask in every step, instead of twice.
 const LONG: usize = 120;
@@ -23,34 +22,34 @@ const FOLD_SLOT: usize = 2;
 pub(super) struct Lanes {
     /// How many iterations it takes.
     pub(super) lanes: u32,
-    var: Value,
+    pub(super) var: Value,
     /// The first of them.
-    index: Operand,
+    pub(super) index: Operand,
     /// All of them as a vector, once something wants it.
     indices: Option<Operand>,
     /// Behind the head of the block.
     top: Hole,
     /// Before the loop.
-    ready: Hole,
+    pub(super) ready: Hole,
     splats: FxHashMap<Value, Operand>,
     mask: Option<Mask>,
 }
 
 /// Which lanes run, if not all.
 #[derive(Clone, Copy)]
-struct Mask {
+pub(super) struct Mask {
     /// For loads and stores.
-    memory: Operand,
+    pub(super) memory: Operand,
     /// For choices between values. It says the same, and must not be the same: where both are one, LLVM 22 and 23 turn a
     /// choice of what was loaded into another load, behind stores that came between (llvm/llvm-project#215453).
-    values: Choice,
+    pub(super) values: Choice,
     /// How many of them run: the first ones.
-    active: Operand,
+    pub(super) active: Operand,
 }
 
 /// How lanes that do not run get another value.
 #[derive(Clone, Copy)]
-enum Choice {
+pub(super) enum Choice {
     By(Operand),
     /// The first so many lanes run.
     First(u32),
@@ -142,11 +141,13 @@ impl Emitter<'_> {
         }
     }
 
-    fn width(&self) -> u32 {
+    /// How many lanes the step has that is written.
+    pub(super) fn width(&self) -> u32 {
         self.f.lanes.as_ref().map_or(1, |l| l.lanes)
     }
 
-    fn mask(&self) -> Option<Mask> {
+    /// Which of them run, if not all.
+    pub(super) fn mask(&self) -> Option<Mask> {
         self.f.lanes.as_ref().and_then(|l| l.mask)
     }
 
@@ -160,206 +161,6 @@ impl Emitter<'_> {
             *guard = self.choose(Shape { ty: Ty::Bool, lanes }, mask, *guard, Operand::Zero);
         }
         Ok(self.special(which, Shape { ty: types[0], lanes }, &vectors, mask.map(|m| m.active)))
-    }
-
-    /// The part of an address that all lanes share: computed before the loop if it can be.
-    fn shared(&mut self, buffer: Buffer, at: &Index) -> Operand {
-        let Some(l) = &self.f.lanes else { return self.pointer(buffer) };
-        let (var, ready) = (l.var, l.ready);
-        let mut part = Index::at(at.offset);
-        let mut early = true;
-        for (v, stride) in &at.terms {
-            let uneven = matches!(stride, Int::Value(s) if self.is_varying(*s));
-            if *v == var || uneven || self.is_varying(*v) {
-                continue;
-            }
-            early &= self.is_outer(*v) && !matches!(stride, Int::Value(s) if !self.is_outer(*s));
-            part.terms.push((*v, *stride));
-        }
-        let make = |e: &mut Self| {
-            let place = e.place(&part, |_, _| true);
-            e.element(buffer, place)
-        };
-        if early { self.inside(ready, make) } else { make(self) }
-    }
-
-    /// The address of the first lane, and how far the others are from it in elements; none if they follow each other.
-    fn reached(&mut self, buffer: Buffer, at: &Index, reach: Reach) -> (Operand, Option<Operand>) {
-        let base = self.shared(buffer, at);
-        let Some(l) = &self.f.lanes else { return (base, None) };
-        let (var, index, ready) = (l.var, l.index, l.ready);
-        let ty = scalar_name(stored(self.module.buffers[buffer.index()].ty));
-        let s = Shape { ty: Ty::I64, lanes: l.lanes };
-        match reach {
-            Reach::Strided(Int::Const(1)) => (put!(self, "getelementptr {ty}, ptr {base}, i64 {index}"), None),
-            Reach::Strided(stride) => {
-                let by = self.int(stride);
-                let first = put!(self, "mul i64 {index}, {by}");
-                let first = put!(self, "getelementptr {ty}, ptr {base}, i64 {first}");
-                let iota = self.iota(s);
-                let make = |e: &mut Self| {
-                    let by = match by {
-                        Operand::Literal(_, bits) => e.constant(s, bits),
-                        by => e.splat(s, by),
-                    };
-                    put!(e, "mul {s} {iota}, {by}")
-                };
-                let early = !matches!(stride, Int::Value(v) if !self.is_outer(v));
-                (first, Some(if early { self.inside(ready, make) } else { make(self) }))
-            }
-            Reach::Uniform | Reach::Scattered => {
-                let mut sum = None;
-                for (v, stride) in &at.terms {
-                    let uneven = matches!(stride, Int::Value(s) if self.is_varying(*s));
-                    if *v != var && !uneven && !self.is_varying(*v) {
-                        continue;
-                    }
-                    let term = self.vector(*v);
-                    let term = match stride {
-                        Int::Const(1) => term,
-                        Int::Const(by) => {
-                            let by = self.constant(s, *by as u64);
-                            put!(self, "mul {s} {term}, {by}")
-                        }
-                        Int::Value(by) => {
-                            let by = self.vector(*by);
-                            put!(self, "mul {s} {term}, {by}")
-                        }
-                    };
-                    sum = Some(match sum {
-                        None => term,
-                        Some(sum) => put!(self, "add {s} {sum}, {term}"),
-                    });
-                }
-                (base, Some(sum.unwrap_or(Operand::Zero)))
-            }
-        }
-    }
-
-    fn lanes_load(&mut self, buffer: Buffer, at: &Index) -> Operand {
-        let Some(var) = self.f.lanes.as_ref().map(|l| l.var) else { return Operand::None };
-        let s = Shape { ty: self.module.buffers[buffer.index()].ty, lanes: self.width() };
-        let m = s.with(stored(s.ty));
-        let (size, note) = (s.ty.size(), self.note());
-        let reach = self.reach(at, var);
-        let raw = match (self.reached(buffer, at, reach), self.mask()) {
-            ((p, None), None) => put!(self, "load {m}, ptr {p}, align {size}{note}"),
-            ((p, None), Some(Mask { memory: mask, .. })) => {
-                let (suffix, bools) = (Suffix(m), s.with(Ty::Bool));
-                self.declare(format!("declare {m} @llvm.masked.load.{suffix}.p0(ptr, i32 immarg, {bools}, {m})"));
-                put!(
-                    self,
-                    "call {m} @llvm.masked.load.{suffix}.p0(ptr {p}, i32 {size}, {bools} {mask}, {m} zeroinitializer){note}"
-                )
-            }
-            ((p, Some(by)), mask) => self.gather(m, p, by, mask),
-        };
-        self.from_memory(s, raw)
-    }
-
-    /// Addresses from a base and distances.
-    fn addresses(&mut self, m: Shape, base: Operand, by: Operand) -> Operand {
-        put!(self, "getelementptr {}, ptr {base}, <{} x i64> {by}", scalar_name(m.ty), m.lanes)
-    }
-
-    /// One vector in lanes that run, another one in the others.
-    fn choose(&mut self, s: Shape, mask: Mask, a: Operand, otherwise: Operand) -> Operand {
-        match mask.values {
-            Choice::By(mask) => put!(self, "select {} {mask}, {s} {a}, {s} {otherwise}", s.with(Ty::Bool)),
-            Choice::First(n) => {
-                let which = (0..s.lanes).map(|l| format!("i32 {}", if l < n { l } else { l + s.lanes }));
-                let which: Vec<String> = which.collect();
-                put!(self, "shufflevector {s} {a}, {s} {otherwise}, <{} x i32> <{}>", s.lanes, which.join(", "))
-            }
-        }
-    }
-
-    /// Puts the value of one lane, running for sure, where lanes do not run.
-    fn fill(&mut self, s: Shape, a: Operand, mask: Mask, lane: Operand) -> Operand {
-        let one = put!(self, "extractelement {s} {a}, i64 {lane}");
-        let all = self.splat(s, one);
-        self.choose(s, mask, a, all)
-    }
-
-    fn gather(&mut self, m: Shape, base: Operand, by: Operand, mask: Option<Mask>) -> Operand {
-        let (bools, wide, n) = (m.with(Ty::Bool), m.with(Ty::I64), m.lanes);
-        let small = m.ty.size() < 4;
-        let by = match mask {
-            // A machine gathers no bytes: LLVM would branch around each lane. Lanes that do not run read what the first reads.
-            Some(mask) if small => self.fill(wide, by, mask, int(0)),
-            _ => by,
-        };
-        let mask = match mask {
-            Some(mask) if !small => mask.memory,
-            _ => self.constant(bools, 1),
-        };
-        let (from, suffix, size) = (self.addresses(m, base, by), Suffix(m), m.ty.size());
-        let note = self.note();
-        self.declare(format!("declare {m} @llvm.masked.gather.{suffix}.v{n}p0(<{n} x ptr>, i32 immarg, {bools}, {m})"));
-        put!(
-            self,
-            "call {m} @llvm.masked.gather.{suffix}.v{n}p0(<{n} x ptr> {from}, i32 {size}, {bools} {mask}, {m} zeroinitializer){note}"
-        )
-    }
-
-    fn lanes_store(&mut self, buffer: Buffer, at: &Index, value: Value) {
-        let Some(var) = self.f.lanes.as_ref().map(|l| l.var) else { return };
-        let s = Shape { ty: self.module.buffers[buffer.index()].ty, lanes: self.width() };
-        let reach = self.reach(at, var);
-        if reach == Reach::Uniform {
-            // All write one place: the last one stays.
-            let last = match self.mask() {
-                Some(mask) => put!(self, "sub i64 {}, 1", mask.active),
-                None => int(i64::from(s.lanes) - 1),
-            };
-            let one = match self.is_varying(value) {
-                true => {
-                    let v = self.vector(value);
-                    put!(self, "extractelement {s} {v}, i64 {last}")
-                }
-                false => self.scalars[value.index()],
-            };
-            return self.store_scalar(buffer, at, one);
-        }
-        let m = s.with(stored(s.ty));
-        let v = self.vector(value);
-        let v = self.to_memory(s, v);
-        let (size, note) = (s.ty.size(), self.note());
-        let (suffix, bools) = (Suffix(m), s.with(Ty::Bool));
-        match (self.reached(buffer, at, reach), self.mask()) {
-            ((p, None), None) => line!(self, "store {m} {v}, ptr {p}, align {size}{note}"),
-            ((p, None), Some(Mask { memory: mask, .. })) => {
-                self.declare(format!("declare void @llvm.masked.store.{suffix}.p0({m}, ptr, i32 immarg, {bools})"));
-                line!(
-                    self,
-                    "call void @llvm.masked.store.{suffix}.p0({m} {v}, ptr {p}, i32 {size}, {bools} {mask}){note}"
-                );
-            }
-            ((p, Some(by)), mask) => {
-                let n = s.lanes;
-                let small = size < 4;
-                let (by, v) = match mask {
-                    // As with gathers; the last lane that runs writes again what it wrote.
-                    Some(mask) if small => {
-                        let last = put!(self, "sub i64 {}, 1", mask.active);
-                        (self.fill(s.with(Ty::I64), by, mask, last), self.fill(m, v, mask, last))
-                    }
-                    _ => (by, v),
-                };
-                let mask = match mask {
-                    Some(mask) if !small => mask.memory,
-                    _ => self.constant(bools, 1),
-                };
-                let to = self.addresses(m, p, by);
-                self.declare(format!(
-                    "declare void @llvm.masked.scatter.{suffix}.v{n}p0({m}, <{n} x ptr>, i32 immarg, {bools})"
-                ));
-                line!(
-                    self,
-                    "call void @llvm.masked.scatter.{suffix}.v{n}p0({m} {v}, <{n} x ptr> {to}, i32 {size}, {bools} {mask}){note}"
-                );
-            }
-        }
     }
 
     /// Computes what does not differ between iterations.
@@ -438,7 +239,7 @@ impl Emitter<'_> {
             n if n >= wide => wide,
             n if once => n,
             _ => {
-                self.folds_to_memory(run, None);
+                self.store_folds(run, None);
                 return Accumulators::Memory;
             }
         };
@@ -459,23 +260,23 @@ impl Emitter<'_> {
     }
 
     /// Stores the lanes of folds, or neutral ones.
-    fn folds_to_memory(&mut self, run: &Run<'_>, vectors: Option<&[Operand]>) {
+    fn store_folds(&mut self, run: &Run<'_>, vectors: Option<&[Operand]>) {
         let neutral = self.neutrals(run, LANES as u32);
         for (i, f) in run.l.folds.iter().enumerate() {
             let s = Shape { ty: self.module.ty(f.value), lanes: LANES as u32 };
-            let v = self.to_memory(s, vectors.map_or(neutral[i], |v| v[i]));
+            let v = self.pack(s, vectors.map_or(neutral[i], |v| v[i]));
             let p = self.fold_slot(i, s.ty);
             line!(self, "store {} {v}, ptr {p}, align 64", s.with(stored(s.ty)));
         }
     }
 
-    fn folds_from_memory(&mut self, run: &Run<'_>) -> Vec<Operand> {
+    fn load_folds(&mut self, run: &Run<'_>) -> Vec<Operand> {
         let mut all = Vec::with_capacity(run.l.folds.len());
         for (i, f) in run.l.folds.iter().enumerate() {
             let s = Shape { ty: self.module.ty(f.value), lanes: LANES as u32 };
             let p = self.fold_slot(i, s.ty);
             let raw = put!(self, "load {}, ptr {p}, align 64", s.with(stored(s.ty)));
-            all.push(self.from_memory(s, raw));
+            all.push(self.unpack(s, raw));
         }
         all
     }
@@ -532,9 +333,9 @@ impl Emitter<'_> {
                     let m = s.with(stored(s.ty));
                     let p = self.fold_place(run, i, s.ty, index);
                     let raw = put!(self, "load {m}, ptr {p}, align {}", s.ty.size());
-                    let acc = self.from_memory(s, raw);
+                    let acc = self.unpack(s, raw);
                     let acc = self.fold(f.op, s, acc, v)?;
-                    let acc = self.to_memory(s, acc);
+                    let acc = self.pack(s, acc);
                     line!(self, "store {m} {acc}, ptr {p}, align {}", s.ty.size());
                 }
                 Ok(Accumulators::Memory)
@@ -544,15 +345,14 @@ impl Emitter<'_> {
 
     /// Some lanes of a vector.
     fn part(&mut self, s: Shape, v: Operand, from: u32, lanes: u32) -> Operand {
-        let which: Vec<String> = (from..from + lanes).map(|l| format!("i32 {l}")).collect();
-        put!(self, "shufflevector {s} {v}, {s} poison, <{lanes} x i32> <{}>", which.join(", "))
+        self.shuffle(s, v, Operand::None, (from..from + lanes).map(Some))
     }
 
     /// The end of folds: half the lanes take in the other half, again and again; then the identity.
     fn reduce(&mut self, run: &Run<'_>, accumulators: Accumulators) -> Result<Vec<Operand>> {
         let (vectors, lanes) = match accumulators {
             Accumulators::Vectors(v, lanes) => (v, lanes),
-            Accumulators::Memory => (self.folds_from_memory(run), LANES as u32),
+            Accumulators::Memory => (self.load_folds(run), LANES as u32),
         };
         let mut results = Vec::with_capacity(vectors.len());
         for (f, mut v) in run.l.folds.iter().zip(vectors) {
@@ -576,23 +376,33 @@ impl Emitter<'_> {
 
     /// The mask of the first `active` lanes.
     fn mask_of(&mut self, lanes: u32, active: Operand) -> Mask {
-        // No step has more lanes than a byte can count.
         let mut of = |ty: Ty| {
             let s = Shape { ty, lanes };
             let iota = self.iota(s);
             let all = match active {
                 Operand::Literal(_, n) => self.constant(s, n),
                 active => {
-                    let small = put!(self, "trunc i64 {active} to {}", scalar_name(ty));
+                    let small = match ty {
+                        Ty::U64 => active,
+                        ty => put!(self, "trunc i64 {active} to {}", scalar_name(ty)),
+                    };
                     self.splat(s, small)
                 }
             };
             put!(self, "icmp ult {s} {iota}, {all}")
         };
-        let memory = of(Ty::U8);
+        // Counters that fill a register of 16 bytes: LLVM 22 forgets to clear the mask's lanes behind the last one where
+        // it has to widen the comparison, and a store of bytes takes them for running.
+        let (small, other) = match lanes {
+            16.. => (Ty::U8, Ty::U16),
+            8..16 => (Ty::U16, Ty::U32),
+            4..8 => (Ty::U32, Ty::U64),
+            _ => (Ty::U64, Ty::U32),
+        };
+        let memory = of(small);
         let values = match active {
             Operand::Literal(_, n) => Choice::First(n as u32),
-            _ => Choice::By(of(Ty::U16)),
+            _ => Choice::By(of(other)),
         };
         Mask { memory, values, active }
     }
@@ -726,7 +536,7 @@ impl Emitter<'_> {
             self.merge(run, (&so_far, before), (&end, last))
         } else {
             if let Accumulators::Vectors(v, _) = &so_far {
-                self.folds_to_memory(run, Some(v));
+                self.store_folds(run, Some(v));
             }
             self.scalar_steps(run, until)?;
             Accumulators::Memory
@@ -737,7 +547,7 @@ impl Emitter<'_> {
 
     /// Everything without vectors.
     fn one_by_one(&mut self, run: &Run<'_>) -> Result<Vec<Operand>> {
-        self.folds_to_memory(run, None);
+        self.store_folds(run, None);
         self.scalar_steps(run, run.from)?;
         self.reduce(run, Accumulators::Memory)
     }
@@ -757,9 +567,9 @@ impl Emitter<'_> {
             let m = scalar_name(stored(s.ty));
             let p = self.fold_place(run, i, s.ty, index);
             let raw = put!(self, "load {m}, ptr {p}, align {}", s.ty.size());
-            let acc = self.from_memory(s, raw);
+            let acc = self.unpack(s, raw);
             let acc = self.fold(f.op, s, acc, self.scalars[f.value.index()])?;
-            let acc = self.to_memory(s, acc);
+            let acc = self.pack(s, acc);
             line!(self, "store {m} {acc}, ptr {p}, align {}", s.ty.size());
         }
         let next = put!(self, "add nuw nsw i64 {index}, 1");

@@ -11,6 +11,7 @@ mod find;
 mod lanes;
 #[cfg(test)]
 mod measure;
+mod memory;
 mod ops;
 mod pieces;
 #[cfg(test)]
@@ -333,8 +334,8 @@ fn machine(features: &str, most: Option<usize>) -> Machine {
 /// small. Short loops in them are worth unrolling, and scalars of main bodies, which may be small arrays, are worth a look
 /// for vectors while there are not too many.
 fn plan(effort: Effort, text: usize) -> (&'static str, i32) {
-    /// Bytes of text from which main bodies are left as they are: about ten thousand operations.
-    const LARGE: usize = 1 << 19;
+    /// Bytes of text from which main bodies are left as they are: about two thousand operations.
+    const LARGE: usize = 1 << 17;
     /// Bytes from which as little as possible is done: about half a million operations.
     const HUGE: usize = 1 << 25;
     let effort = match effort {
@@ -345,7 +346,7 @@ fn plan(effort: Effort, text: usize) -> (&'static str, i32) {
     match effort {
         Effort::Most => ("default<O3>", 3),
         Effort::Some | Effort::Auto if text > LARGE => ("function(early-cse,loop(loop-unroll-full),early-cse)", 2),
-        Effort::Some | Effort::Auto => ("function(early-cse,loop(loop-unroll-full),slp-vectorizer,early-cse)", 2),
+        Effort::Some | Effort::Auto => ("function(dce,early-cse,loop(loop-unroll-full),slp-vectorizer,early-cse)", 2),
         Effort::Least => ("function(early-cse)", 0),
     }
 }
@@ -386,7 +387,6 @@ impl<'a> Work<'a> {
     fn new(llvm: &'a Llvm, options: &Options, text: usize) -> Result<Work<'a>> {
         let api = &llvm.api;
         let (passes, level) = plan(options.effort, text);
-        let level = std::env::var("XLEVEL").ok().and_then(|v| v.parse().ok()).unwrap_or(level);
         let passes = options.passes.as_deref().unwrap_or(passes);
         let passes = CString::new(passes).map_err(|e| error!(Rule, "{e}"))?;
         let less = match options.vector {
@@ -402,7 +402,8 @@ impl<'a> Work<'a> {
             text: String::new(),
         });
         const POSITION_INDEPENDENT: i32 = 2;
-        const DEFAULT_CODE_MODEL: i32 = 1;
+        // Code and constants of an object lie together in memory, so near addresses do.
+        const SMALL_CODE_MODEL: i32 = 3;
         // SAFETY: called as the header says. The complaints live as long as the context, which is in the same struct.
         unsafe {
             let (triple, cpu) = (llvm.triple.as_ptr(), llvm.cpu.as_ptr());
@@ -413,7 +414,7 @@ impl<'a> Work<'a> {
                 features.as_ptr(),
                 level,
                 POSITION_INDEPENDENT,
-                DEFAULT_CODE_MODEL,
+                SMALL_CODE_MODEL,
             );
             let layout = (api.LLVMCreateTargetDataLayout)(machine);
             let context = (api.LLVMContextCreate)();

@@ -277,7 +277,7 @@ impl Emitter<'_> {
     }
 
     /// A value as it is stored: bools as bytes.
-    pub(super) fn to_memory(&mut self, s: Shape, a: Operand) -> Operand {
+    pub(super) fn pack(&mut self, s: Shape, a: Operand) -> Operand {
         match s.ty {
             Ty::Bool => put!(self, "zext {s} {a} to {}", s.with(stored(s.ty))),
             _ => a,
@@ -285,7 +285,7 @@ impl Emitter<'_> {
     }
 
     /// A value from memory: bytes as bools.
-    pub(super) fn from_memory(&mut self, s: Shape, a: Operand) -> Operand {
+    pub(super) fn unpack(&mut self, s: Shape, a: Operand) -> Operand {
         match s.ty {
             Ty::Bool => {
                 put!(self, "icmp ne {} {a}, {}", s.with(Ty::U8), if s.lanes == 1 { int(0) } else { Operand::Zero })

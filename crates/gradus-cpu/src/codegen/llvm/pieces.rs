@@ -123,18 +123,18 @@ impl Emitter<'_> {
         put!(self, "getelementptr i64, ptr %frame, i64 {place}")
     }
 
-    fn to_frame(&mut self, v: Value) {
+    fn save(&mut self, v: Value) {
         let s = Shape { ty: self.module.ty(v), lanes: 1 };
-        let a = self.to_memory(s, self.scalars[v.index()]);
+        let a = self.pack(s, self.scalars[v.index()]);
         let place = self.place_of(v);
         line!(self, "store {} {a}, ptr {place}, align 8", scalar_name(stored(s.ty)));
     }
 
-    fn from_frame(&mut self, v: Value) {
+    fn restore(&mut self, v: Value) {
         let s = Shape { ty: self.module.ty(v), lanes: 1 };
         let place = self.place_of(v);
         let raw = put!(self, "load {}, ptr {place}, align 8", scalar_name(stored(s.ty)));
-        self.scalars[v.index()] = self.from_memory(s, raw);
+        self.scalars[v.index()] = self.unpack(s, raw);
     }
 
     /// Some statements as a function, and its call.
@@ -155,7 +155,7 @@ impl Emitter<'_> {
         }
         for v in &before {
             if !self.frame.there.contains(v) {
-                self.to_frame(*v);
+                self.save(*v);
             }
         }
         let here: Vec<Operand> = before.iter().map(|v| self.scalars[v.index()]).collect();
@@ -169,7 +169,7 @@ impl Emitter<'_> {
                     wanted.push(v);
                 }
             });
-            wanted.into_iter().for_each(|v| self.from_frame(v));
+            wanted.into_iter().for_each(|v| self.restore(v));
             self.stmt(s)?;
             let Stmt::Let(v, _) = s else { continue };
             let crosses = self.frame.uses[v.index()] > uses.get(v).copied().unwrap_or(0);
@@ -178,7 +178,7 @@ impl Emitter<'_> {
             }
         }
         for v in &after {
-            self.to_frame(*v);
+            self.save(*v);
             self.frame.there.insert(*v);
         }
         line!(self, "ret void");
@@ -189,7 +189,7 @@ impl Emitter<'_> {
         before.iter().zip(here).for_each(|(v, a)| self.scalars[v.index()] = a);
         line!(self, "call fastcc void @{name}(ptr %context, ptr %frame) #1");
         // The next function reads its own; those that nobody wants here go away.
-        after.into_iter().for_each(|v| self.from_frame(v));
+        after.into_iter().for_each(|v| self.restore(v));
         Ok(())
     }
 }

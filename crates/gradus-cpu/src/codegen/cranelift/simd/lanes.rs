@@ -81,22 +81,21 @@ impl Width {
     pub fn gather(self, e: &mut Emitter, ty: Ty, scalars: &[ir::Value]) -> Lanes {
         let size = if ty == Ty::Bool { self.mask() } else { ty.size() };
         let vector = if ty == Ty::Bool { integers(size) } else { vector_type(ty) };
+        let lane = |e: &mut Emitter, x: ir::Value| if ty == Ty::Bool { widen_mask(e, x, size) } else { x };
         let parts = scalars.chunks(BYTES / size).map(|chunk| {
-            let mut v = None;
-            for (i, x) in chunk.iter().enumerate() {
-                let x = if ty == Ty::Bool { widen_mask(e, *x, size) } else { *x };
-                v = Some(match v {
-                    None if size < 4 => {
-                        let wide = e.b.ins().uextend(types::I32, x);
-                        let v = e.b.ins().scalar_to_vector(types::I32X4, wide);
-                        cast(e, vector, v)
-                    }
-                    None => e.b.ins().scalar_to_vector(vector, x),
-                    Some(v) => e.b.ins().insertlane(v, x, i as u8),
-                });
+            let first = lane(e, chunk[0]);
+            let mut v = if size < 4 {
+                let wide = e.b.ins().uextend(types::I32, first);
+                let v = e.b.ins().scalar_to_vector(types::I32X4, wide);
+                cast(e, vector, v)
+            } else {
+                e.b.ins().scalar_to_vector(vector, first)
+            };
+            for (i, x) in chunk.iter().enumerate().skip(1) {
+                let x = lane(e, *x);
+                v = e.b.ins().insertlane(v, x, i as u8);
             }
-            // invariant: chunks are not empty.
-            v.unwrap_or(scalars[0])
+            v
         });
         Lanes { size, parts: parts.collect() }
     }
