@@ -1,7 +1,11 @@
 //! The only place that knows how programs are run: each tier, how a function is staged for it, and what a tier can be
 //! asked. A compiler that becomes available is added here and nowhere else.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use gradus::args::Sig1;
+use gradus::cpu::Prepared;
 use gradus::prelude::*;
 use gradus::{Func, Signature};
 
@@ -52,13 +56,31 @@ pub fn stage<S: Signature, F: Func<S> + 'static>(tier: Tier, f: F) -> Fun<S> {
     }
 }
 
-/// PLACE 3 of 4: a call of a scalar function that writes into a given buffer: what makes one of the staged function and
-/// its argument. None until a tier can.
-pub fn call_into(_: Tier) -> Option<fn(Fun<Sig1<Array, Array>>, Array) -> Call> {
-    None
+/// A call of a scalar function that writes into a given buffer: what makes one of the staged function and its argument.
+pub fn call_into(tier: Tier) -> Option<fn(Fun<Sig1<Array, Array>>, Array) -> Call> {
+    fn make(f: Fun<Sig1<Array, Array>>, x: Array) -> Call {
+        let number = x.item::<f64>().unwrap_or_default();
+        let prepared = match f.compile(&x).and_then(|c| c.prepared()) {
+            Ok(prepared) => Rc::new(RefCell::new(prepared)),
+            // The check of results says what is wrong.
+            Err(e) => return Call::new(move || Array::from(e.clone())),
+        };
+        let run = move |p: &RefCell<Prepared>| -> Result<f64> {
+            let mut p = p.borrow_mut();
+            p.input::<f64>(0)?[0] = number;
+            p.run()?;
+            Ok(p.output::<f64>(0)?[0])
+        };
+        let again = prepared.clone();
+        Call::prepared(
+            move || drop(std::hint::black_box(run(&prepared))),
+            move || vec![run(&again).map_or_else(Array::from, Array::from)],
+        )
+    }
+    (tier != Tier::Interpreter).then_some(make)
 }
 
-/// PLACE 4 of 4: the peak of scratch bytes that a compiled program says it needs. None until it says so.
-pub fn scratch_bytes<S: Signature>(_: &Compiled<S>) -> Option<u64> {
-    None
+/// The scratch bytes that a compiled program says it needs.
+pub fn scratch_bytes<S: Signature>(compiled: &Compiled<S>) -> Option<u64> {
+    compiled.scratch_bytes().map(|b| b as u64)
 }

@@ -1,6 +1,7 @@
 //! The tour: captures a function, looks at its phases, unrolls, freezes and tracks, explains a miss, differentiates
 //! (through a loop, and with less memory), and trains a small network on two spirals.
 
+use gradus::Interpreter;
 use gradus::prelude::*;
 
 fn f(x: &Array) -> Array {
@@ -57,6 +58,11 @@ fn loss(net: &Network, x: &Array, labels: &Array) -> Array {
 /// Newton's iteration: the number of steps depends on the numbers.
 fn square_root(a: &Array) -> Array {
     while_loop(|x: &Array| (x * x - a).abs().gt(1e-12_f64), |x: &Array| (x + a / x) * 0.5_f64, Array::from(1.0_f64))
+}
+
+/// A staged function for the sum of `f` over an array, and its gradient.
+fn value_and_slope_of(f: fn(&Array) -> Array) -> Fun<gradus::args::Sig1<Array, (Array, Array)>> {
+    jit(value_and_grad(move |x: &Array| f(x).sum()))
 }
 
 fn heading(text: &str) {
@@ -127,6 +133,27 @@ fn main() -> Result<()> {
         plain.residual_bytes(),
         saving.residual_bytes()
     );
+
+    heading("a program becomes machine code: kernels, and what they cost");
+    let smooth: fn(&Array) -> Array = |x| (x * x).sin() * 0.5_f64;
+    let many = Array::from((0..100_000).map(|i| f64::from(i) * 1e-5).collect::<Vec<_>>());
+    let value_and_slope = value_and_slope_of(smooth);
+    for phase in value_and_slope.phases(&many)?.iter() {
+        if matches!(phase.name, "lower" | "plan memory" | "generate code") {
+            print!("{phase}");
+        }
+    }
+    for (name, f) in
+        [("interpreted", value_and_slope_of(smooth).backend(Interpreter)), ("compiled", value_and_slope_of(smooth))]
+    {
+        f(&many).0.item::<f64>()?;
+        let started = std::time::Instant::now();
+        let rounds = 20;
+        for _ in 0..rounds {
+            f(&many).0.item::<f64>()?;
+        }
+        println!("{name}: {:.0?} for the value and the gradient of 100,000 numbers", started.elapsed() / rounds);
+    }
 
     heading("training: two spirals, a 2-24-24-1 network, plain gradient descent with momentum");
     train()

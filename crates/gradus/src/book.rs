@@ -4,6 +4,9 @@
 #[doc = include_str!("../../../docs/book/src/how-differentiation-works.md")]
 mod how_differentiation_works {}
 
+#[doc = include_str!("../../../docs/book/src/how-a-program-becomes-machine-code.md")]
+mod how_a_program_becomes_machine_code {}
+
 #[doc = include_str!("../../../docs/book/src/composition.md")]
 mod composition {}
 

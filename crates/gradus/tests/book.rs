@@ -1,6 +1,7 @@
 //! Keeps the book true: every program on a page is what the library prints, and every other block of code is a doctest.
 //!
-//! A block that starts with three backticks and `program <name>` holds the program that `programs` gives for the name.
+//! A block that starts with three backticks and `program <name>` holds the program that `programs` gives for the name; one
+//! with `kernels <name>` what the compiler makes of it.
 //! `GRADUS_BLESS=1` rewrites the blocks; read the difference before you commit it. A block without a check and a check
 //! without a block fail.
 
@@ -26,12 +27,17 @@ fn decay(x: &Array, rates: &Array) -> Array {
     scan(|h: &Array, r: &Array| ((h * r).sin(), ()), x.clone(), rates).0
 }
 
+fn softmax(x: &Array) -> Array {
+    let e = (x - x.max_keep(-1)).exp();
+    &e / e.sum_keep(-1)
+}
+
 fn sine(x: &Array) -> Array {
     x.sin().sum()
 }
 
 /// Every program that a page may show.
-fn programs() -> Result<BTreeMap<&'static str, Program>> {
+fn programs() -> Result<BTreeMap<&'static str, String>> {
     let (number, three) = (Array::spec("f64[]"), Array::spec("f64[3]"));
     let mut all = BTreeMap::new();
     let by_x = [true, false];
@@ -60,7 +66,38 @@ fn programs() -> Result<BTreeMap<&'static str, Program>> {
     all.insert("scan", scan);
     all.insert("scan-primal", halves.primal);
     all.insert("scan-pullback", halves.linear);
+    let mut all: BTreeMap<&'static str, String> =
+        all.into_iter().map(|(name, p): (_, Program)| (name, p.to_string())).collect();
+    // How a program becomes machine code: every phase of the page's function.
+    let rows = Array::spec("f32[64,256]");
+    for phase in jit(softmax).backend(gradus::Cpu::with_tier(gradus::Tier::Embedded)).phases(&rows)?.iter() {
+        match phase.name {
+            "trace" => drop(all.insert("machine-trace", phase.text.clone())),
+            "strength" => drop(all.insert("machine-ready", phase.text.clone())),
+            "lower" => drop(all.insert("machine-kernels", main_parts(&phase.text))),
+            "plan memory" => drop(all.insert("machine-memory", phase.text.clone())),
+            _ => {}
+        }
+    }
     Ok(all)
+}
+
+/// The kernels as a page shows them: a long run of arithmetic, an elementary function written out, is cut short.
+fn main_parts(text: &str) -> String {
+    let mut out = String::new();
+    let mut run = 0;
+    for line in text.lines() {
+        let arithmetic =
+            line.contains(" = ") && line.trim_start().starts_with('v') && !line.contains('[') && !line.contains('{');
+        run = if arithmetic { run + 1 } else { 0 };
+        match run {
+            0..=6 => out.push_str(line),
+            7 => out.push_str("      ..."),
+            _ => continue,
+        }
+        out.push('\n');
+    }
+    out
 }
 
 fn root() -> PathBuf {
@@ -131,17 +168,16 @@ fn join(pieces: &[Piece]) -> String {
 
 /// What is wrong with a page. The names of the blocks that were looked at are taken out of `left`; with `bless` the
 /// blocks are rewritten.
-fn check(page: &mut [Piece], left: &mut BTreeMap<&'static str, Program>, bless: bool) -> Vec<String> {
+fn check(page: &mut [Piece], left: &mut BTreeMap<&'static str, String>, bless: bool) -> Vec<String> {
     let mut wrong = Vec::new();
     for piece in page {
         let Piece::Block { info, code } = piece else { continue };
         match info.split_once(' ') {
-            Some(("program", name)) => {
-                let Some(program) = left.remove(name) else {
+            Some(("program" | "kernels", name)) => {
+                let Some(want) = left.remove(name) else {
                     wrong.push(format!("the program `{name}` has no check, or stands there twice"));
                     continue;
                 };
-                let want = program.to_string();
                 if bless {
                     *code = want;
                 } else if *code != want {
@@ -206,7 +242,7 @@ fn a_page_with_something_unchecked_fails() -> Result<()> {
     let page = "# Title\n\n```program trace\nold\n```\ntext\n```rust\nlet x = 1;\n```\n";
     let mut read = pieces(page).unwrap();
     assert_eq!(join(&read), page);
-    let one = || BTreeMap::from([("trace", jit(sine).trace(&Array::spec("f64[3]")).unwrap().program().clone())]);
+    let one = || BTreeMap::from([("trace", jit(sine).trace(&Array::spec("f64[3]")).unwrap().program().to_string())]);
     let mut left = one();
     assert!(check(&mut read, &mut left, false)[0].contains("the page has\nold"));
     assert!(left.is_empty());

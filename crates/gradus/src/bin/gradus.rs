@@ -6,7 +6,7 @@ use std::time::Instant;
 use gradus::phases::{Phase, watch};
 use gradus::prelude::*;
 use gradus::program::Verified;
-use gradus::{Backend, Interpreter, optimize, transform};
+use gradus::{Backend, Cpu, optimize, transform};
 
 const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
 
@@ -70,8 +70,9 @@ fn show(text: &str, transformation: &[&str]) -> std::result::Result<(), String> 
     for program in made {
         let verified = Verified::new(optimize::optimize(&program).map_err(fail)?).map_err(fail)?;
         let started = Instant::now();
-        let code = Interpreter.compile(&verified).map_err(fail)?;
-        let text = format!("{} ready, {} bytes", Interpreter.name(), code.bytes());
+        let backend = Cpu::default();
+        let code = backend.compile(&verified).map_err(fail)?;
+        let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
         gradus::phases::report(|| Phase::described("compile", text, started.elapsed()));
     }
     Ok(())

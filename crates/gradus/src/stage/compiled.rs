@@ -6,6 +6,7 @@ use gradus_core::lint::{Lint, lint};
 use gradus_core::optimize::{Exactness, optimize_with};
 use gradus_core::trace::Traced;
 use gradus_core::{Array, Error, ErrorKind, Place, Program, Result};
+use gradus_cpu::{Native, Prepared};
 
 use super::Core;
 use super::cache::Entry;
@@ -61,6 +62,26 @@ impl<S: Signature> Compiled<S> {
     /// The optimized program.
     pub fn program(&self) -> &Program {
         &self.entry.optimized
+    }
+
+    /// The call with its buffers at hand: write the inputs, run, read the outputs. Nothing is allocated or locked on the way.
+    /// Inputs and outputs are numbered in the order of the trees' arrays.
+    #[track_caller]
+    pub fn prepared(&self) -> Result<Prepared> {
+        let place = Place::caller();
+        let code = self.core.executable(&self.entry)?.clone();
+        let native = code.as_any().downcast::<Native>().map_err(|_| {
+            Error::new(ErrorKind::Value, format!("`{}` is not run by the native compiler", self.core.name()))
+                .at(place)
+                .help("only machine code for known dimensions has buffers to prepare; leave out `.backend(..)`")
+        })?;
+        Prepared::new(native, &self.entry.captures).map_err(|e| e.at(place))
+    }
+
+    /// Bytes of scratch memory that a run needs; none if it is not run by the native compiler.
+    pub fn scratch_bytes(&self) -> Option<usize> {
+        let code = self.core.executable(&self.entry).ok()?.clone();
+        Some(code.as_any().downcast::<Native>().ok()?.plan().bytes)
     }
 
     #[track_caller]

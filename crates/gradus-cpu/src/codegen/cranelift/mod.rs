@@ -97,7 +97,7 @@ impl Compiled {
 impl Drop for Compiled {
     fn drop(&mut self) {
         if let Some(code) = self.code.take() {
-            // SAFETY: `main` is only given out by reference to this value, and nothing else points into the code.
+            // SAFETY: whoever calls `main` promises that this value lives, and nothing else points into the code.
             unsafe { code.free_memory() }
         }
     }
