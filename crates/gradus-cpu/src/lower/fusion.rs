@@ -609,8 +609,8 @@ impl Planner<'_> {
             ..*cluster
         };
         let unit = if at == Level::Row { cluster.k } else { 1 };
-        if k > 0 {
-            cuts = self.cut(&trial(&cuts), &[n / k, k], 1)?;
+        if let Some(rows) = n.checked_div(k) {
+            cuts = self.cut(&trial(&cuts), &[rows, k], 1)?;
         }
         let operands = self.p.operands(e);
         let shown: Vec<&[usize]> = match class {
@@ -627,7 +627,7 @@ impl Planner<'_> {
         for dims in shown {
             if let Some(l) = lead(dims, n) {
                 cuts = self.cut(&trial(&cuts), &dims[..l], unit)?;
-            } else if class != Class::Point || dims.len() > 0 && count(dims) >= n {
+            } else if class != Class::Point || !dims.is_empty() && count(dims) >= n {
                 return None;
             }
         }

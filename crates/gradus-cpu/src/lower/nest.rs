@@ -909,7 +909,7 @@ impl Nest<'_, '_> {
             folds: Vec::new(),
             body,
         })));
-        if k % CHUNK > 0 {
+        if !k.is_multiple_of(CHUNK) {
             let first = self.lower.emitter.int(full as i64);
             let rest = self.lane_loop(0, groups, Some((first, CHUNK as i64)), k % CHUNK)?;
             for ((v, so_far), (_, more)) in results.iter_mut().zip(rest) {

@@ -122,17 +122,17 @@ impl Lower {
         }
         // Neighbouring axes that all arrays walk as one are one loop.
         let mut loops: Vec<(usize, Vec<i64>)> = Vec::new();
-        for a in 0..dims.len() {
-            if dims[a] == 1 {
+        for (a, &d) in dims.iter().enumerate() {
+            if d == 1 {
                 continue;
             }
             let strides: Vec<i64> = arrays.iter().map(|v| v.strides[a]).collect();
             match loops.last_mut() {
-                Some((n, outer)) if outer.iter().zip(&strides).all(|(o, s)| *o == s * dims[a] as i64) => {
-                    *n *= dims[a];
+                Some((n, outer)) if outer.iter().zip(&strides).all(|(o, s)| *o == s * d as i64) => {
+                    *n *= d;
                     *outer = strides;
                 }
-                _ => loops.push((dims[a], strides)),
+                _ => loops.push((d, strides)),
             }
         }
         if loops.is_empty() {
@@ -300,36 +300,27 @@ impl Lower {
     // ---- windows ----
 
     /// The corner of a window: every start held in range.
-    fn corner(
-        &mut self,
-        p: &Program,
-        values: &Values,
-        base: &Index,
-        dims: &[usize],
-        window: &[usize],
-        strides: &Strides,
-        starts: &[Atom],
-    ) -> Result<Index> {
-        let mut at = base.clone();
+    fn corner(&mut self, p: &Program, values: &Values, x: &View, window: &[usize], starts: &[Atom]) -> Result<Index> {
+        let mut at = x.base.clone();
         for (a, &start) in starts.iter().enumerate() {
-            let room = dims[a] as i64 - window[a] as i64;
+            let room = x.dims[a] as i64 - window[a] as i64;
             if room == 0 {
                 continue;
             }
-            let x = self.elements(p, values, start)?[0];
-            let ty = self.emitter.ty(x);
+            let place = self.elements(p, values, start)?[0];
+            let ty = self.emitter.ty(place);
             // u64 numbers beyond i64 are beyond every array, too.
-            let x = if ty == Ty::U64 {
+            let place = if ty == Ty::U64 {
                 let top = self.emitter.constant(Ty::U64, i64::MAX as u64);
-                let held = self.emitter.op(Op::Min, &[x, top]);
+                let held = self.emitter.op(Op::Min, &[place, top]);
                 self.emitter.op(Op::Convert(Ty::I64), &[held])
             } else {
-                self.emitter.convert(x, Ty::I64)
+                self.emitter.convert(place, Ty::I64)
             };
             let (zero, top) = (self.emitter.int(0), self.emitter.int(room));
-            let x = self.emitter.op(Op::Max, &[x, zero]);
-            let x = self.emitter.op(Op::Min, &[x, top]);
-            at = at.plus(x, strides[a]);
+            let place = self.emitter.op(Op::Max, &[place, zero]);
+            let place = self.emitter.op(Op::Min, &[place, top]);
+            at = at.plus(place, x.strides[a]);
         }
         Ok(at)
     }
@@ -339,7 +330,7 @@ impl Lower {
         let operands = p.operands(e);
         let x = self.memory(p, values, operands[0])?;
         let dims = values.dims[v].clone();
-        let base = self.corner(p, values, &x.base, values.dims(operands[0]), &dims, &x.strides, &operands[1..])?;
+        let base = self.corner(p, values, &x, &dims, &operands[1..])?;
         let view = View { buffer: x.buffer, base, dims: dims.clone(), strides: x.strides };
         if count(&dims) > values.small {
             self.frame.reprs[v] = Some(Repr::Memory(view));
@@ -408,7 +399,7 @@ impl Lower {
         if count(&window) == 0 {
             return Ok(());
         }
-        let base = self.corner(p, values, &to.base, &dims, &window, &to.strides, &operands[2..])?;
+        let base = self.corner(p, values, &to, &window, &operands[2..])?;
         let part = View { buffer: to.buffer, base, dims: window.clone(), strides: to.strides };
         if count(&window) <= values.small && values.ty(operands[1]).is_some() {
             let elements = self.elements(p, values, operands[1])?;

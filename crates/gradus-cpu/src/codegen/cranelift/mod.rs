@@ -1,7 +1,7 @@
 //! The code generator for whole modules: Cranelift makes the main body and the kernels that nothing else made.
 //!
 //! Compile time counts here: a module is compiled while someone waits. The main body is cut into functions of bounded size
-//! ([`split`]), so that the time stays linear in the length of the program.
+//! (`split.rs`), so that the time stays linear in the length of the program.
 
 mod emit;
 mod jobs;

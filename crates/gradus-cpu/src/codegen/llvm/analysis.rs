@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::ir::{Buffer, Expr, Index, Int, LANES, Loop, Op, Stmt, Ty, Value};
 
 use super::emit::{Emitter, Machine};
+use super::text::Operand;
 
 /// Defined in the loop.
 const INSIDE: u8 = 1;
@@ -18,7 +19,7 @@ const SPLAT: u8 = 8;
 
 /// The most vector registers one value takes, by how many statements the body has: wide steps hide the latency of short
 /// bodies; long ones only become longer.
-const REGISTERS: [(usize, usize); 3] = [(60, 4), (200, 2), (usize::MAX, 1)];
+const REGISTERS: [(usize, usize); 3] = [(400, 4), (1500, 2), (usize::MAX, 1)];
 
 /// What the writer of the loop wants to know.
 #[derive(Default)]
@@ -196,7 +197,12 @@ impl Emitter<'_> {
                 Stmt::Let(v, _) if self.is_varying(*v) => {}
                 Stmt::Let(v, e) => {
                     let early = match e {
-                        Expr::Const(_) | Expr::Size(_) => true,
+                        Expr::Const(bits) => {
+                            // Known from now on: constants take no registers.
+                            self.scalars[v.index()] = Operand::Literal(self.module.ty(*v), *bits);
+                            true
+                        }
+                        Expr::Size(_) => true,
                         Expr::Op(Op::Special(_), _) => false,
                         Expr::Op(_, args) => args.iter().all(|a| self.is_outer(*a)),
                         Expr::Load(b, at) => top && !stored.contains(b) && self.is_outer_index(at),
@@ -226,7 +232,7 @@ impl Emitter<'_> {
         if !self.is_varying(v) {
             if self.is_outer(v) {
                 // Constants are read from memory where they are used.
-                if matches!(self.scalars[v.index()], super::text::Operand::Literal(..)) {
+                if matches!(self.scalars[v.index()], Operand::Literal(..)) {
                     return;
                 }
             } else {

@@ -124,8 +124,9 @@ fn fill(library: &libloading::Library) -> Result<(Api, (u32, u32, u32)), String>
     let api = Api::find(library)?;
     for part in ["TargetInfo", "Target", "TargetMC", "AsmPrinter"] {
         let name = format!("LLVMInitialize{TARGET}{part}");
-        // SAFETY: these functions take and give nothing, and may be called again and again.
+        // SAFETY: the type is that of the header.
         match unsafe { library.get::<unsafe extern "C" fn()>(name.as_str()) } {
+            // SAFETY: it takes and gives nothing, and may be called again and again.
             Ok(initialize) => unsafe { initialize() },
             Err(_) => return Err(format!("it was built without {}", std::env::consts::ARCH)),
         }

@@ -30,6 +30,8 @@ pub(super) struct Machine {
     pub(super) registers: usize,
     /// Whether loads and stores of any type take masks at no cost.
     pub(super) masks: bool,
+    /// Bodies of lanes with more statements are written once, with a mask in every step, instead of twice.
+    pub(super) long: usize,
 }
 
 /// The function that is written now.
@@ -41,6 +43,7 @@ pub(super) struct Function {
     entry: Hole,
     /// Constants in all lanes, counters of lanes: what they are, then their names.
     constants: FxHashMap<(Ty, u32, u64), Operand>,
+    constant_names: FxHashSet<u32>,
     iotas: FxHashMap<(Ty, u32), Operand>,
     /// Addresses of buffers that are read at the start.
     pointers: FxHashMap<Buffer, Operand>,
@@ -85,6 +88,26 @@ fn swaps(body: &[Stmt], out: &mut FxHashSet<Buffer>) {
     }
 }
 
+/// Loops of known length whose iterations are at most so many statements together are written as their iterations.
+/// (LLVM's own pass for it takes very long for functions of many loops.)
+const UNROLL: i64 = 40;
+
+/// How many statements a body is if all loops in it are written as iterations; none for bodies that are not plain.
+fn unrolled(body: &[Stmt]) -> Option<usize> {
+    let mut sum = 1usize;
+    for s in body {
+        sum = sum.saturating_add(match s {
+            Stmt::Let(..) | Stmt::Store { .. } => 1,
+            Stmt::Loop(l) if l.kind == Kind::Serial => match l.count {
+                Int::Const(n) => unrolled(&l.body)?.saturating_mul(n.max(0) as usize),
+                Int::Value(_) => return None,
+            },
+            _ => return None,
+        });
+    }
+    Some(sum)
+}
+
 pub(super) fn function(main: bool) -> Function {
     let mut text = Text::new();
     let entry = text.hole();
@@ -93,6 +116,7 @@ pub(super) fn function(main: bool) -> Function {
         block: 0,
         entry,
         constants: FxHashMap::default(),
+        constant_names: FxHashSet::default(),
         iotas: FxHashMap::default(),
         pointers: FxHashMap::default(),
         slots: Vec::new(),
@@ -102,8 +126,8 @@ pub(super) fn function(main: bool) -> Function {
     }
 }
 
-/// The text of a module whose main body is called `name`.
-pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<String> {
+/// The text of a module whose main body is called `name`, and is cut into functions of about so many statements.
+pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) -> Result<String> {
     let n = module.types.len();
     let mut swapped = FxHashSet::default();
     swaps(&module.main, &mut swapped);
@@ -119,7 +143,7 @@ pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<St
         declarations: FxHashSet::default(),
         functions: String::new(),
         swapped,
-        frame: Frame::default(),
+        frame: Frame::new(cut),
     };
     e.block(&module.main)?;
     line!(e, "ret i64 0");
@@ -210,7 +234,15 @@ impl Emitter<'_> {
         }
         let made = self.inside(self.f.entry, |e| e.splat(s, Operand::Literal(s.ty, bits)));
         self.f.constants.insert((s.ty, s.lanes, bits), made);
+        if let Operand::Name(n) = made {
+            self.f.constant_names.insert(n);
+        }
         made
+    }
+
+    /// Whether a vector is a constant in all lanes.
+    pub(super) fn is_constant(&self, a: Operand) -> bool {
+        a == Operand::Zero || matches!(a, Operand::Name(n) if self.f.constant_names.contains(&n))
     }
 
     /// A scalar in all lanes of a vector, made here.
@@ -266,15 +298,19 @@ impl Emitter<'_> {
 
     /// The sum of an index's terms that pass a test, and its offset.
     pub(super) fn place(&mut self, at: &Index, keep: impl Fn(&Self, Value) -> bool) -> Operand {
+        let mut offset = at.offset;
         let mut sum = None;
         for (v, stride) in &at.terms {
             if !keep(self, *v) {
                 continue;
             }
-            let (v, stride) = (self.scalars[v.index()], self.int(*stride));
-            let term = match stride {
-                Operand::Literal(_, 1) => v,
-                stride => put!(self, "mul i64 {v}, {stride}"),
+            let term = match (self.scalars[v.index()], self.int(*stride)) {
+                (Operand::Literal(_, v), Operand::Literal(_, stride)) => {
+                    offset = offset.wrapping_add((v as i64).wrapping_mul(stride as i64));
+                    continue;
+                }
+                (v, Operand::Literal(_, 1)) => v,
+                (v, stride) => put!(self, "mul i64 {v}, {stride}"),
             };
             sum = Some(match sum {
                 None => term,
@@ -282,9 +318,9 @@ impl Emitter<'_> {
             });
         }
         match sum {
-            None => int(at.offset),
-            Some(sum) if at.offset == 0 => sum,
-            Some(sum) => put!(self, "add i64 {sum}, {}", at.offset),
+            None => int(offset),
+            Some(sum) if offset == 0 => sum,
+            Some(sum) => put!(self, "add i64 {sum}, {offset}"),
         }
     }
 
@@ -323,7 +359,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn block(&mut self, body: &[Stmt]) -> Result<()> {
-        if self.f.main && Self::is_long(body) {
+        if self.f.main && self.is_long(body) {
             return self.long(body);
         }
         body.iter().try_for_each(|s| self.stmt(s))
@@ -419,6 +455,12 @@ impl Emitter<'_> {
             }
             return Ok(());
         }
+        if let (Operand::Literal(_, from), Operand::Literal(_, to)) = (from, to)
+            && let Some(cost) = unrolled(&l.body)
+            && (to as i64 - from as i64).saturating_mul(cost as i64) <= UNROLL
+        {
+            return self.unroll(l, from as i64..to as i64, &varying, inits);
+        }
         let (body, exit) = (self.label(), self.label());
         let before = self.f.block;
         match always {
@@ -467,6 +509,33 @@ impl Emitter<'_> {
             self.set_around(c.result, varying[i], result);
         }
         l.carried.iter().for_each(|c| self.defined(c.result));
+        Ok(())
+    }
+
+    /// A short loop as its iterations, one behind the other.
+    fn unroll(
+        &mut self,
+        l: &Loop,
+        range: std::ops::Range<i64>,
+        varying: &[bool],
+        mut values: Vec<Operand>,
+    ) -> Result<()> {
+        for i in range {
+            self.scalars[l.var.index()] = int(i);
+            self.defined(l.var);
+            for ((c, v), value) in l.carried.iter().zip(varying).zip(&values) {
+                self.set_around(c.param, *v, *value);
+                self.defined(c.param);
+            }
+            self.block(&l.body)?;
+            for ((c, v), value) in l.carried.iter().zip(varying).zip(&mut values) {
+                *value = self.around(c.next, *v);
+            }
+        }
+        for ((c, v), value) in l.carried.iter().zip(varying).zip(values) {
+            self.set_around(c.result, *v, value);
+            self.defined(c.result);
+        }
         Ok(())
     }
 

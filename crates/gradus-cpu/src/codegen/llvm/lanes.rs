@@ -13,8 +13,8 @@ use super::emit::Emitter;
 use super::ops::{line, put};
 use super::text::{Hole, Operand, Shape, int, scalar_name, stored};
 
-/// A body with more statements is written once, with a mask in every step, instead of twice.
-const LONG: usize = 120;
+/// Steps of known number that are at most so many statements together are written one behind the other.
+const FEW: i64 = 16;
 /// The first piece of memory for the lanes of folds: those before pass values to calls.
 const FOLD_SLOT: usize = 2;
 
@@ -209,12 +209,12 @@ impl Emitter<'_> {
         self.start(ready);
         self.hoist(&l.body)?;
         let hole = self.f.text.hole();
-        let run = Run { l, from, to, n, count, lanes, ready: hole };
+        let run = Run { l, from, to, n, count, lanes, statements: analysis.statements.max(1), ready: hole };
         let folded = if lanes == 1 {
             self.one_by_one(&run)?
         } else if count.is_some_and(|n| n == i64::from(lanes) || (n < i64::from(lanes) && self.machine.masks)) {
             self.once(&run)?
-        } else if self.machine.masks && analysis.statements > LONG {
+        } else if self.machine.masks && analysis.statements > self.machine.long {
             self.masked(&run)?
         } else {
             self.twice(&run)?
@@ -421,6 +421,18 @@ impl Emitter<'_> {
 
     /// Steps in a loop, each with a mask if `mask` is set, over `from..to`; runs at least once.
     fn steps(&mut self, run: &Run<'_>, to: Operand, masked: bool, start: Accumulators) -> Result<Accumulators> {
+        if let (Operand::Literal(_, from), Operand::Literal(_, to)) = (run.from, to)
+            && !masked
+        {
+            let steps = (to as i64 - from as i64) / i64::from(run.lanes);
+            if steps.saturating_mul(run.statements as i64) <= FEW {
+                let mut end = start;
+                for i in 0..steps {
+                    end = self.step(run, int(from as i64 + i * i64::from(run.lanes)), None, end)?;
+                }
+                return Ok(end);
+            }
+        }
         let (before, body, exit) = (self.f.block, self.label(), self.label());
         line!(self, "br label %L{body}");
         self.start(body);
@@ -592,5 +604,7 @@ struct Run<'a> {
     /// The same, if it is known.
     count: Option<i64>,
     lanes: u32,
+    /// How many statements the body has.
+    statements: usize,
     ready: Hole,
 }

@@ -163,13 +163,28 @@ fn measure_kernels() {
             let o = b.put(b.m.ty(x), Expr::Const(one(b.m.ty(x))));
             b.op(Op::Div, &[o, x])
         }
+        "to i32 and back" => {
+            let ty = b.m.ty(x);
+            let i = b.op(Op::Convert(Ty::I32), &[x]);
+            b.op(Op::Convert(ty), &[i])
+        }
+        "remainder of i32" => {
+            let ty = b.m.ty(x);
+            let i = b.op(Op::Convert(Ty::I32), &[x]);
+            let j = b.op(Op::Bitcast(if ty == Ty::F32 { Ty::I32 } else { Ty::I64 }), &[x]);
+            let j = b.op(Op::Convert(Ty::I32), &[j]);
+            let i = b.op(Op::Rem, &[j, i]);
+            b.op(Op::Convert(ty), &[i])
+        }
         "maximum" => {
             let half = b.number(b.m.ty(x), 0.6);
             b.op(Op::Max, &[x, half])
         }
         _ => x,
     };
-    for which in ["polynomial", "15 fma", "division", "maximum", "sum", "sum of 15 fma"] {
+    for which in
+        ["polynomial", "15 fma", "division", "maximum", "to i32 and back", "remainder of i32", "sum", "sum of 15 fma"]
+    {
         for ty in [Ty::F32, Ty::F64] {
             for n in [1000, 1003, 100_000] {
                 let inner = if which == "sum of 15 fma" { "15 fma" } else { which };
@@ -260,16 +275,47 @@ fn measure_main_bodies() {
     }
 }
 
+/// Bodies of lanes of many operations, with few values alive at a time or many.
+#[test]
+#[ignore = "a measurement"]
+fn measure_long_kernels() {
+    let start = Instant::now();
+    llvm();
+    println!("LLVM was there after {:?}", start.elapsed());
+    for (ty, alive) in [(Ty::F32, 4), (Ty::F32, 16), (Ty::F64, 4), (Ty::F64, 16), (Ty::F64, 40)] {
+        for ops in [30, 100, 300, 1000, 3000] {
+            let (m, memory) = map(ty, 10_000, false, |b, x| {
+                let mut live = vec![x; alive];
+                let mut rng = crate::ir::random::Rng(7);
+                for n in 0..ops {
+                    let (i, j) = (rng.below(alive), rng.below(alive));
+                    let c = b.number(ty, 0.25 + n as f64 * 1e-3);
+                    live[n % alive] = match n % 3 {
+                        0 => b.op(Op::Fma, &[live[i], live[j], c]),
+                        1 => b.op(Op::Mul, &[live[i], c]),
+                        _ => b.op(Op::Add, &[live[i], live[j]]),
+                    };
+                }
+                live[1..].iter().fold(live[0], |sum, v| b.op(Op::Add, &[sum, *v]))
+            });
+            let mut text = format!("{ty}, {alive:2} alive, {ops:4} operations:");
+            for small in [false, true] {
+                let start = busy();
+                let c = compile(&m, &Options { small, ..Options::default() });
+                let t = busy() - start;
+                let ns = time(c.main(), &memory) / 10_000.0 / ops as f64;
+                text += &format!("  {ns:.4} ns per operation, {t:.1} ms, {} B", c.bytes());
+            }
+            println!("{text}");
+        }
+    }
+}
+
 /// Runs modules with several sequences of passes.
 #[test]
 #[ignore = "a measurement"]
 fn measure_passes() {
-    let passes = [
-        "function(early-cse)",
-        "function(early-cse,loop(loop-unroll-full),early-cse)",
-        "function(early-cse,loop(loop-unroll-full),slp-vectorizer,early-cse)",
-        "default<O3>",
-    ];
+    let passes = ["function(early-cse)", "function(dce,early-cse,slp-vectorizer,early-cse)", "default<O3>"];
     for ty in [Ty::F32, Ty::F64] {
         for (what, nest) in [
             ("rows of 64 summed", Nest::Rows(64)),

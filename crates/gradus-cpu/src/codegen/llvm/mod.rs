@@ -78,6 +78,10 @@ pub struct Options {
     pub verify: bool,
     /// Use vectors of at most so many bytes, and only instructions that go with them: as on a smaller machine.
     pub vector: Option<usize>,
+    /// Write bodies of loops once, even if running all iterations alike makes them a little slower.
+    pub small: bool,
+    /// Cut main bodies into functions of about so many statements. The time LLVM takes grows faster than its functions.
+    pub cut: Option<usize>,
     /// Passes to run instead of those that the effort means, in LLVM's notation.
     pub passes: Option<String>,
 }
@@ -191,6 +195,11 @@ impl Llvm {
         &self.path
     }
 
+    /// The machine it compiles for, as LLVM calls it.
+    pub fn cpu(&self) -> &str {
+        self.cpu.to_str().unwrap_or("?")
+    }
+
     fn load(path: &Path) -> std::result::Result<Llvm, String> {
         let (api, version) = api::open(path)?;
         // SAFETY: the functions are called as the LLVM-C header says; what they give is copied and freed.
@@ -239,8 +248,11 @@ impl Llvm {
             now - std::mem::replace(&mut clock, now)
         };
         let name = format!("gradus_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
-        let machine = options.vector.map_or(self.machine, |v| self::machine(&self.features, Some(v)));
-        let text = emit::module(module, machine, &name)?;
+        let mut machine = options.vector.map_or(self.machine, |v| self::machine(&self.features, Some(v)));
+        if options.small {
+            machine.long = 0;
+        }
+        let text = emit::module(module, machine, options.cut.unwrap_or(pieces::PIECE), &name)?;
         times.write = lap();
         let work = Work::new(self, options, text.len())?;
         let parsed = work.parse(&text)?;
@@ -324,15 +336,14 @@ fn machine(features: &str, most: Option<usize>) -> Machine {
     };
     let vector = most.map_or(vector, |m| vector.min(m.max(16)));
     let registers = if vector == 64 || cfg!(target_arch = "aarch64") { 32 } else { 16 };
-    Machine { vector, registers, masks: vector == 64 }
+    Machine { vector, registers, masks: vector == 64, long: 120 }
 }
 
 /// The passes for each effort, and how hard code generation tries (LLVM's -O).
 ///
 /// Loops of lanes are vector code already, and what can be computed before them is. For them `default<O3>` gains nothing
 /// and costs twice the time; moving the indices of gathers out of a loop even hides from code generation that they are
-/// small. Short loops in them are worth unrolling, and scalars of main bodies, which may be small arrays, are worth a look
-/// for vectors while there are not too many.
+/// small. Scalars of main bodies, which may be small arrays, are worth a look for vectors while there are not too many.
 fn plan(effort: Effort, text: usize) -> (&'static str, i32) {
     /// Bytes of text from which main bodies are left as they are: about two thousand operations.
     const LARGE: usize = 1 << 17;
@@ -345,8 +356,8 @@ fn plan(effort: Effort, text: usize) -> (&'static str, i32) {
     };
     match effort {
         Effort::Most => ("default<O3>", 3),
-        Effort::Some | Effort::Auto if text > LARGE => ("function(early-cse,loop(loop-unroll-full),early-cse)", 2),
-        Effort::Some | Effort::Auto => ("function(dce,early-cse,loop(loop-unroll-full),slp-vectorizer,early-cse)", 2),
+        Effort::Some | Effort::Auto if text > LARGE => ("function(early-cse)", 2),
+        Effort::Some | Effort::Auto => ("function(dce,early-cse,slp-vectorizer,early-cse)", 2),
         Effort::Least => ("function(early-cse)", 0),
     }
 }
@@ -358,8 +369,8 @@ struct Work<'a> {
     machine: Handle,
     layout: Handle,
     passes: CString,
-    /// What LLVM complained of.
-    complaints: Box<Complaints>,
+    /// What LLVM complained of: a box that this owns and the context's handler writes to.
+    complaints: *mut Complaints,
 }
 
 struct Complaints {
@@ -395,16 +406,16 @@ impl<'a> Work<'a> {
             _ => "",
         };
         let features = CString::new(format!("{}{less}", llvm.features)).map_err(|e| error!(Rule, "{e}"))?;
-        let mut complaints = Box::new(Complaints {
+        let complaints = Complaints {
             describe: api.LLVMGetDiagInfoDescription,
             severity: api.LLVMGetDiagInfoSeverity,
             dispose: api.LLVMDisposeMessage,
             text: String::new(),
-        });
+        };
         const POSITION_INDEPENDENT: i32 = 2;
         // Code and constants of an object lie together in memory, so near addresses do.
         const SMALL_CODE_MODEL: i32 = 3;
-        // SAFETY: called as the header says. The complaints live as long as the context, which is in the same struct.
+        // SAFETY: called as the header says. The complaints live until the context is gone.
         unsafe {
             let (triple, cpu) = (llvm.triple.as_ptr(), llvm.cpu.as_ptr());
             let machine = (api.LLVMCreateTargetMachine)(
@@ -416,10 +427,13 @@ impl<'a> Work<'a> {
                 POSITION_INDEPENDENT,
                 SMALL_CODE_MODEL,
             );
+            if machine.is_null() {
+                return Err(error!(Rule, "LLVM does not know this machine: {}", llvm.cpu()));
+            }
             let layout = (api.LLVMCreateTargetDataLayout)(machine);
             let context = (api.LLVMContextCreate)();
-            let to: *mut Complaints = &mut *complaints;
-            (api.LLVMContextSetDiagnosticHandler)(context, complain, to.cast());
+            let complaints = Box::into_raw(Box::new(complaints));
+            (api.LLVMContextSetDiagnosticHandler)(context, complain, complaints.cast());
             Ok(Work { llvm, context, machine, layout, passes, complaints })
         }
     }
@@ -450,6 +464,7 @@ impl Drop for Work<'_> {
             (api.LLVMContextDispose)(self.context);
             (api.LLVMDisposeTargetData)(self.layout);
             (api.LLVMDisposeTargetMachine)(self.machine);
+            drop(Box::from_raw(self.complaints));
         }
     }
 }
@@ -512,7 +527,8 @@ impl Parsed<'_> {
             }
         }
         let buffer = Buffer { api, handle: buffer };
-        match self.work.complaints.text.as_str() {
+        // SAFETY: LLVM only writes to it while one of its functions runs, on this thread.
+        match unsafe { &(*self.work.complaints).text }.as_str() {
             "" => Ok(buffer),
             text => Err(error!(Rule, "LLVM makes no code: {text}")),
         }

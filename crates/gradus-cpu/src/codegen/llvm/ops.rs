@@ -136,11 +136,11 @@ impl Emitter<'_> {
                     bad = put!(self, "or {bools} {by_zero}, {wraps}");
                 }
                 let by = put!(self, "select {bools} {bad}, {s} {one}, {s} {b}");
-                let (name, otherwise) = match op {
-                    Op::Div => ("div", self.constant(s, all)),
-                    _ => ("rem", a),
+                let result = match s.lanes > 1 && ty.size() < 8 && !self.is_constant(b) {
+                    true => self.divide_as_floats(op, s, a, by),
+                    false => put!(self, "{sign}{} {s} {a}, {by}", if op == Op::Div { "div" } else { "rem" }),
                 };
-                let result = put!(self, "{sign}{name} {s} {a}, {by}");
+                let otherwise = if op == Op::Div { self.constant(s, all) } else { a };
                 put!(self, "select {bools} {by_zero}, {s} {otherwise}, {s} {result}")
             }
             Op::Neg => {
@@ -179,6 +179,21 @@ impl Emitter<'_> {
         }
     }
 
+    /// The quotient or remainder of vectors, where no machine divides integers but all divide floats. It is exact: the
+    /// quotient of integers of n bits is further from the next integer than 2^-n of itself, and the float has more bits.
+    fn divide_as_floats(&mut self, op: Op, s: Shape, a: Operand, b: Operand) -> Operand {
+        let f = s.with(if s.ty.size() < 4 { Ty::F32 } else { Ty::F64 });
+        let sign = if s.ty.is_signed() { 's' } else { 'u' };
+        let (x, y) = (put!(self, "{sign}itofp {s} {a} to {f}"), put!(self, "{sign}itofp {s} {b} to {f}"));
+        let q = put!(self, "fdiv {f} {x}, {y}");
+        let q = put!(self, "fpto{sign}i {f} {q} to {s}");
+        if op == Op::Div {
+            return q;
+        }
+        let back = put!(self, "mul {s} {q}, {b}");
+        put!(self, "sub {s} {a}, {back}")
+    }
+
     /// `llvm.abs` and `llvm.ctlz`, whose flag says that no operand is special.
     fn flagged(&mut self, name: &str, s: Shape, a: Operand) -> Operand {
         self.declare(format!("declare {s} @llvm.{name}.{}({s}, i1 immarg)", Suffix(s)));
@@ -200,6 +215,7 @@ impl Emitter<'_> {
             }
             (Ty::F32, Ty::F64) => put!(self, "fpext {f} {a} to {t}"),
             (Ty::F64, Ty::F32) => put!(self, "fptrunc {f} {a} to {t}"),
+            _ if from.is_float() && lanes > 1 => self.saturate(f, t, a),
             _ if from.is_float() => {
                 let name = if to.is_signed() { "fptosi.sat" } else { "fptoui.sat" };
                 let suffix = format!("{}.{}", Suffix(t), Suffix(f));
@@ -215,6 +231,37 @@ impl Emitter<'_> {
             _ if from.is_signed() => put!(self, "sext {f} {a} to {t}"),
             _ => put!(self, "zext {f} {a} to {t}"),
         }
+    }
+
+    /// Floats to integers in vectors. LLVM has an intrinsic for it, and writes it lane by lane.
+    fn saturate(&mut self, f: Shape, t: Shape, a: Operand) -> Operand {
+        let bits = |v: f64| if f.ty == Ty::F32 { u64::from((v as f32).to_bits()) } else { v.to_bits() };
+        let width = t.ty.size() as i32 * 8;
+        let (signed, bools) = (t.ty.is_signed(), t.with(Ty::Bool));
+        // Both are powers of two (or zero), so floats have them exactly; what lies between becomes an integer that fits.
+        let (low, high) = match signed {
+            true => (-2f64.powi(width - 1), 2f64.powi(width - 1)),
+            false => (0.0, 2f64.powi(width)),
+        };
+        let all = u64::MAX >> (64 - width);
+        let (least, most) = if signed { (1 << (width - 1), all >> 1) } else { (0, all) };
+        let (low, high) = (self.constant(f, bits(low)), self.constant(f, bits(high)));
+        let from_low = put!(self, "fcmp oge {f} {a}, {low}");
+        let above = put!(self, "fcmp oge {f} {a}, {high}");
+        let below_high = put!(self, "fcmp olt {f} {a}, {high}");
+        let fits = put!(self, "and {bools} {from_low}, {below_high}");
+        // A NaN fits nowhere, and is not above: it becomes 0.
+        let zero = self.constant(f, 0);
+        let safe = put!(self, "select {bools} {fits}, {f} {a}, {f} {zero}");
+        let mut r = put!(self, "fpto{}i {f} {safe} to {t}", if signed { 's' } else { 'u' });
+        let most = self.constant(t, most);
+        r = put!(self, "select {bools} {above}, {t} {most}, {t} {r}");
+        if signed {
+            let below = put!(self, "fcmp olt {f} {a}, {low}");
+            let least = self.constant(t, least);
+            r = put!(self, "select {bools} {below}, {t} {least}, {t} {r}");
+        }
+        r
     }
 
     /// How two values of a fold combine.

@@ -13,10 +13,8 @@ use super::emit::{Emitter, function};
 use super::ops::{line, put};
 use super::text::{Operand, Shape, scalar_name, stored};
 
-/// Stretches with more statements are cut.
-const LONG: usize = 4000;
-/// How many statements a function gets.
-const PIECE: usize = 2000;
+/// How many statements a function gets, if nothing else is asked for.
+pub(super) const PIECE: usize = 2000;
 
 /// What is known of values that cross.
 #[derive(Default)]
@@ -29,9 +27,16 @@ pub(super) struct Frame {
     there: FxHashSet<Value>,
     /// How many functions there are.
     pieces: usize,
+    /// How many statements one gets.
+    cut: usize,
 }
 
 impl Frame {
+    /// For functions of so many statements.
+    pub(super) fn new(cut: usize) -> Frame {
+        Frame { cut: cut.max(1), ..Frame::default() }
+    }
+
     /// How many places there are.
     pub(super) fn size(&self) -> usize {
         self.places.len()
@@ -57,8 +62,9 @@ fn int(i: Int, f: &mut impl FnMut(Value)) {
 
 impl Emitter<'_> {
     /// Whether a body has a stretch to cut.
-    pub(super) fn is_long(body: &[Stmt]) -> bool {
-        body.len() > LONG && body.split(|s| !simple(s)).any(|stretch| stretch.len() > LONG)
+    pub(super) fn is_long(&self, body: &[Stmt]) -> bool {
+        let long = 2 * self.frame.cut;
+        body.len() > long && body.split(|s| !simple(s)).any(|stretch| stretch.len() > long)
     }
 
     /// Every use of a value by a statement and what is in it.
@@ -109,8 +115,8 @@ impl Emitter<'_> {
             self.frame.uses = uses;
         }
         for stretch in body.chunk_by(|a, b| simple(a) && simple(b)) {
-            match stretch.len() > LONG {
-                true => stretch.chunks(PIECE).try_for_each(|piece| self.piece(piece))?,
+            match stretch.len() > 2 * self.frame.cut {
+                true => stretch.chunks(self.frame.cut).try_for_each(|piece| self.piece(piece))?,
                 false => stretch.iter().try_for_each(|s| self.stmt(s))?,
             }
         }

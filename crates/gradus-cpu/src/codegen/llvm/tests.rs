@@ -1,10 +1,14 @@
 //! The LLVM tier against the evaluator, and what it says where there is no LLVM.
 
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
 use crate::codegen::harness;
 use crate::ir::random::{self, Config};
-use crate::ir::{Memory, Module, Stmt, evaluate, verify};
+use crate::ir::{Buffer, BufferInfo, Call, Expr, Index, Math, Memory, Module, Op, Role, Stmt, Ty, evaluate, verify};
 
-use super::{Effort, Llvm, Options, available};
+use super::measure::{Body, buffers};
+use super::{Effort, Llvm, Options, available, search};
 
 /// The LLVM to test. Where there is none nothing is tested, and the tests that need it fail and say so.
 pub(super) fn llvm() -> &'static Llvm {
@@ -103,27 +107,235 @@ fn random_modules(seeds: std::ops::Range<u64>, config: &Config, options: &Option
     }
 }
 
+/// The seeds to run: more of them by the environment variables GRADUS_SEED (the first one) and GRADUS_SEEDS (how many).
+fn seeds(first: u64, part: u64) -> std::ops::Range<u64> {
+    let (from, n) = (number("GRADUS_SEED", first), number("GRADUS_SEEDS", 60) / part);
+    from..from + n
+}
+
 #[test]
 fn random_modules_agree() {
-    let (from, n) = (number("GRADUS_SEED", 0), number("GRADUS_SEEDS", 60));
     let passes = std::env::var("GRADUS_PASSES").ok();
-    random_modules(from..from + n, &Config::default(), &Options { passes, ..Options::default() });
+    random_modules(seeds(0, 1), &Config::default(), &Options { passes, ..Options::default() });
 }
 
 #[test]
 fn random_modules_agree_on_smaller_machines() {
-    let (from, n) = (number("GRADUS_SEED", 10_000), number("GRADUS_SEEDS", 60) / 3);
     for vector in [32, 16] {
         let options = Options { vector: Some(vector), ..Options::default() };
-        random_modules(from..from + n, &Config::default(), &options);
+        random_modules(seeds(10_000, 3), &Config::default(), &options);
     }
 }
 
 #[test]
 fn random_modules_agree_at_every_effort() {
-    let (from, n) = (number("GRADUS_SEED", 20_000), number("GRADUS_SEEDS", 60) / 3);
     for effort in [Effort::Most, Effort::Least] {
         let options = Options { effort, ..Options::default() };
-        random_modules(from..from + n, &Config::default(), &options);
+        random_modules(seeds(20_000, 3), &Config::default(), &options);
+    }
+}
+
+#[test]
+fn random_modules_agree_if_bodies_are_written_once() {
+    let options = Options { small: true, ..Options::default() };
+    random_modules(seeds(60_000, 3), &Config::default(), &options);
+}
+
+#[test]
+fn random_modules_agree_in_pieces() {
+    let options = Options { cut: Some(3), ..Options::default() };
+    random_modules(seeds(30_000, 3), &Config::default(), &options);
+}
+
+#[test]
+fn random_modules_of_long_bodies_agree() {
+    let config = Config { statements: 25, ..Config::default() };
+    random_modules(seeds(40_000, 6), &config, &Options::default());
+}
+
+/// A main body that calls the library with scalars of all types, stores, calls again, and stores again.
+fn calling() -> Module {
+    let mut m = Module { name: "calling".into(), buffers: buffers(Ty::F64, 2), ..Module::default() };
+    m.buffers.push(BufferInfo { ty: Ty::I16, role: Role::Scratch });
+    m.calls = vec!["first".into(), "second".into()];
+    let mut b = Body { m: &mut m, out: Vec::new() };
+    let mut scalars = Vec::new();
+    for ty in random::TYPES {
+        // All bits set, and a float of them is a NaN: nothing of it may be lost.
+        scalars.push(b.put(ty, Expr::Const(if ty == Ty::Bool { 1 } else { u64::MAX >> (64 - 8 * ty.size()) })));
+    }
+    let i = b.put(Ty::I64, Expr::Const(3));
+    let five = b.put(Ty::F64, Expr::Const(5f64.to_bits()));
+    let arrays = vec![(Buffer(1), Index::at(1).plus(i, 2)), (Buffer(2), Index::at(4))];
+    let mut out = b.out;
+    out.push(Stmt::Call(Box::new(Call { entry: 0, buffers: arrays.clone(), scalars })));
+    out.push(Stmt::Store { buffer: Buffer(0), at: Index::at(0), value: five });
+    out.push(Stmt::Call(Box::new(Call { entry: 1, buffers: arrays, scalars: vec![i] })));
+    out.push(Stmt::Store { buffer: Buffer(0), at: Index::at(1), value: five });
+    m.main = out;
+    m
+}
+
+#[test]
+fn library_calls() {
+    let m = calling();
+    verify(&m).unwrap();
+    let compiled = llvm().compile(&m, &Options::default()).unwrap();
+    for fails in [0, 1, 2] {
+        let mut memory = Memory { buffers: vec![vec![0; 16], vec![0; 80], vec![0; 20]], sizes: Vec::new() };
+        let library = |entry: u64, arrays: *const *mut u8, scalars: *const u64| {
+            // SAFETY: the module passes two arrays, and as many scalars as it has for the entry.
+            unsafe {
+                let n = if entry == 0 { random::TYPES.len() } else { 1 };
+                let scalars = std::slice::from_raw_parts(scalars, n);
+                match entry {
+                    0 => {
+                        for (ty, s) in random::TYPES.iter().zip(scalars) {
+                            assert_eq!(*s, if *ty == Ty::Bool { 1 } else { u64::MAX >> (64 - 8 * ty.size()) });
+                        }
+                    }
+                    _ => assert_eq!(scalars, [3]),
+                }
+                (*arrays).cast::<f64>().write(7.0 + entry as f64);
+                (*arrays.add(1)).cast::<i16>().write(9);
+            }
+            if fails == entry + 1 { 40 + fails } else { 0 }
+        };
+        // SAFETY: the module stays in its bounds.
+        let status = unsafe { harness::run_with(compiled.main(), &mut memory, &library) }.unwrap();
+        let at = |b: usize, i: usize| f64::from_le_bytes(memory.buffers[b][i * 8..i * 8 + 8].try_into().unwrap());
+        assert_eq!(status, if fails == 0 { 0 } else { 40 + fails });
+        assert_eq!(at(1, 7), if fails == 1 { 7.0 } else { 8.0 });
+        assert_eq!(memory.buffers[2][8..10], [9, 0]);
+        assert_eq!((at(0, 0), at(0, 1)), (if fails == 1 { 0.0 } else { 5.0 }, if fails == 0 { 5.0 } else { 0.0 }));
+    }
+}
+
+#[test]
+fn texts_and_sizes() {
+    let (module, _) = random::module(1, &Config::default());
+    let options = Options { llvm_ir: true, assembly: true, ..Options::default() };
+    let c = llvm().compile(&module, &options).unwrap();
+    assert!(c.bytes() > 0 && c.bytes() < 1 << 20);
+    assert!(c.llvm_ir().is_some_and(|t| t.contains("define")));
+    assert!(c.assembly().is_some_and(|t| t.contains("ret")));
+    let c = llvm().compile(&module, &Options::default()).unwrap();
+    assert!(c.llvm_ir().is_none() && c.assembly().is_none());
+}
+
+#[test]
+fn errors_are_errors() {
+    let (module, _) = random::module(1, &Config::default());
+    let wrong = Options { passes: Some("no-such-pass".into()), ..Options::default() };
+    let e = llvm().compile(&module, &wrong).err().unwrap().to_string();
+    assert!(e.contains("no-such-pass"), "{e}");
+    let mut module = Module::default();
+    let mut b = Body { m: &mut module, out: Vec::new() };
+    let x = b.put(Ty::F64, Expr::Const(0));
+    b.op(Op::Math(Math::Exp), &[x]);
+    module.main = b.out;
+    let e = llvm().compile(&module, &Options::default()).err().unwrap().to_string();
+    assert!(e.contains("exp is not expanded"), "{e}");
+}
+
+#[test]
+fn many_threads_compile_at_once() {
+    let threads: Vec<_> = (0..4)
+        .map(|t| {
+            std::thread::spawn(move || {
+                random_modules(50_000 + t * 8..50_008 + t * 8, &Config::default(), &Options::default())
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|t| t.join().unwrap());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn code_is_freed() {
+    let (module, _) = random::module(1, &Config::default());
+    let pages = || {
+        std::fs::read_to_string("/proc/self/maps")
+            .unwrap()
+            .lines()
+            .filter(|l| l.contains(" r-xp ") && l.ends_with(" 0"))
+            .count()
+    };
+    let compile = || llvm().compile(&module, &Options::default()).unwrap();
+    let kept: Vec<_> = (0..30).map(|_| compile()).collect();
+    drop(kept);
+    let before = pages();
+    for _ in 0..60 {
+        drop(compile());
+    }
+    // Other tests compile meanwhile.
+    assert!(pages() < before + 30, "{before} pages of code, then {}", pages());
+}
+
+/// Why there is no LLVM for a setting of the variable.
+fn reason(setting: &str) -> String {
+    match search(Some(OsStr::new(setting))) {
+        Ok(llvm) => panic!("{setting}: there is {:?}", llvm.version()),
+        Err(why) => why,
+    }
+}
+
+/// A folder for the files of a test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("gradus-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn reasons() {
+    assert_eq!(reason("off"), "there is no LLVM: GRADUS_LLVM is off");
+    let why = reason("/no/such/file.so");
+    assert!(why.contains("/no/such/file.so, which is not there"), "{why}");
+    let folder = folder("reasons");
+    let why = reason(folder.to_str().unwrap());
+    assert!(why.contains("holds no LLVM"), "{why}");
+    let text = folder.join("text.so");
+    std::fs::write(&text, "no library").unwrap();
+    let why = reason(text.to_str().unwrap());
+    assert!(why.contains("text.so: it cannot be loaded"), "{why}");
+    // Libraries that say what they are.
+    let fake = |name: &str, code: &str| {
+        let (source, library) = (folder.join(format!("{name}.rs")), folder.join(format!("{name}.so")));
+        std::fs::write(&source, code).unwrap();
+        let mut rustc = std::process::Command::new("rustc");
+        let made = rustc.args(["--edition=2024", "--crate-type=cdylib", "-o"]).args([&library, &source]).status();
+        assert!(made.unwrap().success(), "rustc makes no library");
+        reason(library.to_str().unwrap())
+    };
+    let why = fake(
+        "old",
+        "#[unsafe(no_mangle)] pub unsafe extern \"C\" fn LLVMGetVersion(a: *mut u32, b: *mut u32, c: *mut u32) {
+            unsafe { *a = 16; *b = 0; *c = 6; }
+        }",
+    );
+    assert!(why.ends_with("it is LLVM 16.0.6, and 17 or newer is needed"), "{why}");
+    let why = fake("older", "#[unsafe(no_mangle)] pub extern \"C\" fn LLVMContextCreate() {}");
+    assert!(why.ends_with("it is older than LLVM 17"), "{why}");
+    let why = fake("other", "#[unsafe(no_mangle)] pub extern \"C\" fn something() {}");
+    assert!(why.ends_with("it is no LLVM"), "{why}");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn the_variable_is_heard() {
+    const NAME: &str = "codegen::llvm::tests::the_variable_is_heard";
+    if std::env::var_os("GRADUS_LLVM").is_some_and(|v| v == "off") {
+        assert_eq!(available().err(), Some("there is no LLVM: GRADUS_LLVM is off"));
+        return;
+    }
+    let exe = std::env::current_exe().unwrap();
+    let done = std::process::Command::new(exe).args(["--exact", NAME]).env("GRADUS_LLVM", "off").status().unwrap();
+    assert!(done.success());
+    // The folder and the file of one that was found.
+    let path = llvm().path();
+    for setting in [path, path.parent().unwrap()] {
+        let found = search(Some(setting.as_os_str())).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(found.version().0, llvm().version().0);
     }
 }

@@ -1,8 +1,8 @@
 //! Kernels as vector machine code, made by an assembler of our own.
 //!
 //! What the general code generator cannot do is what kernels live from: vectors of more than 128 bits. The way of a kernel:
-//! bools next to their uses ([`order`]), instructions on virtual registers ([`select`]), registers for them ([`allocate`]), bytes
-//! ([`emit`]). It takes microseconds, and the results have the bits that the evaluator has.
+//! bools next to their uses (`order.rs`), instructions on virtual registers (`select.rs`), registers for them (`allocate.rs`), bytes
+//! (`emit.rs`). It takes microseconds, and the results have the bits that the evaluator has.
 
 mod address;
 mod allocate;

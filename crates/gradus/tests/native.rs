@@ -1,0 +1,117 @@
+//! Native code as a user meets it: fused kernels, tiers that agree, threads that change nothing, calls without allocation.
+
+use gradus::prelude::*;
+use gradus::{Cpu, Interpreter, Tier};
+
+fn gelu(x: &Array) -> Array {
+    let t = (0.7978845608028654_f64 * (x + 0.044715_f64 * x * x * x)).tanh();
+    0.5_f64 * x * (1.0_f64 + t)
+}
+
+fn numbers(n: usize) -> Array {
+    Array::from((0..n).map(|i| (i as f64 * 0.37).sin() * 3.0).collect::<Vec<_>>())
+}
+
+fn bits(a: &Array) -> Result<Vec<u64>> {
+    Ok(a.to_vec::<f64>()?.into_iter().map(f64::to_bits).collect())
+}
+
+#[test]
+fn row_r1_value_and_derivative_are_one_kernel() -> Result<()> {
+    let both = jit(|x: &Array| {
+        let one = x.ones_like();
+        jvp(gelu, x, &one).unwrap_or_else(|e| (Array::from(e.clone()), Array::from(e)))
+    });
+    let phases = both.phases(&numbers(1000))?;
+    let kernels = &phases.iter().find(|p| p.name == "lower").unwrap().text;
+    assert_eq!(kernels.matches("kernel ").count(), 1, "{kernels}");
+    assert_eq!(kernels.matches("= output").count(), 2, "{kernels}");
+    assert_eq!(kernels.matches("= scratch").count(), 0, "{kernels}");
+    Ok(())
+}
+
+#[test]
+fn row_r1_every_tier_gives_the_same_bits() -> Result<()> {
+    let f = || value_and_grad(|x: &Array| gelu(x).exp().sum());
+    let x = numbers(5000);
+    let want = {
+        let (y, g) = jit(f()).tier(Tier::Embedded)(&x);
+        (bits(&y.reshape([1]))?, bits(&g)?)
+    };
+    for tier in [Tier::Llvm, Tier::Auto] {
+        let (y, g) = jit(f()).tier(tier)(&x);
+        assert_eq!((bits(&y.reshape([1]))?, bits(&g)?), want, "{tier:?}");
+    }
+    // Without fused products they are the interpreter's bits.
+    let plain = Cpu { options: gradus::cpu::Options { contract: false, ..Default::default() } };
+    let (y, g) = jit(f()).backend(plain)(&x);
+    let (u, v) = jit(f()).backend(Interpreter)(&x);
+    assert_eq!((bits(&y.reshape([1]))?, bits(&g)?), (bits(&u.reshape([1]))?, bits(&v)?));
+    Ok(())
+}
+
+#[test]
+fn row_r1_threads_change_no_bit() -> Result<()> {
+    // Long enough to be shared: sums by chunks, rows, and plain loops.
+    let f = jit(|x: &Array| {
+        let rows = x.reshape([300, 1000]);
+        let e = (&rows - rows.max_keep(-1)).exp();
+        (x.sin().sum(), &e / e.sum_keep(-1))
+    });
+    let x = numbers(300_000);
+    let run = |threads: usize| -> Result<(Vec<u64>, Vec<u64>)> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let (s, y) = pool.install(|| f(&x));
+        Ok((bits(&s.reshape([1]))?, bits(&y)?))
+    };
+    let one = run(1)?;
+    assert_eq!(run(2)?, one);
+    assert_eq!(run(3)?, one);
+    Ok(())
+}
+
+#[test]
+fn row_r1_loops_and_branches_are_machine_code() -> Result<()> {
+    // Nothing of it goes through the library: no `call` in the kernels.
+    let f = jit(grad(|x: &Array| {
+        let steps = fori_loop(0, 100, |_, h: &Array| (h * 1.01_f64).sin(), x.clone());
+        cond(steps.gt(0.5_f64), |h: &Array| h * 2.0_f64, |h: &Array| h * h, &steps)
+    }));
+    let x = Array::from(0.7_f64);
+    let phases = f.phases(&x)?;
+    let kernels = &phases.iter().find(|p| p.name == "lower").unwrap().text;
+    assert!(kernels.contains("switch") && !kernels.contains("call "), "{kernels}");
+    let (have, want) = (f(&x).item::<f64>()?, f.backend(Interpreter)(&x).item::<f64>()?);
+    assert!((have - want).abs() < 1e-12 * want.abs(), "{have} {want}");
+    Ok(())
+}
+
+#[test]
+fn a_prepared_call_has_its_buffers_at_hand() -> Result<()> {
+    let scale = numbers(100);
+    let f = jit(move |x: &Array| (x * &scale).exp());
+    let x = numbers(100);
+    let mut call = f.compile(&x)?.prepared()?;
+    for round in 1..4 {
+        let now = &x * f64::from(round);
+        call.input::<f64>(0)?.copy_from_slice(&now.to_vec::<f64>()?);
+        call.run()?;
+        assert_eq!(call.output::<f64>(0)?, f(&now).to_vec::<f64>()?);
+    }
+    assert!(call.input::<f32>(0).is_err() && call.input::<f64>(1).is_err() && call.output::<f64>(1).is_err());
+    let interpreted = jit(gelu).backend(Interpreter).compile(&x)?;
+    let e = interpreted.prepared().err().unwrap();
+    assert!(e.to_string().contains("native compiler"), "{e}");
+    Ok(())
+}
+
+#[test]
+fn a_scratch_arena_that_no_machine_has_is_an_error() -> Result<()> {
+    // The sum of a matrix product that would fill the memory of thousands of machines.
+    let f = jit(|x: &Array| {
+        let big = x.broadcast_to([1 << 24, 1 << 24]);
+        (&big + big.t()).exp().sort(0).sum()
+    });
+    assert!(f(&Array::from(1.0_f64)).item::<f64>().is_err());
+    Ok(())
+}
