@@ -2,7 +2,7 @@
 //!
 //! All of the language but library calls comes up, over memory full of numbers that break things. A module stays inside its
 //! buffers, its loops end, and the iterations it calls independent are: where they run at once, each target buffer is only
-//! touched inside a [`Window`] of the iteration's own. NaNs have no bits here: nothing reads them as an integer, because
+//! touched inside a `Window` of the iteration's own. NaNs have no bits here: nothing reads them as an integer, because
 //! which NaN an operation gives is not part of the language.
 
 mod nests;
