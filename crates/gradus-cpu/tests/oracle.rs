@@ -155,6 +155,8 @@ fn loops_of_every_kind() {
         "fn flat(x0: f32[30,50], x1: f32[50], x2: f32[30]) -> (f32[]) {\n  x3: f32[30,50] = broadcast{shape=[30,50], axes=[1]} x1\n  x4: f32[30,50] = broadcast{shape=[30,50], axes=[0]} x2\n  x5: f32[30,50] = mul x0 x3\n  x6: f32[30,50] = mul x5 x4\n  x7: f32[] = reduce_sum{axes=[0,1]} x6\n  return x7\n}",
         "fn small_dots(x0: f64[50,3,3], x1: f64[50,3,3], x2: f64[3,3]) -> (f64[50,3,3]) {\n  x3: f64[50,3,3] = dot_general{lhs_contract=[2], rhs_contract=[1], lhs_batch=[0], rhs_batch=[0]} x0 x1\n  x4: f64[50,3,3] = dot_general{lhs_contract=[2], rhs_contract=[0], lhs_batch=[], rhs_batch=[]} x3 x2\n  return x4\n}",
         "fn stacks(x0: f64[50], x1: f64[50]) -> (f64[50,2,2]) {\n  x2: f64[50,1] = reshape{shape=[50,1]} x0\n  x3: f64[50,1] = reshape{shape=[50,1]} x1\n  x4: f64[50,2] = concatenate{axis=1} x2 x3\n  x5: f64[50,2] = mul x4 x4\n  x6: f64[50,1,2] = reshape{shape=[50,1,2]} x4\n  x7: f64[50,1,2] = reshape{shape=[50,1,2]} x5\n  x8: f64[50,2,2] = concatenate{axis=1} x6 x7\n  return x8\n}",
+        "fn by_rows(x0: f64[100], x1: f64[100,70]) -> (f64[70]) {\n  x2: f64[70] = dot_general{lhs_contract=[0], rhs_contract=[0], lhs_batch=[], rhs_batch=[]} x0 x1\n  return x2\n}",
+        "fn by_columns(x0: f64[70,100], x1: f64[100]) -> (f64[70]) {\n  x2: f64[70] = dot_general{lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[]} x0 x1\n  return x2\n}",
         "fn bias(x0: f32[32,64], x1: f32[64]) -> (f32[32,64], f32[64]) {\n  x2: f32[32,64] = broadcast{shape=[32,64], axes=[1]} x1\n  x3: f32[32,64] = add x0 x2\n  x4: f32[64] = reduce_sum{axes=[0]} x3\n  return x3, x4\n}",
     ];
     for text in texts {

@@ -11,7 +11,7 @@ use super::Lower;
 use super::values::{Repr, Root, Values, storage};
 use super::views::{Dims, Strides, View, count, row_major};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Index, Int, Kernel, Kind, Loop, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Op, Stmt, Ty, Value};
 use crate::runtime::{Entry, Evaluate, Gemm, Placed};
 
 /// Calls of programs that are larger than this are compiled by themselves.
@@ -422,6 +422,58 @@ impl Lower {
 
     // ---- products ----
 
+    /// `to[j] = Σ vector[i]·matrix[i, j]`; the strides of both along i come with them, `along` is the matrix's along j.
+    fn vector_product(
+        &mut self,
+        vector: (&View, i64),
+        matrix: (&View, i64),
+        along: i64,
+        n: usize,
+        k: usize,
+        to: &View,
+    ) {
+        let (x, xk) = vector;
+        let (a, ak) = matrix;
+        let ty = self.emitter.module.buffers[to.buffer.index()].ty;
+        let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
+        let at_x = x.base.clone().plus(i, xk);
+        let at_a = a.base.clone().plus(j, along).plus(i, ak);
+        let counted =
+            |var: Value, count: usize, kind: Kind, carried: Vec<Carried>, folds: Vec<Fold>, body: Vec<Stmt>| {
+                Stmt::Loop(Box::new(Loop { var, count: Int::Const(count as i64), kind, carried, folds, body }))
+            };
+        // A lane for each result if neighbours of them are neighbours in the matrix, else lanes along the sum.
+        let by_result = along == 1 || ak != 1;
+        self.emitter.begin();
+        self.emitter.begin();
+        let result = self.emitter.value(ty);
+        if by_result {
+            let (init, param) = (self.emitter.number(ty, 0.0), self.emitter.value(ty));
+            self.emitter.begin();
+            let (u, v) = (self.emitter.load(x.buffer, at_x), self.emitter.load(a.buffer, at_a));
+            let next = self.emitter.op(Op::Fma, &[u, v, param]);
+            let body = self.emitter.end();
+            let carried = vec![Carried { init, param, next, result }];
+            self.emitter.push(counted(i, k, Kind::Serial, carried, Vec::new(), body));
+        } else {
+            self.emitter.begin();
+            let (u, v) = (self.emitter.load(x.buffer, at_x), self.emitter.load(a.buffer, at_a));
+            let value = self.emitter.op(Op::Mul, &[u, v]);
+            let body = self.emitter.end();
+            let folds = vec![Fold { op: FoldOp::Add, value, result }];
+            self.emitter.push(counted(i, k, Kind::Lanes, Vec::new(), folds, body));
+        }
+        self.emitter.store(to.buffer, to.base.clone().plus(j, 1), result);
+        let body = self.emitter.end();
+        let kind = if by_result { Kind::Lanes } else { Kind::Serial };
+        self.emitter.push(counted(j, n, kind, Vec::new(), Vec::new(), body));
+        let body = self.emitter.end();
+        let name = format!("k{}_product", self.emitter.module.kernels.len());
+        let cost = 0.05 * k as f32;
+        let parallel = cost * n as f32 > 40_000.0;
+        self.push_kernel(Kernel { name, inputs: Vec::new(), outputs: Vec::new(), parallel, cost, body });
+    }
+
     /// A product by the library of matrix products, if its axes can be told as rows, columns and batches.
     fn product(&mut self, p: &Program, values: &Values, e: &Equation, d: &DotGeneral) -> Result<Option<()>> {
         let v = e.result().index();
@@ -477,6 +529,13 @@ impl Lower {
         let (rhs, lhs) = (sides.pop(), sides.pop());
         let (Some((l, m, lf, k, lk, lb)), Some((r, n, rf, _, rk, rb))) = (lhs, rhs) else { return Ok(None) };
         let to = self.dense_result(p, values, v)?;
+        if lb.iter().all(|b| b.0 == 1) && (m == 1 || n == 1) {
+            // A matrix by a vector: no blocks to choose, every element of the matrix is read once.
+            let (vector, matrix, count, along) =
+                if m == 1 { ((&l, lk), (&r, rk), n, rf) } else { ((&r, rk), (&l, lk), m, lf) };
+            self.vector_product(vector, matrix, along, count, k, &to);
+            return Ok(Some(()));
+        }
         let gemm = Gemm {
             dtype,
             m,
