@@ -4,9 +4,9 @@
 use gradus_core::optimize::{Exactness, for_execution, optimize};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::verify;
-use gradus_core::testing::{RandomProgram, Recipe, Source, random_array};
+use gradus_core::testing::{RandomProgram, Recipe, Source, canonical, random_array, seeds};
 use gradus_core::transform::{jvp, linearize, partial_eval, vjp, vmap};
-use gradus_core::{Array, Complex, DType, Dim, Program, Scalar, Type, interpret, trace};
+use gradus_core::{Array, DType, Dim, Program, Scalar, Type, interpret, trace};
 
 /// Says which seed was at work when a check failed.
 struct Seed(u64);
@@ -19,30 +19,9 @@ impl Drop for Seed {
     }
 }
 
-/// The seeds a test tries: so many, times `GRADUS_SEEDS` for a long night; `GRADUS_SEED` alone if there is one.
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    number("GRADUS_SEED").map_or(0..count * number("GRADUS_SEEDS").unwrap_or(1), |seed| seed..seed + 1)
-}
-
 fn scalars(a: &Array) -> Vec<Scalar> {
     let c = a.concrete().unwrap();
     (0..c.count()).map(|i| c.scalar_at(i).unwrap()).collect()
-}
-
-/// Bits, with every NaN the same: which NaN comes out of an operation is the hardware's choice.
-fn canonical(s: Scalar) -> Scalar {
-    let part32 = |v: f32| if v.is_nan() { f32::NAN } else { v };
-    let part64 = |v: f64| if v.is_nan() { f64::NAN } else { v };
-    match s {
-        Scalar::F16(v) if v.is_nan() => Scalar::F64(f64::NAN),
-        Scalar::BF16(v) if v.is_nan() => Scalar::F64(f64::NAN),
-        Scalar::F32(v) => Scalar::F32(part32(v)),
-        Scalar::F64(v) => Scalar::F64(part64(v)),
-        Scalar::C64(v) => Scalar::C64(Complex::new(part32(v.re), part32(v.im))),
-        Scalar::C128(v) => Scalar::C128(Complex::new(part64(v.re), part64(v.im))),
-        other => other,
-    }
 }
 
 fn assert_same(a: &[Array], b: &[Array], context: &dyn Fn() -> String) {

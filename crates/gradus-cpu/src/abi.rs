@@ -17,6 +17,19 @@ macro_rules! native {
     };
 }
 
+/// Defines a function that machine code calls, in its convention.
+macro_rules! native_fn {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+        #[cfg(target_arch = "x86_64")]
+        $(#[$doc])*
+        $vis unsafe extern "sysv64" fn $name($($arg: $ty),*) $(-> $ret)? $body
+        #[cfg(not(target_arch = "x86_64"))]
+        $(#[$doc])*
+        $vis unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
+    };
+}
+pub(crate) use native_fn;
+
 /// What a run of a module shares. Machine code reads the first four fields by their offsets (0, 8, 16, 24).
 #[repr(C)]
 pub struct Context {

@@ -41,7 +41,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { tier: Tier::Auto, contract: true, small: 16, threads: true }
+        Options { tier: Tier::Auto, contract: true, small: lower::SMALL, threads: true }
     }
 }
 

@@ -1,6 +1,5 @@
-//! A compiled program: buffers are found or made, machine code runs, results become arrays.
+//! Programs in the kernel language run by its evaluator, and what every way of running shares: arrays as memory.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use gradus_core::array::Concrete;
@@ -10,7 +9,6 @@ use gradus_core::{Array, Executable, Type};
 use crate::error::{Result, error, fail};
 use crate::ir::{Memory, Role, evaluate_with};
 use crate::lower::{Lowered, Output};
-use crate::memory::MemoryPlan;
 use crate::runtime::{by_dtype, call_entry};
 
 /// The kernel language run by its evaluator: the meaning that machine code is held against.
@@ -18,8 +16,6 @@ use crate::runtime::{by_dtype, call_entry};
 pub struct Evaluated {
     /// The program.
     pub lowered: Lowered,
-    /// Its memory.
-    pub plan: MemoryPlan,
 }
 
 /// The concrete array of an input, dense.
@@ -78,15 +74,11 @@ impl Executable for Evaluated {
                 Role::Output(_) | Role::Scratch => vec![0xA5; l.bytes[b]],
             });
         }
-        let failed = Cell::new(None);
         let mut library = |entry: u32, arrays: &[*mut u8]| {
             // SAFETY: the addresses are of the buffers of this memory, as the program says.
             unsafe { call_entry(&l.entries[entry as usize], arrays.as_ptr(), false) }
         };
         evaluate_with(&l.module, &mut memory, &mut library)?;
-        if let Some(e) = failed.take() {
-            return Err(e);
-        }
         let made = |i: usize| {
             let b = l.module.buffers.iter().position(|b| b.role == Role::Output(i as u32)).unwrap_or_default();
             array_from(&l.made[i], &memory.buffers[b])

@@ -61,7 +61,7 @@ impl Prepared {
                     .ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))
             })
             .collect::<Result<Vec<_>>>()?;
-        if let Some((_, _)) = l.outputs.iter().find(|(_, o)| !matches!(o, crate::lower::Output::Made(_))) {
+        if l.outputs.iter().any(|(_, o)| !matches!(o, crate::lower::Output::Made(_))) {
             fail!(Value, "`{}` gives back an input or a constant: there is nothing to prepare for it", l.module.name);
         }
         let arena = Arena::new(native.plan().bytes)?;

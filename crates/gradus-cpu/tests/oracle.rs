@@ -5,34 +5,14 @@ use std::sync::Arc;
 use gradus_core::optimize::{Exactness, for_execution};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder, verify};
-use gradus_core::testing::{RandomProgram, Recipe};
-use gradus_core::{Array, Complex, Executable, Place, Program, Result, Scalar, interpret};
+use gradus_core::testing::{RandomProgram, Recipe, canonical, seeds};
+use gradus_core::{Array, Executable, Place, Program, Result, Scalar, interpret};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Options, Tier};
-
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    number("GRADUS_SEED").map_or(0..count * number("GRADUS_SEEDS").unwrap_or(1), |seed| seed..seed + 1)
-}
 
 fn scalars(a: &Array) -> Vec<Scalar> {
     let c = a.concrete().unwrap();
     (0..c.count()).map(|i| c.scalar_at(i).unwrap()).collect()
-}
-
-/// Bits, with every NaN the same.
-fn canonical(s: Scalar) -> Scalar {
-    let part32 = |v: f32| if v.is_nan() { f32::NAN } else { v };
-    let part64 = |v: f64| if v.is_nan() { f64::NAN } else { v };
-    match s {
-        Scalar::F16(v) if v.is_nan() => Scalar::F64(f64::NAN),
-        Scalar::BF16(v) if v.is_nan() => Scalar::F64(f64::NAN),
-        Scalar::F32(v) => Scalar::F32(part32(v)),
-        Scalar::F64(v) => Scalar::F64(part64(v)),
-        Scalar::C64(v) => Scalar::C64(Complex::new(part32(v.re), part32(v.im))),
-        Scalar::C128(v) => Scalar::C128(Complex::new(part64(v.re), part64(v.im))),
-        other => other,
-    }
 }
 
 fn parts(s: Scalar) -> Vec<f64> {
@@ -75,8 +55,8 @@ fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executab
 fn evaluated(p: &Program, small: usize) -> Result<Arc<dyn Executable>> {
     let lowered = gradus_cpu::lower::lower_with(p, small)?;
     gradus_cpu::ir::verify(&lowered.module).map_err(|e| e.note(lowered.module.to_string()))?;
-    let plan = gradus_cpu::memory::plan(&lowered.module, &lowered.bytes)?;
-    Ok(Arc::new(Evaluated { lowered, plan }))
+    gradus_cpu::memory::plan(&lowered.module, &lowered.bytes)?;
+    Ok(Arc::new(Evaluated { lowered }))
 }
 
 fn check(p: &Program, inputs: &[Array], tolerance: Option<f64>, context: &dyn Fn() -> String) {

@@ -269,7 +269,7 @@ impl Concrete {
 }
 
 /// Calls `row(start, length, stride)` for each innermost run of a strided array, in row-major order.
-pub(crate) fn for_each_row(dims: &[usize], strides: &[isize], offset: usize, mut row: impl FnMut(usize, usize, isize)) {
+pub fn for_each_row(dims: &[usize], strides: &[isize], offset: usize, mut row: impl FnMut(usize, usize, isize)) {
     if dims.contains(&0) {
         return;
     }

@@ -1,7 +1,9 @@
 //! What tests of operations are made of, for this crate and for users who write primitives of their own.
 
 mod checks;
+mod compare;
 mod random;
 
 pub use checks::*;
+pub use compare::{canonical, seeds};
 pub use random::*;

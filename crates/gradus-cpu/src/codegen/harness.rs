@@ -2,23 +2,14 @@
 
 use std::ffi::c_void;
 
-use crate::abi::{Context, KernelFn, MainFn};
+use crate::abi::{Context, KernelFn, MainFn, native_fn};
 use crate::ir::Memory;
 
 /// Bytes before and after each buffer that nothing may touch.
 const GUARD: usize = 256;
 const MARK: u8 = 0xA5;
 
-macro_rules! callback {
-    (fn $name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? $body:block) => {
-        #[cfg(target_arch = "x86_64")]
-        unsafe extern "sysv64" fn $name($($arg: $ty),*) $(-> $ret)? $body
-        #[cfg(not(target_arch = "x86_64"))]
-        unsafe extern "C" fn $name($($arg: $ty),*) $(-> $ret)? $body
-    };
-}
-
-callback! {
+native_fn! {
     fn call(context: *const Context, entry: u64, buffers: *const *mut u8, scalars: *const u64) -> u64 {
         // SAFETY: `run` is the `Library` that `run_with` was given, and it outlives the run.
         let library = unsafe { &*(*context).run.cast::<&Library>() };
@@ -26,7 +17,7 @@ callback! {
     }
 }
 
-callback! {
+native_fn! {
     fn parallel(context: *const Context, kernel: KernelFn, _number: u64, env: *mut u64, count: i64) {
         // Three uneven pieces, the last one first: what depends on an order shows.
         let cuts = [0, count / 3, count - count / 4, count];

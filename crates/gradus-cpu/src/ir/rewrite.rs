@@ -45,13 +45,12 @@ pub(super) fn rewrite<E>(
     let mut renames = Renames::default();
     let main = std::mem::take(&mut m.main);
     let mut kernels = std::mem::take(&mut m.kernels);
-    let mut order = Vec::new();
-    m.main = body(&mut m, &mut renames, main, f, &mut |k| order.push(k))?;
-    // Kernels are rewritten where the main body runs them, so that their inputs are renamed already: the order of texts.
+    m.main = body(&mut m, &mut renames, main, f)?;
+    // The main body comes first, so that the inputs of kernels are renamed already.
     for k in &mut kernels {
         k.inputs.iter_mut().for_each(|v| *v = renames.get(*v));
         let stmts = std::mem::take(&mut k.body);
-        k.body = body(&mut m, &mut renames, stmts, f, &mut |_| {})?;
+        k.body = body(&mut m, &mut renames, stmts, f)?;
         k.outputs.iter_mut().for_each(|v| *v = renames.get(*v));
     }
     m.kernels = kernels;
@@ -66,7 +65,6 @@ fn body<E>(
     renames: &mut Renames,
     stmts: Vec<Stmt>,
     f: &mut dyn FnMut(&mut Module, &mut Renames, &mut Vec<Stmt>, Value, Expr) -> Result<(), E>,
-    seen: &mut dyn FnMut(u32),
 ) -> Result<Vec<Stmt>, E> {
     let mut out = Vec::with_capacity(stmts.len());
     for s in stmts {
@@ -86,23 +84,23 @@ fn body<E>(
             Stmt::Loop(mut l) => {
                 renames.int(&mut l.count);
                 l.carried.iter_mut().for_each(|c| c.init = renames.get(c.init));
-                l.body = body(m, renames, l.body, f, seen)?;
+                l.body = body(m, renames, l.body, f)?;
                 renames.ends(&mut l.carried);
                 l.folds.iter_mut().for_each(|x| x.value = renames.get(x.value));
                 out.push(Stmt::Loop(l));
             }
             Stmt::While(mut w) => {
                 w.carried.iter_mut().for_each(|c| c.init = renames.get(c.init));
-                w.before = body(m, renames, w.before, f, seen)?;
+                w.before = body(m, renames, w.before, f)?;
                 w.condition = renames.get(w.condition);
-                w.body = body(m, renames, w.body, f, seen)?;
+                w.body = body(m, renames, w.body, f)?;
                 renames.ends(&mut w.carried);
                 out.push(Stmt::While(w));
             }
             Stmt::Switch(mut s) => {
                 s.index = renames.get(s.index);
                 for (stmts, ends) in &mut s.cases {
-                    *stmts = body(m, renames, std::mem::take(stmts), f, seen)?;
+                    *stmts = body(m, renames, std::mem::take(stmts), f)?;
                     ends.iter_mut().for_each(|v| *v = renames.get(*v));
                 }
                 out.push(Stmt::Switch(s));
@@ -112,11 +110,7 @@ fn body<E>(
                 c.scalars.iter_mut().for_each(|v| *v = renames.get(*v));
                 out.push(Stmt::Call(c));
             }
-            Stmt::Kernel(k) => {
-                seen(k);
-                out.push(Stmt::Kernel(k));
-            }
-            s @ Stmt::Swap(..) => out.push(s),
+            s @ (Stmt::Kernel(_) | Stmt::Swap(..)) => out.push(s),
         }
     }
     Ok(out)
@@ -126,16 +120,10 @@ fn body<E>(
 fn renamed(renames: &Renames, stmts: Vec<Stmt>) -> Vec<Stmt> {
     let mut m = Module::default();
     let mut again = Renames(renames.0.clone());
-    let result = body::<std::convert::Infallible>(
-        &mut m,
-        &mut again,
-        stmts,
-        &mut |_, _, out, v, e| {
-            out.push(Stmt::Let(v, e));
-            Ok(())
-        },
-        &mut |_| {},
-    );
+    let result = body::<std::convert::Infallible>(&mut m, &mut again, stmts, &mut |_, _, out, v, e| {
+        out.push(Stmt::Let(v, e));
+        Ok(())
+    });
     match result {
         Ok(stmts) => stmts,
         Err(never) => match never {},

@@ -10,7 +10,7 @@ use super::Lower;
 use super::values::{Repr, Values, dims_of};
 use super::views::{Dims, View, count};
 use crate::error::{Result, error};
-use crate::ir::{self, Buffer, Carried, Index, Kind, Loop, Op, Stmt, Ty, Value};
+use crate::ir::{self, Buffer, Carried, Op, Stmt, Ty, Value};
 
 /// How a carry goes around.
 enum Way {
@@ -190,7 +190,7 @@ impl Lower {
         for &a in sequences {
             views.push(match count(values.dims(a)) {
                 0 => None,
-                _ => Some(self.sequence(p, values, a)?),
+                _ => Some(self.memory(p, values, a)?),
             });
         }
         // Results that are stacked.
@@ -246,35 +246,11 @@ impl Lower {
         let made = self.block(&s.body, inputs, &wanted, Self::owned_by(&ways))?;
         let carried = self.end_step(&ways, &made)?;
         let body = self.emitter.end();
-        self.emitter.push(Stmt::Loop(Box::new(Loop {
-            var,
-            count: (n as i64).into(),
-            kind: Kind::Serial,
-            carried: carried.clone(),
-            folds: Vec::new(),
-            body,
-        })));
+        self.emitter.push(Stmt::serial(var, n, carried.clone(), body));
         for (r, repr) in results.iter().zip(Self::after(&ways, &carried)) {
             self.frame.reprs[r.index()] = Some(repr);
         }
         Ok(())
-    }
-
-    /// A sequence in memory; a constant that is one number everywhere has all strides 0.
-    fn sequence(&mut self, p: &Program, values: &Values, a: Atom) -> Result<View> {
-        self.memory(p, values, a)
-    }
-
-    fn load_all(&mut self, view: &View) -> Vec<Value> {
-        let offsets: Vec<i64> = super::scalars::places(&View { base: Index::at(0), ..view.clone() }).collect();
-        offsets
-            .into_iter()
-            .map(|k| {
-                let mut at = view.base.clone();
-                at.offset += k;
-                self.emitter.load(view.buffer, at)
-            })
-            .collect()
     }
 
     pub(super) fn while_loop(&mut self, p: &Program, values: &Values, e: &Equation, w: &While) -> Result<()> {

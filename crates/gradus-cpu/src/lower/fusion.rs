@@ -68,8 +68,8 @@ pub(super) struct Cluster {
     pub members: Vec<usize>,
     /// Its equations by their result.
     pub values: FxHashMap<usize, Level>,
-    /// A column reduction's axes: points are reduced over the loops between these cuts.
-    pub column: Option<Vec<(usize, usize)>>,
+    /// Whether it is the nest of a column reduction.
+    pub column: bool,
 }
 
 /// What is done, in order.
@@ -137,7 +137,7 @@ struct Planner<'a> {
     open: FxHashMap<(u32, usize), usize>,
 }
 
-/// Plans a block. `outputs_kept`: the block's outputs, which must be there in the end.
+/// Plans a block.
 pub(super) fn plan(p: &Program, values: &Values) -> Plan {
     let mut planner = Planner {
         p,
@@ -419,22 +419,6 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a cluster's loops can be cut where these dimensions begin.
-    fn cut(&self, c: &Cluster, dims: &[usize], unit: usize) -> Option<BTreeSet<usize>> {
-        let mut cuts = c.cuts.clone();
-        let mut product = unit;
-        for d in dims.iter().rev() {
-            cuts.insert(product);
-            product *= d;
-        }
-        if product != c.n {
-            return None;
-        }
-        cuts.insert(product);
-        let list: Vec<usize> = cuts.iter().copied().collect();
-        list.windows(2).all(|w| w[1] % w[0] == 0).then_some(cuts)
-    }
-
     /// How an operand stands in a cluster: the root's level there if it is seen where it is made.
     fn seen(&self, c: &Cluster, a: Atom, at: Level) -> Option<Level> {
         let o = self.values.origin(a);
@@ -512,18 +496,16 @@ impl Planner<'_> {
             }
         }
         let c = self.clusters.len();
-        let mut fresh = Cluster {
+        let fresh = Cluster {
             n,
             k: 0,
             cuts: BTreeSet::from([1, n]),
             level: highest + 1,
             members: Vec::new(),
             values: FxHashMap::default(),
-            column: None,
+            column: self.classes[i] == Class::Column,
         };
-        if self.classes[i] == Class::Column {
-            fresh.column = Some(Vec::new());
-        } else {
+        if !fresh.column {
             self.open.insert((highest + 1, n), c);
         }
         self.clusters.push(fresh);
@@ -570,9 +552,7 @@ impl Planner<'_> {
             return None;
         };
         // A column reduction has a nest of its own; what makes its operand may move there later.
-        if cluster.column.is_some() != (class == Class::Column)
-            || (class == Class::Column && !cluster.members.is_empty())
-        {
+        if cluster.column != (class == Class::Column) || (class == Class::Column && !cluster.members.is_empty()) {
             return None;
         }
         if class == Class::Row && (at != Level::Point || (cluster.k != 0 && cluster.k != k) || k < 2) {
@@ -584,10 +564,7 @@ impl Planner<'_> {
             match self.seen(cluster, a, at).filter(|_| !shared) {
                 Some(level) => {
                     // What a whole nest reduces to is there only after the nest.
-                    if level == Level::Row && at == Level::Point && !rows_stay(cluster) {
-                        return None;
-                    }
-                    if level == Level::Row && at == Level::Row && !rows_stay(cluster) {
+                    if level == Level::Row && !rows_stay(cluster) {
                         return None;
                     }
                     sees_member = true;
@@ -601,16 +578,9 @@ impl Planner<'_> {
             return None;
         }
         let mut cuts = cluster.cuts.clone();
-        let trial = |cuts: &BTreeSet<usize>| Cluster {
-            cuts: cuts.clone(),
-            members: vec![],
-            values: FxHashMap::default(),
-            column: None,
-            ..*cluster
-        };
         let unit = if at == Level::Row { cluster.k } else { 1 };
         if let Some(rows) = n.checked_div(k) {
-            cuts = self.cut(&trial(&cuts), &[rows, k], 1)?;
+            cuts = with_cuts(cuts, cluster.n, &[rows, k], 1)?;
         }
         let operands = self.p.operands(e);
         let shown: Vec<&[usize]> = match class {
@@ -626,7 +596,7 @@ impl Planner<'_> {
         };
         for dims in shown {
             if let Some(l) = lead(dims, n) {
-                cuts = self.cut(&trial(&cuts), &dims[..l], unit)?;
+                cuts = with_cuts(cuts, cluster.n, &dims[..l], unit)?;
             } else if class != Class::Point || !dims.is_empty() && count(dims) >= n {
                 return None;
             }
@@ -738,14 +708,7 @@ impl Planner<'_> {
                     shown.extend(own.iter().map(|a| self.dims(*a)).filter(|d| *d != &dims[..]));
                     for dims in shown {
                         if let Some(l) = lead(dims, self.points[r]) {
-                            let trial = Cluster {
-                                cuts,
-                                members: vec![],
-                                values: FxHashMap::default(),
-                                column: None,
-                                ..self.clusters[c]
-                            };
-                            cuts = self.cut(&trial, &dims[..l], 1)?;
+                            cuts = with_cuts(cuts, self.clusters[c].n, &dims[..l], 1)?;
                         }
                     }
                     Some((c, cuts))
@@ -854,6 +817,22 @@ impl Planner<'_> {
         }
         Plan { classes: self.classes, clusters: self.clusters, units, kept, points: self.points, reads, uses }
     }
+}
+
+/// The cuts of a nest of `n` points together with those where these dimensions begin; none if the loops cannot be cut so.
+/// `unit`: how many points lie behind one step of the last dimension.
+fn with_cuts(mut cuts: BTreeSet<usize>, n: usize, dims: &[usize], unit: usize) -> Option<BTreeSet<usize>> {
+    let mut product = unit;
+    for d in dims.iter().rev() {
+        cuts.insert(product);
+        product *= d;
+    }
+    if product != n {
+        return None;
+    }
+    cuts.insert(product);
+    let list: Vec<usize> = cuts.iter().copied().collect();
+    list.windows(2).all(|w| w[1] % w[0] == 0).then_some(cuts)
 }
 
 /// Whether rows stay in the first cache, so that what they reduce to can be used in the same nest.

@@ -17,7 +17,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use self::emit::Emitter;
 use self::fusion::{Class, Plan, Unit};
 use self::scalars::{Inner, places, unroll};
-use self::values::{NOWHERE, Repr, Root, SMALL, SMALL_OPERAND, Values, constant_index, dims_of, storage};
+pub use self::values::SMALL;
+use self::values::{NOWHERE, Repr, Root, SMALL_OPERAND, Values, constant_index, dims_of, storage};
 use self::views::{View, count};
 use crate::error::{Result, error};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
@@ -90,12 +91,7 @@ pub(crate) struct Lower {
     frame: Frame,
 }
 
-/// Lowers a program whose dimensions are known.
-pub fn lower(p: &Program) -> Result<Lowered> {
-    lower_with(p, SMALL)
-}
-
-/// Lowers a program; arrays of at most `small` elements (at least one) live in scalars.
+/// Lowers a program whose dimensions are known; arrays of at most `small` elements (at least one) live in scalars.
 pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
     let mut l = Lower { small: small.max(1), ..Lower::default() };
     l.emitter.module.name = p.name().to_string();
@@ -197,11 +193,7 @@ impl Lower {
                     return Ok(view.clone());
                 }
                 let view = self.place_for(p, values, v)?;
-                for (k, x) in elements.iter().enumerate() {
-                    let mut at = view.base.clone();
-                    at.offset += k as i64;
-                    self.emitter.store(view.buffer, at, *x);
-                }
+                self.store_all(&view, &elements);
                 self.frame.spilled.insert(v, view.clone());
                 Ok(view)
             }
@@ -308,24 +300,29 @@ impl Lower {
             return Ok(e.clone());
         }
         let view = self.memory(p, values, a)?;
-        let offsets: Vec<i64> = places(&View { base: Index::at(0), ..view.clone() }).collect();
-        let elements: Vec<Value> = offsets
-            .into_iter()
-            .map(|k| {
-                let mut at = view.base.clone();
-                at.offset += k;
-                self.emitter.load(view.buffer, at)
-            })
-            .collect();
+        let elements = self.load_all(&view);
         self.frame.loaded.insert(key, elements.clone());
         Ok(elements)
     }
 
+    /// Every element of a small view, in its order.
+    fn load_all(&mut self, view: &View) -> Vec<Value> {
+        let at = places_from(view);
+        at.into_iter().map(|at| self.emitter.load(view.buffer, at)).collect()
+    }
+
+    /// Writes every element of a small view, in its order.
+    fn store_all(&mut self, view: &View, elements: &[Value]) {
+        for (at, x) in places_from(view).into_iter().zip(elements) {
+            self.emitter.store(view.buffer, at, *x);
+        }
+    }
+
     /// Adds a kernel and runs it. What it takes from outside is found in its body.
-    fn push_kernel(&mut self, mut k: Kernel) {
-        k.inputs = free_values(&k.body);
+    fn push_kernel(&mut self, name: &str, outputs: Vec<Value>, parallel: bool, cost: f32, body: Vec<Stmt>) {
         let index = self.emitter.module.kernels.len() as u32;
-        self.emitter.module.kernels.push(k);
+        let (name, inputs) = (format!("k{index}_{name}"), free_values(&body));
+        self.emitter.module.kernels.push(Kernel { name, inputs, outputs, parallel, cost, body });
         self.emitter.push(Stmt::Kernel(index));
     }
 
@@ -437,20 +434,13 @@ impl Lower {
                 return Ok(());
             }
         }
-        let storage_known = self.emitter.module.buffers[to.buffer.index()].ty != Ty::U8 || values.ty(a) == Some(Ty::U8);
         if count(&to.dims) <= self.small && values.ty(a).is_some() {
             let elements = self.elements(p, values, a)?;
-            for (k, x) in elements.into_iter().enumerate() {
-                let mut at = to.base.clone();
-                at.offset += k as i64;
-                self.emitter.store(to.buffer, at, x);
-            }
+            self.store_all(to, &elements);
             return Ok(());
         }
         let from = self.memory(p, values, a)?;
-        if storage_known {
-            self.copies.push(format!("{} is copied to {}: it is made elsewhere", p.ty(a), to.buffer));
-        }
+        self.copies.push(format!("{} is copied to {}: it is made elsewhere", p.ty(a), to.buffer));
         self.copy(&from, to, p.ty(a).dtype())
     }
 
@@ -464,6 +454,12 @@ impl Lower {
         self.frame.reprs[v] = Some(Repr::Elements(elements));
         Ok(())
     }
+}
+
+/// The places of a view's elements in its buffer, in row-major order.
+fn places_from(view: &View) -> Vec<Index> {
+    let further = |k| Index { offset: view.base.offset + k, terms: view.base.terms.clone() };
+    places(&View { base: Index::at(0), ..view.clone() }).map(further).collect()
 }
 
 /// The bits of a number in the low bytes.

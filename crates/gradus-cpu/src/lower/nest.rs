@@ -12,7 +12,7 @@ use super::scalars::{Inner, finish_fold, places, unroll};
 use super::values::{NOWHERE, Repr, Root, SMALL, Values, moves, storage};
 use super::views::{Strides, View, count};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Index, Kernel, Kind, Loop, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Index, Kind, Op, Stmt, Ty, Value};
 
 /// Elements that one lane loop folds; longer rows are cut.
 const CHUNK: usize = 65_536;
@@ -25,8 +25,6 @@ struct Group {
     extent: usize,
     /// The cut dimension whose stride is the loop's.
     inner: usize,
-    /// The cut dimensions it covers.
-    covers: std::ops::Range<usize>,
 }
 
 pub(super) struct Nest<'a, 'b> {
@@ -88,7 +86,7 @@ pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan,
     };
     nest.bring_to_memory()?;
     nest.reserve()?;
-    if cluster.column.is_some() {
+    if cluster.column {
         nest.columns()
     } else if cluster.k > 0 {
         nest.find_phases();
@@ -259,11 +257,10 @@ impl Nest<'_, '_> {
                 let together = accesses.iter().all(|s| s[j] == s[g.inner] * g.extent as i64);
                 if together {
                     g.extent *= self.cuts[j];
-                    g.covers.start = j;
                     continue;
                 }
             }
-            groups.push(Group { extent: self.cuts[j], inner: j, covers: j..j + 1 });
+            groups.push(Group { extent: self.cuts[j], inner: j });
         }
         groups.reverse();
         groups
@@ -536,40 +533,22 @@ impl Nest<'_, '_> {
 
     // ---- loops ----
 
-    /// A loop around a body; the variable is open inside.
-    fn around(&mut self, g: &Group, kind: Kind, body: &mut dyn FnMut(&mut Self) -> Result<Vec<Fold>>) -> Result<()> {
-        let var = self.lower.emitter.value(Ty::I64);
-        self.lower.emitter.begin();
-        self.open.push((g.inner, 1, var));
-        let folds = body(self);
-        self.open.pop();
-        let stmts = self.lower.emitter.end();
-        let folds = folds?;
-        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
-            var,
-            count: (g.extent as i64).into(),
-            kind,
-            carried: Vec::new(),
-            folds,
-            body: stmts,
-        })));
-        Ok(())
-    }
-
+    /// Loops around a body, the variable of each open inside.
     fn nested(
         &mut self,
         groups: &[Group],
         kinds: &[Kind],
-        body: &mut dyn FnMut(&mut Self) -> Result<Vec<Fold>>,
-    ) -> Result<Vec<Fold>> {
-        match groups.split_first() {
-            None => body(self),
-            Some((g, rest)) => {
-                let mut inner = |nest: &mut Self| nest.nested(rest, &kinds[1..], body);
-                self.around(g, kinds[0], &mut inner)?;
-                Ok(Vec::new())
-            }
-        }
+        body: &mut dyn FnMut(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let Some((g, rest)) = groups.split_first() else { return body(self) };
+        let var = self.lower.emitter.value(Ty::I64);
+        self.lower.emitter.begin();
+        self.open.push((g.inner, 1, var));
+        let inside = self.nested(rest, &kinds[1..], body);
+        self.open.pop();
+        let stmts = self.lower.emitter.end();
+        self.lower.emitter.push(Stmt::counted(kinds[0], var, g.extent, stmts));
+        inside
     }
 
     fn clear_point(&mut self) {
@@ -581,9 +560,8 @@ impl Nest<'_, '_> {
     fn finish_kernel(&mut self, parallel: bool, outer: usize, total: f32, outputs: Vec<Value>) {
         let body = self.lower.emitter.end();
         let first = self.cluster.members.last().map_or("empty", |i| self.p.equations()[*i].op().name());
-        let name = format!("k{}_{first}", self.lower.emitter.module.kernels.len());
         let cost = total / outer.max(1) as f32;
-        self.lower.push_kernel(Kernel { name, inputs: Vec::new(), outputs, parallel, cost, body });
+        self.lower.push_kernel(first, outputs, parallel, cost, body);
     }
 
     fn total_cost(&self) -> f32 {
@@ -598,7 +576,7 @@ impl Nest<'_, '_> {
         accesses.extend(stored.iter().map(|v| self.own_strides(*v)));
         let mut groups = self.groups(0..self.cuts.len(), &accesses);
         if groups.is_empty() {
-            groups.push(Group { extent: 1, inner: 0, covers: 0..0 });
+            groups.push(Group { extent: 1, inner: 0 });
             if self.cuts.is_empty() {
                 self.cuts.push(1);
             }
@@ -620,7 +598,7 @@ impl Nest<'_, '_> {
                 let elements = nest.member(*v)?;
                 nest.store(*v, &elements);
             }
-            Ok(Vec::new())
+            Ok(())
         })?;
         self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
         Ok(())
@@ -791,7 +769,7 @@ impl Nest<'_, '_> {
                 let elements = nest.member(v)?;
                 nest.store(v, &elements);
             }
-            Ok(Vec::new())
+            Ok(())
         })?;
         self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
         Ok(())
@@ -864,14 +842,7 @@ impl Nest<'_, '_> {
         self.open.truncate(depth);
         self.flat = None;
         let body = self.lower.emitter.end();
-        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
-            var,
-            count: (length as i64).into(),
-            kind: Kind::Lanes,
-            carried: Vec::new(),
-            folds,
-            body,
-        })));
+        self.lower.emitter.push(Stmt::lanes(var, length, folds, body));
         self.clear_point();
         Ok(results)
     }
@@ -901,14 +872,7 @@ impl Nest<'_, '_> {
         }
         let body = self.lower.emitter.end();
         inits.into_iter().for_each(|s| self.lower.emitter.push(s));
-        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
-            var,
-            count: (full as i64).into(),
-            kind: Kind::Serial,
-            carried,
-            folds: Vec::new(),
-            body,
-        })));
+        self.lower.emitter.push(Stmt::serial(var, full, carried, body));
         if !k.is_multiple_of(CHUNK) {
             let first = self.lower.emitter.int(full as i64);
             let rest = self.lane_loop(0, groups, Some((first, CHUNK as i64)), k % CHUNK)?;
@@ -960,14 +924,7 @@ impl Nest<'_, '_> {
                 }
             }
             let body = self.lower.emitter.end();
-            self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
-                var,
-                count: (chunks as i64).into(),
-                kind: Kind::Serial,
-                carried: Vec::new(),
-                folds: Vec::new(),
-                body,
-            })));
+            self.lower.emitter.push(Stmt::serial(var, chunks, Vec::new(), body));
             self.finish_kernel(
                 part == 0 && total > WORTH_THREADS,
                 chunks,
@@ -987,14 +944,7 @@ impl Nest<'_, '_> {
                 let x = self.lower.emitter.load(b, Index::at(0).plus(var, 1));
                 let next = self.lower.emitter.op(op.op(), &[param, x]);
                 let body = self.lower.emitter.end();
-                self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
-                    var,
-                    count: (pieces as i64).into(),
-                    kind: Kind::Serial,
-                    carried: vec![Carried { init, param, next, result }],
-                    folds: Vec::new(),
-                    body,
-                })));
+                self.lower.emitter.push(Stmt::serial(var, pieces, vec![Carried { init, param, next, result }], body));
                 let identity = self.lower.emitter.constant(ty, op.identity(ty));
                 elements.push(finish_fold(&mut self.lower.emitter, op, identity, result));
             }
@@ -1043,23 +993,13 @@ impl Nest<'_, '_> {
         accesses.extend(stored.iter().map(|w| self.own_strides(*w)));
         accesses.push(own.clone());
         // Neighbours join only if both are kept or both reduced.
-        accesses.push(
-            marked
-                .iter()
-                .scan(1, |s, m| {
-                    *s += 1;
-                    Some(if *m { 0 } else { *s * 1_000_003 })
-                })
-                .collect(),
-        );
         let grouped = |reduced: bool, nest: &Self| -> Vec<Group> {
             let mut all = Vec::new();
             let mut j = 0;
             while j < nest.cuts.len() {
                 let end = (j..nest.cuts.len()).take_while(|x| marked[*x] == marked[j]).last().map_or(j, |x| x + 1);
                 if marked[j] == reduced {
-                    let without: Vec<Vec<i64>> = accesses[..accesses.len() - 1].to_vec();
-                    all.extend(nest.groups(j..end, &without));
+                    all.extend(nest.groups(j..end, &accesses));
                 }
                 j = end;
             }
@@ -1086,7 +1026,7 @@ impl Nest<'_, '_> {
                 let at = nest.place(&base, &own, k as i64);
                 nest.lower.emitter.store(buffer, at, result);
             }
-            Ok(Vec::new())
+            Ok(())
         })?;
         self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
         Ok(())
@@ -1124,15 +1064,7 @@ impl Nest<'_, '_> {
             carried.push(Carried { init: *init, param: *param, next, result });
         }
         let results = carried.iter().map(|c| c.result).collect();
-        let count = (g.extent as i64).into();
-        self.lower.emitter.push(Stmt::Loop(Box::new(Loop {
-            var,
-            count,
-            kind: Kind::Serial,
-            carried,
-            folds: Vec::new(),
-            body,
-        })));
+        self.lower.emitter.push(Stmt::serial(var, g.extent, carried, body));
         Ok(results)
     }
 }

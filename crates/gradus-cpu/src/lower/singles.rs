@@ -11,7 +11,7 @@ use super::Lower;
 use super::values::{Repr, Root, Values, storage};
 use super::views::{Dims, Strides, View, count, row_major};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Fold, FoldOp, Index, Int, Kind, Op, Stmt, Ty, Value};
 use crate::runtime::{Entry, Evaluate, Gemm, Placed};
 
 /// Calls of programs that are larger than this are compiled by themselves.
@@ -154,28 +154,20 @@ impl Lower {
         for (j, (n, _)) in loops.iter().enumerate().rev() {
             let body = self.emitter.end();
             let kind = if j + 1 == loops.len() { Kind::Lanes } else { Kind::Serial };
-            self.emitter.push(Stmt::Loop(Box::new(Loop {
-                var: vars[j],
-                count: Int::Const(*n as i64),
-                kind,
-                carried: Vec::new(),
-                folds: Vec::new(),
-                body,
-            })));
+            self.emitter.push(Stmt::counted(kind, vars[j], *n, body));
         }
         let body = self.emitter.end();
-        let name = format!("k{}_{name}", self.emitter.module.kernels.len());
         let cost = 0.2 * total as f32;
         let parallel = cost > 100_000.0;
-        let kernel =
-            Kernel { name, inputs: Vec::new(), outputs: Vec::new(), parallel, cost: cost / loops[0].0 as f32, body };
-        self.push_kernel(kernel);
+        self.push_kernel(name, Vec::new(), parallel, cost / loops[0].0 as f32, body);
     }
 
     pub(super) fn copy(&mut self, from: &View, to: &View, dtype: DType) -> Result<()> {
         if storage(dtype).is_none() {
-            let placed = |v: &View| Placed { dtype, dims: v.dims.to_vec(), strides: v.strides.to_vec() };
-            let entry = Entry::Copy { from: placed(from), to: placed(to) };
+            let entry = Entry::Copy {
+                from: placed(dtype, &from.dims, &from.strides),
+                to: placed(dtype, &to.dims, &to.strides),
+            };
             self.call(entry, vec![(from.buffer, from.base.clone()), (to.buffer, to.base.clone())], Vec::new());
             return Ok(());
         }
@@ -222,7 +214,7 @@ impl Lower {
             let splat = p.constant(a).is_some_and(|c| c.splat_value().is_some());
             let view = self.memory(p, values, a)?;
             let strides = if splat { row_major(values.dims(a)) } else { view.strides.clone() };
-            inputs.push(Placed { dtype: p.ty(a).dtype(), dims: values.dims(a).to_vec(), strides: strides.to_vec() });
+            inputs.push(placed(p.ty(a).dtype(), values.dims(a), &strides));
             buffers.push((view.buffer, view.base));
         }
         let mut outputs = Vec::new();
@@ -338,15 +330,7 @@ impl Lower {
         }
         // A small one is read at once, element by element.
         if values.types[v].is_some() {
-            let offsets: Vec<i64> = super::scalars::places(&View { base: Index::at(0), ..view.clone() }).collect();
-            let elements = offsets
-                .into_iter()
-                .map(|k| {
-                    let mut at = view.base.clone();
-                    at.offset += k;
-                    self.emitter.load(view.buffer, at)
-                })
-                .collect();
+            let elements = self.load_all(&view);
             self.frame.reprs[v] = Some(Repr::Elements(elements));
             return Ok(());
         }
@@ -403,12 +387,7 @@ impl Lower {
         let part = View { buffer: to.buffer, base, dims: window.clone(), strides: to.strides };
         if count(&window) <= values.small && values.ty(operands[1]).is_some() {
             let elements = self.elements(p, values, operands[1])?;
-            let offsets: Vec<i64> = super::scalars::places(&View { base: Index::at(0), ..part.clone() }).collect();
-            for (k, x) in offsets.into_iter().zip(elements) {
-                let mut at = part.base.clone();
-                at.offset += k;
-                self.emitter.store(part.buffer, at, x);
-            }
+            self.store_all(&part, &elements);
             return Ok(());
         }
         match self.splat_of(p, operands[1]) {
@@ -438,10 +417,6 @@ impl Lower {
         let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
         let at_x = x.base.clone().plus(i, xk);
         let at_a = a.base.clone().plus(j, along).plus(i, ak);
-        let counted =
-            |var: Value, count: usize, kind: Kind, carried: Vec<Carried>, folds: Vec<Fold>, body: Vec<Stmt>| {
-                Stmt::Loop(Box::new(Loop { var, count: Int::Const(count as i64), kind, carried, folds, body }))
-            };
         // A lane for each result if neighbours of them are neighbours in the matrix, else lanes along the sum.
         let by_result = along == 1 || ak != 1;
         self.emitter.begin();
@@ -454,24 +429,23 @@ impl Lower {
             let next = self.emitter.op(Op::Fma, &[u, v, param]);
             let body = self.emitter.end();
             let carried = vec![Carried { init, param, next, result }];
-            self.emitter.push(counted(i, k, Kind::Serial, carried, Vec::new(), body));
+            self.emitter.push(Stmt::serial(i, k, carried, body));
         } else {
             self.emitter.begin();
             let (u, v) = (self.emitter.load(x.buffer, at_x), self.emitter.load(a.buffer, at_a));
             let value = self.emitter.op(Op::Mul, &[u, v]);
             let body = self.emitter.end();
             let folds = vec![Fold { op: FoldOp::Add, value, result }];
-            self.emitter.push(counted(i, k, Kind::Lanes, Vec::new(), folds, body));
+            self.emitter.push(Stmt::lanes(i, k, folds, body));
         }
         self.emitter.store(to.buffer, to.base.clone().plus(j, 1), result);
         let body = self.emitter.end();
         let kind = if by_result { Kind::Lanes } else { Kind::Serial };
-        self.emitter.push(counted(j, n, kind, Vec::new(), Vec::new(), body));
+        self.emitter.push(Stmt::counted(kind, j, n, body));
         let body = self.emitter.end();
-        let name = format!("k{}_product", self.emitter.module.kernels.len());
         let cost = 0.05 * k as f32;
         let parallel = cost * n as f32 > 40_000.0;
-        self.push_kernel(Kernel { name, inputs: Vec::new(), outputs: Vec::new(), parallel, cost, body });
+        self.push_kernel("product", Vec::new(), parallel, cost, body);
     }
 
     /// A product by the library of matrix products, if its axes can be told as rows, columns and batches.
@@ -549,4 +523,9 @@ impl Lower {
         self.call(Entry::Gemm(gemm), buffers, Vec::new());
         Ok(Some(()))
     }
+}
+
+/// An array in memory as a call sees it.
+fn placed(dtype: DType, dims: &[usize], strides: &[i64]) -> Placed {
+    Placed { dtype, dims: dims.to_vec(), strides: strides.iter().map(|s| *s as isize).collect() }
 }

@@ -12,7 +12,7 @@ use crate::error::{Result, error};
 use crate::ir::{Buffer, Ty, Value};
 
 /// Arrays of at most so many elements live in scalars, unless told otherwise.
-pub(super) const SMALL: usize = 16;
+pub const SMALL: usize = 16;
 /// Operands of unrolled operations have at most so many.
 pub(super) const SMALL_OPERAND: usize = 36;
 

@@ -1,11 +1,11 @@
 //! The library: matrix products, and the interpreter's own code for primitives that have no loops here.
 
-use gradus_core::array::Concrete;
+use gradus_core::array::{Concrete, for_each_row};
 use gradus_core::primitives::Op;
 use gradus_core::types::Element;
 use gradus_core::{Array, DType, Error, Place, Type};
 
-use crate::abi::Context;
+use crate::abi::{Context, native_fn};
 use crate::error::{Result, fail};
 
 /// An array in memory as a call sees it.
@@ -16,7 +16,7 @@ pub struct Placed {
     /// The dimensions.
     pub dims: Vec<usize>,
     /// The strides, in elements.
-    pub strides: Vec<i64>,
+    pub strides: Vec<isize>,
 }
 
 /// One primitive by the interpreter's code.
@@ -81,31 +81,16 @@ pub struct Run<'a> {
     pub threads: bool,
 }
 
-/// Calls an entry of a module.
-///
-/// # Safety
-/// Called by machine code of the module with a context whose `run` is a live [`Run`] of it, and one pointer for each
-/// array of the entry.
-#[cfg(target_arch = "x86_64")]
-pub unsafe extern "sysv64" fn call(
-    ctx: *const Context,
-    entry: u64,
-    arrays: *const *mut u8,
-    _scalars: *const u64,
-) -> u64 {
-    // SAFETY: passed on.
-    unsafe { dispatch(ctx, entry, arrays) }
-}
-
-/// Calls an entry of a module.
-///
-/// # Safety
-/// Called by machine code of the module with a context whose `run` is a live [`Run`] of it, and one pointer for each
-/// array of the entry.
-#[cfg(not(target_arch = "x86_64"))]
-pub unsafe extern "C" fn call(ctx: *const Context, entry: u64, arrays: *const *mut u8, _scalars: *const u64) -> u64 {
-    // SAFETY: passed on.
-    unsafe { dispatch(ctx, entry, arrays) }
+native_fn! {
+    /// Calls an entry of a module.
+    ///
+    /// # Safety
+    /// Called by machine code of the module with a context whose `run` is a live [`Run`] of it, and one pointer for each
+    /// array of the entry.
+    pub fn call(ctx: *const Context, entry: u64, arrays: *const *mut u8, _scalars: *const u64) -> u64 {
+        // SAFETY: passed on.
+        unsafe { dispatch(ctx, entry, arrays) }
+    }
 }
 
 unsafe fn dispatch(ctx: *const Context, entry: u64, arrays: *const *mut u8) -> u64 {
@@ -147,42 +132,22 @@ pub unsafe fn call_entry(entry: &Entry, arrays: *const *mut u8, threads: bool) -
     done.unwrap_or_else(|_| Err(crate::error::error!(Rule, "`{}` panicked", entry.name())))
 }
 
-/// Calls `f` with the place of every element, in row-major order.
-fn for_each_place(dims: &[usize], strides: &[i64], mut f: impl FnMut(i64)) {
-    if dims.contains(&0) {
-        return;
-    }
-    let Some((&inner, outer)) = dims.split_last() else { return f(0) };
-    let step = strides[outer.len()];
-    let mut index = vec![0usize; outer.len()];
-    let mut at = 0i64;
-    loop {
-        (0..inner as i64).for_each(|i| f(at + i * step));
-        let mut axis = outer.len();
-        loop {
-            if axis == 0 {
-                return;
-            }
-            axis -= 1;
-            index[axis] += 1;
-            at += strides[axis];
-            if index[axis] < outer[axis] {
-                break;
-            }
-            at -= strides[axis] * outer[axis] as i64;
-            index[axis] = 0;
-        }
-    }
+/// Calls `f` with the place of every element, in row-major order, counted from the first.
+fn for_each_place(a: &Placed, mut f: impl FnMut(isize)) {
+    // A place before the first wraps around and back.
+    for_each_row(&a.dims, &a.strides, 0, |start, len, stride| {
+        (0..len as isize).for_each(|i| f((start as isize).wrapping_add(i * stride)));
+    });
 }
 
 unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) {
     let mut places = Vec::with_capacity(b.dims.iter().product());
-    for_each_place(&b.dims, &b.strides, |i| places.push(i));
+    for_each_place(b, |i| places.push(i));
     let mut next = places.into_iter();
-    for_each_place(&a.dims, &a.strides, |i| {
+    for_each_place(a, |i| {
         if let Some(j) = next.next() {
             // SAFETY: both places lie inside their arrays.
-            unsafe { to.offset(j as isize).write_unaligned(from.offset(i as isize).read_unaligned()) }
+            unsafe { to.offset(j).write_unaligned(from.offset(i).read_unaligned()) }
         }
     });
 }
@@ -190,7 +155,7 @@ unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) {
 unsafe fn read<T: Element>(from: *const T, a: &Placed) -> Array {
     let mut values = Vec::with_capacity(a.dims.iter().product());
     // SAFETY: every place of the view lies inside the array.
-    for_each_place(&a.dims, &a.strides, |i| values.push(unsafe { from.offset(i as isize).read_unaligned() }));
+    for_each_place(a, |i| values.push(unsafe { from.offset(i).read_unaligned() }));
     Concrete::from_vec(&a.dims, values).into()
 }
 

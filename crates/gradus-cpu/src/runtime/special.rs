@@ -2,7 +2,7 @@
 
 use gradus_core::math;
 
-use crate::abi::SpecialFn;
+use crate::abi::{SpecialFn, native_fn};
 use crate::ir::{Special, Ty};
 
 fn of_f32(s: Special, a: f32, b: f32) -> f32 {
@@ -61,15 +61,11 @@ fn decode(code: u64) -> Special {
 
 macro_rules! entry {
     ($name:ident, $t:ty, $of:ident) => {
-        #[cfg(target_arch = "x86_64")]
-        unsafe extern "sysv64" fn $name(to: *mut u8, a: *const u8, b: *const u8, n: u64, code: u64) {
-            // SAFETY: machine code passes three arrays of n elements; `to` may be one of the others.
-            unsafe { each::<$t>(to.cast(), a.cast(), b.cast(), n as usize, |a, b| $of(decode(code), a, b)) }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        unsafe extern "C" fn $name(to: *mut u8, a: *const u8, b: *const u8, n: u64, code: u64) {
-            // SAFETY: as above.
-            unsafe { each::<$t>(to.cast(), a.cast(), b.cast(), n as usize, |a, b| $of(decode(code), a, b)) }
+        native_fn! {
+            fn $name(to: *mut u8, a: *const u8, b: *const u8, n: u64, code: u64) {
+                // SAFETY: machine code passes three arrays of n elements; `to` may be one of the others.
+                unsafe { each::<$t>(to.cast(), a.cast(), b.cast(), n as usize, |a, b| $of(decode(code), a, b)) }
+            }
         }
     };
 }

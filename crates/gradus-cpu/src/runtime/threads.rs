@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::abi::{Context, KernelFn};
+use crate::abi::{Context, KernelFn, native_fn};
 
 /// Pieces for each thread: enough to even out, few enough to cost nothing.
 const PIECES: i64 = 4;
@@ -13,24 +13,15 @@ struct Shared(*const Context, *mut u64);
 // SAFETY: machine code reads the context and the inputs in `env`; a parallel kernel writes neither.
 unsafe impl Sync for Shared {}
 
-/// Runs a kernel's iterations `0..count` on all threads.
-///
-/// # Safety
-/// `kernel` is machine code of a parallel kernel; `ctx` and `env` are what it was made for.
-#[cfg(target_arch = "x86_64")]
-pub unsafe extern "sysv64" fn parallel(ctx: *const Context, kernel: KernelFn, _index: u64, env: *mut u64, count: i64) {
-    // SAFETY: passed on.
-    unsafe { split(ctx, kernel, env, count) }
-}
-
-/// Runs a kernel's iterations `0..count` on all threads.
-///
-/// # Safety
-/// `kernel` is machine code of a parallel kernel; `ctx` and `env` are what it was made for.
-#[cfg(not(target_arch = "x86_64"))]
-pub unsafe extern "C" fn parallel(ctx: *const Context, kernel: KernelFn, _index: u64, env: *mut u64, count: i64) {
-    // SAFETY: passed on.
-    unsafe { split(ctx, kernel, env, count) }
+native_fn! {
+    /// Runs a kernel's iterations `0..count` on all threads.
+    ///
+    /// # Safety
+    /// `kernel` is machine code of a parallel kernel; `ctx` and `env` are what it was made for.
+    pub fn parallel(ctx: *const Context, kernel: KernelFn, _index: u64, env: *mut u64, count: i64) {
+        // SAFETY: passed on.
+        unsafe { split(ctx, kernel, env, count) }
+    }
 }
 
 /// How many pieces of a size make up a count.

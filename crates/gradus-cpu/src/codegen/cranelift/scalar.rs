@@ -17,12 +17,18 @@ pub(super) fn operation(e: &mut Emitter, op: Op, types: &[Ty], args: &[ir::Value
         Op::Bitcast(to) => bitcast(e, ty, to, args[0]),
         Op::Math(_) => fail!(Rule, "{op} is not expanded"),
         Op::Special(s) => special(e, s, ty, args),
-        _ if ty.is_float() => float(e, op, args),
+        _ if ty.is_float() => float(e, op, args, |e, c, x, y| e.b.ins().select(c, x, y)),
         _ => integer(e, op, ty, args),
     })
 }
 
-fn float(e: &mut Emitter, op: Op, x: &[ir::Value]) -> ir::Value {
+/// Floats, alone or in vectors; `choose` takes the first where a comparison holds.
+pub(super) fn float(
+    e: &mut Emitter,
+    op: Op,
+    x: &[ir::Value],
+    choose: impl Fn(&mut Emitter, ir::Value, ir::Value, ir::Value) -> ir::Value,
+) -> ir::Value {
     match op {
         Op::Add => e.b.ins().fadd(x[0], x[1]),
         Op::Sub => e.b.ins().fsub(x[0], x[1]),
@@ -41,11 +47,11 @@ fn float(e: &mut Emitter, op: Op, x: &[ir::Value]) -> ir::Value {
         // These two are single instructions on x86-64 in exactly this form.
         Op::Lesser => {
             let less = e.b.ins().fcmp(FloatCC::LessThan, x[0], x[1]);
-            e.b.ins().select(less, x[0], x[1])
+            choose(e, less, x[0], x[1])
         }
         Op::Greater => {
             let less = e.b.ins().fcmp(FloatCC::LessThan, x[1], x[0]);
-            e.b.ins().select(less, x[0], x[1])
+            choose(e, less, x[0], x[1])
         }
         Op::Eq => e.b.ins().fcmp(FloatCC::Equal, x[0], x[1]),
         Op::Ne => e.b.ins().fcmp(FloatCC::NotEqual, x[0], x[1]),
@@ -55,7 +61,8 @@ fn float(e: &mut Emitter, op: Op, x: &[ir::Value]) -> ir::Value {
     }
 }
 
-fn integer(e: &mut Emitter, op: Op, ty: Ty, x: &[ir::Value]) -> ir::Value {
+/// Integers; those operations that need no constants are the same in vectors.
+pub(super) fn integer(e: &mut Emitter, op: Op, ty: Ty, x: &[ir::Value]) -> ir::Value {
     let signed = ty.is_signed();
     let width = ty.size() as u64 * 8;
     match op {

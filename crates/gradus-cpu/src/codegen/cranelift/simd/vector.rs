@@ -1,9 +1,9 @@
 //! Operations on single vectors of 128 bits, the same meaning in each lane as on a scalar.
 
-use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, Endianness, InstBuilder, MemFlagsData, types};
 
 use super::super::emit::Emitter;
+use super::super::scalar;
 use crate::ir::{Op, Ty};
 
 /// Bytes of a vector.
@@ -61,41 +61,9 @@ pub(super) fn choose(e: &mut Emitter, mask: ir::Value, x: ir::Value, y: ir::Valu
 /// One operation that [`has`] allows.
 pub(in super::super) fn vector(e: &mut Emitter, op: Op, ty: Ty, x: &[ir::Value]) -> ir::Value {
     match ty {
-        Ty::F32 | Ty::F64 => float(e, op, x),
+        Ty::F32 | Ty::F64 => scalar::float(e, op, x, choose),
         Ty::Bool => mask(e, op, x),
-        ty => integer(e, op, ty, x),
-    }
-}
-
-fn float(e: &mut Emitter, op: Op, x: &[ir::Value]) -> ir::Value {
-    match op {
-        Op::Add => e.b.ins().fadd(x[0], x[1]),
-        Op::Sub => e.b.ins().fsub(x[0], x[1]),
-        Op::Mul => e.b.ins().fmul(x[0], x[1]),
-        Op::Div => e.b.ins().fdiv(x[0], x[1]),
-        Op::Fma => e.b.ins().fma(x[0], x[1], x[2]),
-        Op::Sqrt => e.b.ins().sqrt(x[0]),
-        Op::Floor => e.b.ins().floor(x[0]),
-        Op::Ceil => e.b.ins().ceil(x[0]),
-        Op::Round => e.b.ins().nearest(x[0]),
-        Op::Trunc => e.b.ins().trunc(x[0]),
-        Op::Abs => e.b.ins().fabs(x[0]),
-        Op::Max => e.b.ins().fmax(x[0], x[1]),
-        Op::Min => e.b.ins().fmin(x[0], x[1]),
-        // These two are single instructions on x86-64 in exactly this form.
-        Op::Lesser => {
-            let less = e.b.ins().fcmp(FloatCC::LessThan, x[0], x[1]);
-            choose(e, less, x[0], x[1])
-        }
-        Op::Greater => {
-            let less = e.b.ins().fcmp(FloatCC::LessThan, x[1], x[0]);
-            choose(e, less, x[0], x[1])
-        }
-        Op::Eq => e.b.ins().fcmp(FloatCC::Equal, x[0], x[1]),
-        Op::Ne => e.b.ins().fcmp(FloatCC::NotEqual, x[0], x[1]),
-        Op::Lt => e.b.ins().fcmp(FloatCC::LessThan, x[0], x[1]),
-        Op::Le => e.b.ins().fcmp(FloatCC::LessThanOrEqual, x[0], x[1]),
-        _ => e.b.ins().fneg(x[0]),
+        ty => scalar::integer(e, op, ty, x),
     }
 }
 
@@ -118,33 +86,6 @@ fn mask(e: &mut Emitter, op: Op, x: &[ir::Value]) -> ir::Value {
             e.b.ins().bor(not, x[1])
         }
         _ => e.b.ins().bnot(x[0]),
-    }
-}
-
-fn integer(e: &mut Emitter, op: Op, ty: Ty, x: &[ir::Value]) -> ir::Value {
-    let signed = ty.is_signed();
-    match op {
-        Op::Add => e.b.ins().iadd(x[0], x[1]),
-        Op::Sub => e.b.ins().isub(x[0], x[1]),
-        Op::Mul => e.b.ins().imul(x[0], x[1]),
-        Op::Neg => e.b.ins().ineg(x[0]),
-        Op::Abs if signed => e.b.ins().iabs(x[0]),
-        Op::Abs => x[0],
-        Op::Max if signed => e.b.ins().smax(x[0], x[1]),
-        Op::Max => e.b.ins().umax(x[0], x[1]),
-        Op::Min if signed => e.b.ins().smin(x[0], x[1]),
-        Op::Min => e.b.ins().umin(x[0], x[1]),
-        Op::And => e.b.ins().band(x[0], x[1]),
-        Op::Or => e.b.ins().bor(x[0], x[1]),
-        Op::Xor => e.b.ins().bxor(x[0], x[1]),
-        Op::Not => e.b.ins().bnot(x[0]),
-        Op::Popcount => e.b.ins().popcnt(x[0]),
-        Op::Eq => e.b.ins().icmp(IntCC::Equal, x[0], x[1]),
-        Op::Ne => e.b.ins().icmp(IntCC::NotEqual, x[0], x[1]),
-        Op::Lt if signed => e.b.ins().icmp(IntCC::SignedLessThan, x[0], x[1]),
-        Op::Lt => e.b.ins().icmp(IntCC::UnsignedLessThan, x[0], x[1]),
-        _ if signed => e.b.ins().icmp(IntCC::SignedLessThanOrEqual, x[0], x[1]),
-        _ => e.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, x[0], x[1]),
     }
 }
 
