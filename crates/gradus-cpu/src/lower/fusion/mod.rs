@@ -4,6 +4,9 @@
 //! cannot depend on the cluster, and whatever depends on it has at least its level. An equation may join a cluster if
 //! all its other operands have a lower level; so no cycle can arise, and the whole plan takes linear time.
 
+mod points;
+mod sink;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -11,12 +14,12 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::DynamicUpdateSlice;
 use gradus_core::primitives::reduce::{ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
-use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
+use gradus_core::primitives::shaping::Iota;
 use gradus_core::program::{Atom, Equation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::emit::{cost, is_elementwise, is_expensive};
+use super::emit::{cost, is_elementwise};
 use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
 use super::views::{count, row_major};
 use crate::ir::{FoldOp, Ty};
@@ -172,169 +175,6 @@ impl Planner<'_> {
         e.results().len() == 1
             && self.types(e).is_some_and(|(from, to)| is_elementwise(e.op(), &from, to))
             && self.p.operands(e).iter().all(|a| self.dims(*a) == &*self.values.dims[e.result().index()])
-    }
-
-    /// Fewer points for a value, more elements unrolled at each, if its dimensions allow.
-    fn lower(&mut self, a: Atom, n: usize) {
-        let Some(v) = a.value().map(|v| v.index()) else { return };
-        let total = count(&self.values.dims[v]);
-        if n < self.points[v]
-            && n >= 8
-            && total / n.max(1) <= self.values.small
-            && lead(&self.values.dims[v], n).is_some()
-        {
-            self.points[v] = n;
-        }
-    }
-
-    /// Decides which trailing dimensions are unrolled: small ones that something reduces, joins or multiplies along.
-    fn find_points(&mut self) {
-        let p = self.p;
-        let leading = |dims: &[usize], axis: usize| -> usize { dims[..axis].iter().product() };
-        for e in p.equations() {
-            if e.results().len() != 1 {
-                continue;
-            }
-            let operands = p.operands(e);
-            let result = Atom::from(e.result());
-            if let Some((_, axes)) = reduction(e.op()) {
-                let dims = self.dims(operands[0]).to_vec();
-                let Some(&first) = axes.first() else { continue };
-                let n = leading(&dims, first);
-                if count(&dims) / n.max(1) <= self.values.small {
-                    self.lower(operands[0], n);
-                    self.lower(result, n);
-                } else {
-                    // Kept trailing dimensions that are small: a row of points for each.
-                    let last = axes[axes.len() - 1];
-                    let n = leading(&dims, last + 1);
-                    self.lower(operands[0], n);
-                    self.lower(result, count(self.dims(result)) / (count(&dims) / n.max(1)).max(1));
-                }
-            } else if let Some(c) = e.op().downcast::<Concatenate>() {
-                let n = leading(self.dims(result), c.axis);
-                self.lower(result, n);
-                operands.iter().for_each(|a| self.lower(*a, n));
-            } else if let Some(pad) = e.op().downcast::<Pad>() {
-                let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
-                let still =
-                    (0..pad.low.len()).take_while(|&i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0);
-                let n = leading(self.dims(result), still.count());
-                self.lower(result, n);
-                self.lower(operands[0], n);
-            } else if let Some(d) = e.op().downcast::<DotGeneral>()
-                && let Some(n) = self.dot_points(d, operands)
-            {
-                self.lower(result, n);
-                operands.iter().for_each(|a| self.lower(*a, n));
-            }
-        }
-        // What is computed together has the same points.
-        for round in 0..4 {
-            let visit = |planner: &mut Self, e: &Equation| {
-                let inner = reduction(e.op()).is_some()
-                    || e.op().is::<Concatenate>()
-                    || e.op().is::<Pad>()
-                    || e.op().downcast::<DotGeneral>().is_some_and(|d| planner.dot_points(d, p.operands(e)).is_some());
-                if e.results().len() != 1 || !(moves(e.op()) || planner.is_map(e) || inner) {
-                    return;
-                }
-                let result = Atom::from(e.result());
-                let same = planner.is_map(e);
-                if let Some((_, axes)) = reduction(e.op())
-                    && let Some(v) = p.operands(e)[0].value()
-                {
-                    // Of the points some are reduced away; what is unrolled stays.
-                    let dims = planner.dims(v.into());
-                    let reduced: usize = axes.iter().map(|a| dims[*a]).product();
-                    let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
-                    let all_of_points = lead(dims, x).is_some_and(|l| axes.iter().all(|a| *a < l));
-                    if all_of_points && x % reduced.max(1) == 0 {
-                        planner.lower(result, x / reduced.max(1));
-                        planner.lower(v.into(), y * reduced);
-                        return;
-                    }
-                }
-                let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
-                for &a in own {
-                    let Some(v) = a.value() else { continue };
-                    let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
-                    if same || count(planner.dims(a)) != x || count(planner.dims(result)) != y {
-                        planner.lower(a, y);
-                        planner.lower(result, x);
-                    }
-                }
-            };
-            if round % 2 == 0 {
-                p.equations().iter().for_each(|e| visit(self, e));
-            } else {
-                p.equations().iter().rev().for_each(|e| visit(self, e));
-            }
-        }
-    }
-
-    /// The number of small products that a product is, each unrolled: leading axes are shared by both operands, or are
-    /// free ones of the left and the right operand is small.
-    fn dot_points(&self, d: &DotGeneral, operands: &[Atom]) -> Option<usize> {
-        let (l, r) = (self.dims(operands[0]), self.dims(operands[1]));
-        let batch = d.lhs_batch.len();
-        let in_front = |axes: &[usize]| axes.iter().enumerate().all(|(i, a)| i == *a);
-        if !in_front(&d.lhs_batch) || !in_front(&d.rhs_batch) {
-            return None;
-        }
-        let free = (batch..l.len()).take_while(|a| !d.lhs_contract.contains(a)).count();
-        let limit = self.values.small;
-        let small = |dims: &[usize], lead: usize| dims[lead..].iter().product::<usize>() <= limit;
-        if batch > 0 && small(l, batch) && small(r, batch) {
-            return Some(l[..batch].iter().product());
-        }
-        if batch == 0 && free > 0 && count(r) <= self.values.small && small(l, free) {
-            return Some(l[..free].iter().product());
-        }
-        None
-    }
-
-    /// Whether an operation works inside each point: all its axes lie behind the leading dimensions.
-    fn is_inner(&self, e: &Equation) -> bool {
-        let r = e.result().index();
-        let operands = self.p.operands(e);
-        if self.types(e).is_none() {
-            return false;
-        }
-        let n = self.points[r];
-        let lead_of = |a: Atom| lead(self.dims(a), n);
-        if let Some((_, axes)) = reduction(e.op()) {
-            return self.point_count(operands[0]) == n
-                && lead_of(operands[0]).is_some_and(|l| axes.iter().all(|a| *a >= l))
-                && count(self.dims(operands[0])) / n.max(1) <= self.values.small;
-        }
-        if let Some(c) = e.op().downcast::<Concatenate>() {
-            return operands.iter().all(|a| {
-                (self.point_count(*a) == n || a.value().is_none())
-                    && lead_of(*a).is_some_and(|l| c.axis >= l)
-                    && count(self.dims(*a)) > 0
-            });
-        }
-        if let Some(pad) = e.op().downcast::<Pad>() {
-            let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
-            return self.point_count(operands[0]) == n
-                && count(self.dims(operands[0])) > 0
-                && lead_of(operands[0])
-                    .is_some_and(|l| (0..l).all(|i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0));
-        }
-        if let Some(d) = e.op().downcast::<DotGeneral>() {
-            let (Some(most), Some(l)) = (self.dot_points(d, operands), lead_of(operands[0])) else { return false };
-            let small = |a: Atom| count(self.dims(a)) / n.max(1) <= self.values.small;
-            let shared = d.lhs_batch.is_empty();
-            return most % n.max(1) == 0
-                && l <= if shared { d.lhs_contract.iter().copied().min().unwrap_or(0) } else { d.lhs_batch.len() }
-                && self.point_count(operands[0]) == n
-                && small(operands[0])
-                && (shared
-                    || (self.point_count(operands[1]) == n && lead_of(operands[1]) == Some(l) && small(operands[1])))
-                && self.values.types[r].is_some_and(Ty::is_float);
-        }
-        false
     }
 
     fn point_count(&self, a: Atom) -> usize {
@@ -603,134 +443,6 @@ impl Planner<'_> {
         }
         let level = if class == Class::Row { Level::Row } else { at };
         Some((level, cuts, k))
-    }
-
-    /// Moves equations into the nest that alone uses them, and copies cheap ones, so that less goes through memory.
-    fn sink(&mut self) {
-        let p = self.p;
-        let mut readers: FxHashMap<usize, Vec<(usize, Atom)>> = FxHashMap::default();
-        let mut pinned: FxHashSet<usize> = FxHashSet::default();
-        for (i, e) in p.equations().iter().enumerate() {
-            if self.classes[i] == Class::View {
-                continue;
-            }
-            for &a in p.operands(e) {
-                if let Root::Value(r) = self.values.origin(a).root {
-                    match self.classes[i] {
-                        Class::Scalars | Class::Single => drop(pinned.insert(r as usize)),
-                        _ => readers.entry(r as usize).or_default().push((i, a)),
-                    }
-                }
-            }
-        }
-        for a in p.outputs() {
-            if let Root::Value(r) = self.values.origin(*a).root {
-                pinned.insert(r as usize);
-            }
-        }
-        for i in (0..p.equations().len()).rev() {
-            let e = &p.equations()[i];
-            if self.classes[i] != Class::Point {
-                continue;
-            }
-            let r = e.result().index();
-            let Some(home) = self.cluster[r] else { continue };
-            if pinned.contains(&r) || moves(e.op()) || self.clusters[home].values.get(&r) != Some(&Level::Point) {
-                continue;
-            }
-            let Some(uses) = readers.get(&r) else { continue };
-            let mut targets: Vec<usize> = Vec::new();
-            let mut at_home = false;
-            for (j, _) in uses {
-                let reader = p.equations()[*j].result().index();
-                for &c in &self.homes[reader] {
-                    if c == home {
-                        at_home = true;
-                    } else if !targets.contains(&c) {
-                        targets.push(c);
-                    }
-                }
-            }
-            if targets.is_empty() {
-                continue;
-            }
-            // Arrays it reads that only live inside its nest would have to go through memory instead.
-            let inner = p
-                .operands(e)
-                .iter()
-                .filter(|a| {
-                    matches!(self.values.origin(**a).root, Root::Value(v)
-                        if self.clusters[home].values.contains_key(&(v as usize)) && !pinned.contains(&(v as usize)))
-                })
-                .count();
-            let arrays: FxHashSet<Root> = p
-                .operands(e)
-                .iter()
-                .filter(|a| self.values.origin(**a).view.strides.iter().any(|s| *s != 0))
-                .map(|a| self.values.origin(*a).root)
-                .collect();
-            let single = targets.len() == 1 && !at_home && inner <= 1;
-            let cheap = !is_expensive(e.op()) && inner == 0 && arrays.len() <= 1;
-            if !single && !cheap {
-                continue;
-            }
-            let plans: Option<Vec<_>> = targets
-                .iter()
-                .map(|&c| {
-                    let in_place = uses.iter().all(|(j, a)| {
-                        let reader = p.equations()[*j].result().index();
-                        match self.clusters[c].values.get(&reader) {
-                            Some(_) => {
-                                let at =
-                                    if self.domain(*j).0 == self.clusters[c].n { Level::Point } else { Level::Row };
-                                at == Level::Point
-                                    && self.domain(i).0 == self.clusters[c].n
-                                    && seen_in_place(
-                                        &self.clusters[c],
-                                        &self.points,
-                                        self.values,
-                                        *a,
-                                        r,
-                                        Level::Point,
-                                        at,
-                                    )
-                            }
-                            None => true,
-                        }
-                    });
-                    if !in_place || self.clusters[c].members.len() >= LARGEST_CLUSTER {
-                        return None;
-                    }
-                    let dims = &self.values.dims[r];
-                    let mut cuts = self.clusters[c].cuts.clone();
-                    let mut shown: Vec<&[usize]> = vec![dims];
-                    let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
-                    shown.extend(own.iter().map(|a| self.dims(*a)).filter(|d| *d != &dims[..]));
-                    for dims in shown {
-                        if let Some(l) = lead(dims, self.points[r]) {
-                            cuts = with_cuts(cuts, self.clusters[c].n, &dims[..l], 1)?;
-                        }
-                    }
-                    Some((c, cuts))
-                })
-                .collect();
-            let Some(plans) = plans else { continue };
-            for (c, cuts) in plans {
-                let cluster = &mut self.clusters[c];
-                cluster.cuts = cuts;
-                let at = cluster.members.partition_point(|m| *m < i);
-                cluster.members.insert(at, i);
-                cluster.values.insert(r, Level::Point);
-                self.homes[r].push(c);
-            }
-            if !at_home {
-                let cluster = &mut self.clusters[home];
-                cluster.members.retain(|m| *m != i);
-                cluster.values.remove(&r);
-                self.homes[r].retain(|c| *c != home);
-                self.cluster[r] = Some(targets[0]);
-            }
-        }
     }
 
     /// Whether a cluster makes a value and sees it in place for a reader at one of its levels.

@@ -1,0 +1,175 @@
+//! Which trailing dimensions are unrolled at each point of a nest, and which operations work inside points.
+
+use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::shaping::{Concatenate, Pad};
+use gradus_core::program::{Atom, Equation};
+
+use super::{Planner, lead, reduction, shares_right};
+use crate::ir::Ty;
+use crate::lower::values::moves;
+use crate::lower::views::count;
+
+impl Planner<'_> {
+    /// Fewer points for a value, more elements unrolled at each, if its dimensions allow.
+    fn lower(&mut self, a: Atom, n: usize) {
+        let Some(v) = a.value().map(|v| v.index()) else { return };
+        let total = count(&self.values.dims[v]);
+        if n < self.points[v]
+            && n >= 8
+            && total / n.max(1) <= self.values.small
+            && lead(&self.values.dims[v], n).is_some()
+        {
+            self.points[v] = n;
+        }
+    }
+
+    /// Decides which trailing dimensions are unrolled: small ones that something reduces, joins or multiplies along.
+    pub(super) fn find_points(&mut self) {
+        let p = self.p;
+        let leading = |dims: &[usize], axis: usize| -> usize { dims[..axis].iter().product() };
+        for e in p.equations() {
+            if e.results().len() != 1 {
+                continue;
+            }
+            let operands = p.operands(e);
+            let result = Atom::from(e.result());
+            if let Some((_, axes)) = reduction(e.op()) {
+                let dims = self.dims(operands[0]).to_vec();
+                let Some(&first) = axes.first() else { continue };
+                let n = leading(&dims, first);
+                if count(&dims) / n.max(1) <= self.values.small {
+                    self.lower(operands[0], n);
+                    self.lower(result, n);
+                } else {
+                    // Kept trailing dimensions that are small: a row of points for each.
+                    let last = axes[axes.len() - 1];
+                    let n = leading(&dims, last + 1);
+                    self.lower(operands[0], n);
+                    self.lower(result, count(self.dims(result)) / (count(&dims) / n.max(1)).max(1));
+                }
+            } else if let Some(c) = e.op().downcast::<Concatenate>() {
+                let n = leading(self.dims(result), c.axis);
+                self.lower(result, n);
+                operands.iter().for_each(|a| self.lower(*a, n));
+            } else if let Some(pad) = e.op().downcast::<Pad>() {
+                let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
+                let still =
+                    (0..pad.low.len()).take_while(|&i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0);
+                let n = leading(self.dims(result), still.count());
+                self.lower(result, n);
+                self.lower(operands[0], n);
+            } else if let Some(d) = e.op().downcast::<DotGeneral>()
+                && let Some(n) = self.dot_points(d, operands)
+            {
+                self.lower(result, n);
+                operands.iter().for_each(|a| self.lower(*a, n));
+            }
+        }
+        // What is computed together has the same points.
+        for round in 0..4 {
+            let visit = |planner: &mut Self, e: &Equation| {
+                let inner = reduction(e.op()).is_some()
+                    || e.op().is::<Concatenate>()
+                    || e.op().is::<Pad>()
+                    || e.op().downcast::<DotGeneral>().is_some_and(|d| planner.dot_points(d, p.operands(e)).is_some());
+                if e.results().len() != 1 || !(moves(e.op()) || planner.is_map(e) || inner) {
+                    return;
+                }
+                let result = Atom::from(e.result());
+                let same = planner.is_map(e);
+                if let Some((_, axes)) = reduction(e.op())
+                    && let Some(v) = p.operands(e)[0].value()
+                {
+                    // Of the points some are reduced away; what is unrolled stays.
+                    let dims = planner.dims(v.into());
+                    let reduced: usize = axes.iter().map(|a| dims[*a]).product();
+                    let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
+                    let all_of_points = lead(dims, x).is_some_and(|l| axes.iter().all(|a| *a < l));
+                    if all_of_points && x % reduced.max(1) == 0 {
+                        planner.lower(result, x / reduced.max(1));
+                        planner.lower(v.into(), y * reduced);
+                        return;
+                    }
+                }
+                let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
+                for &a in own {
+                    let Some(v) = a.value() else { continue };
+                    let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
+                    if same || count(planner.dims(a)) != x || count(planner.dims(result)) != y {
+                        planner.lower(a, y);
+                        planner.lower(result, x);
+                    }
+                }
+            };
+            if round % 2 == 0 {
+                p.equations().iter().for_each(|e| visit(self, e));
+            } else {
+                p.equations().iter().rev().for_each(|e| visit(self, e));
+            }
+        }
+    }
+
+    /// The number of small products that a product is, each unrolled: leading axes are shared by both operands, or are
+    /// free ones of the left and the right operand is small.
+    fn dot_points(&self, d: &DotGeneral, operands: &[Atom]) -> Option<usize> {
+        let (l, r) = (self.dims(operands[0]), self.dims(operands[1]));
+        let batch = d.lhs_batch.len();
+        let in_front = |axes: &[usize]| axes.iter().enumerate().all(|(i, a)| i == *a);
+        if !in_front(&d.lhs_batch) || !in_front(&d.rhs_batch) {
+            return None;
+        }
+        let free = (batch..l.len()).take_while(|a| !d.lhs_contract.contains(a)).count();
+        let limit = self.values.small;
+        let small = |dims: &[usize], lead: usize| dims[lead..].iter().product::<usize>() <= limit;
+        if batch > 0 && small(l, batch) && small(r, batch) {
+            return Some(l[..batch].iter().product());
+        }
+        if batch == 0 && free > 0 && count(r) <= self.values.small && small(l, free) {
+            return Some(l[..free].iter().product());
+        }
+        None
+    }
+
+    /// Whether an operation works inside each point: all its axes lie behind the leading dimensions.
+    pub(super) fn is_inner(&self, e: &Equation) -> bool {
+        let r = e.result().index();
+        let operands = self.p.operands(e);
+        if self.types(e).is_none() {
+            return false;
+        }
+        let n = self.points[r];
+        let lead_of = |a: Atom| lead(self.dims(a), n);
+        if let Some((_, axes)) = reduction(e.op()) {
+            return self.point_count(operands[0]) == n
+                && lead_of(operands[0]).is_some_and(|l| axes.iter().all(|a| *a >= l))
+                && count(self.dims(operands[0])) / n.max(1) <= self.values.small;
+        }
+        if let Some(c) = e.op().downcast::<Concatenate>() {
+            return operands.iter().all(|a| {
+                (self.point_count(*a) == n || a.value().is_none())
+                    && lead_of(*a).is_some_and(|l| c.axis >= l)
+                    && count(self.dims(*a)) > 0
+            });
+        }
+        if let Some(pad) = e.op().downcast::<Pad>() {
+            let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
+            return self.point_count(operands[0]) == n
+                && count(self.dims(operands[0])) > 0
+                && lead_of(operands[0])
+                    .is_some_and(|l| (0..l).all(|i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0));
+        }
+        if let Some(d) = e.op().downcast::<DotGeneral>() {
+            let (Some(most), Some(l)) = (self.dot_points(d, operands), lead_of(operands[0])) else { return false };
+            let small = |a: Atom| count(self.dims(a)) / n.max(1) <= self.values.small;
+            let shared = d.lhs_batch.is_empty();
+            return most % n.max(1) == 0
+                && l <= if shared { d.lhs_contract.iter().copied().min().unwrap_or(0) } else { d.lhs_batch.len() }
+                && self.point_count(operands[0]) == n
+                && small(operands[0])
+                && (shared
+                    || (self.point_count(operands[1]) == n && lead_of(operands[1]) == Some(l) && small(operands[1])))
+                && self.values.types[r].is_some_and(Ty::is_float);
+        }
+        false
+    }
+}

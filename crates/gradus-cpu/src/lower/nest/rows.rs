@@ -1,0 +1,362 @@
+//! Reductions over the innermost loop: rows with one or more loops of lanes each.
+
+use rustc_hash::FxHashSet;
+
+use super::{CHUNK, Flat, Group, Nest, WORTH_THREADS};
+use crate::error::{Result, error};
+use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Index, Kind, Stmt, Ty, Value};
+use crate::lower::emit::is_expensive;
+use crate::lower::fusion::{Class, Level, reduction};
+use crate::lower::scalars::finish_fold;
+use crate::lower::values::Repr;
+
+impl Nest<'_, '_> {
+    /// When each member can be computed: after which of the lane loops.
+    pub(super) fn find_phases(&mut self) {
+        for &i in &self.cluster.members {
+            let mut phase = 0;
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if let Some(r) = self.member_of(i, a) {
+                    phase = phase.max(self.phases.get(&r).copied().unwrap_or(0));
+                }
+            }
+            let v = self.result(i);
+            // A reduction is there after the loop that makes its operand.
+            let phase = if self.plan.classes[i] == Class::Row { phase + 1 } else { phase };
+            self.phases.insert(v, phase);
+        }
+    }
+
+    /// Members of points that later lane loops need and that cost more to make again than to read back.
+    fn spill(&mut self) -> Result<()> {
+        let members = self.cluster.members.clone();
+        let mut wanted: FxHashSet<usize> = FxHashSet::default();
+        for &i in &members {
+            let phase = self.phase_of_use(i);
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if let Some(r) = self.member_of(i, a)
+                    && self.level(r) == Level::Point
+                    && self.phases[&r] < phase
+                    && !self.stored.contains_key(&r)
+                    && self.is_costly(r)
+                {
+                    wanted.insert(r);
+                }
+            }
+        }
+        let mut wanted: Vec<usize> = wanted.into_iter().collect();
+        wanted.sort_unstable();
+        let mut lent: FxHashSet<usize> = FxHashSet::default();
+        for v in wanted {
+            let dtype = self.p.ty(gradus_core::program::ValueId::new(v)).dtype();
+            // A result of a later loop lends its memory: each element is read before it is written.
+            let last_use = members
+                .iter()
+                .filter(|&&i| self.p.operands(&self.p.equations()[i]).iter().any(|&a| self.member_of(i, a) == Some(v)))
+                .map(|&i| self.phase_of_use(i))
+                .max()
+                .unwrap_or(0);
+            let mut lenders: Vec<_> = self.stored.iter().collect();
+            lenders.sort_by_key(|(w, _)| **w);
+            let lender = lenders.into_iter().find(|(w, _)| {
+                !lent.contains(w)
+                    && self.level(**w) == Level::Point
+                    && self.phases[w] >= last_use
+                    && self.inside(**w) == self.inside(v)
+                    && self.p.ty(gradus_core::program::ValueId::new(**w)).dtype() == dtype
+            });
+            let buffer = match lender.map(|(w, b)| (*w, b.clone())) {
+                Some((w, b)) => {
+                    lent.insert(w);
+                    b
+                }
+                None => (self.lower.scratch(self.p, v)?, Index::at(0)),
+            };
+            self.stored.insert(v, buffer);
+        }
+        Ok(())
+    }
+
+    /// The lane loop in which an equation is needed first.
+    fn phase_of_use(&self, i: usize) -> usize {
+        let phase = self.phases[&self.result(i)];
+        if self.plan.classes[i] == Class::Row { phase - 1 } else { phase }
+    }
+
+    /// Whether making it again takes an expensive operation.
+    fn is_costly(&self, v: usize) -> bool {
+        let mut open = vec![v];
+        let mut seen = FxHashSet::default();
+        while let Some(v) = open.pop() {
+            let Some(&i) = self.cluster.members.iter().find(|i| self.result(**i) == v) else { continue };
+            if is_expensive(self.p.equations()[i].op()) {
+                return true;
+            }
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if let Some(r) = self.member_of(i, a)
+                    && self.level(r) == Level::Point
+                    && !self.stored.contains_key(&r)
+                    && seen.insert(r)
+                {
+                    open.push(r);
+                }
+            }
+        }
+        false
+    }
+
+    /// Rows, each with one or more loops of lanes.
+    pub(super) fn rows(&mut self) -> Result<()> {
+        let accesses = self.accesses();
+        let first = self.row_cuts();
+        let k = self.cluster.k;
+        let row_groups = self.groups(0..first, &accesses);
+        let lane_groups = self.groups(first..self.cuts.len(), &accesses);
+        let whole = self.cluster.n == k;
+        let total = self.total_cost();
+        if !whole {
+            self.spill()?;
+        }
+        let last_phase = self.phases.values().copied().max().unwrap_or(0);
+        self.lower.emitter.begin();
+        if whole {
+            let mut outputs = Vec::new();
+            if k > CHUNK {
+                return self.long_row(&lane_groups);
+            }
+            let results = self.lane_loop(0, &lane_groups, None, k)?;
+            for (v, elements) in results {
+                outputs.extend(&elements);
+                self.lower.frame.reprs[v] = Some(Repr::Elements(elements));
+            }
+            self.finish_kernel(false, 1, total, outputs);
+            return Ok(());
+        }
+        let rows = self.cluster.n / k;
+        let kinds = vec![Kind::Serial; row_groups.len()];
+        let outer = row_groups.first().map_or(rows, |g| g.extent);
+        self.nested(&row_groups, &kinds, &mut |nest: &mut Self| {
+            nest.rows.clear();
+            nest.clear_point();
+            for phase in 0..=last_phase {
+                nest.phase = phase;
+                if !nest.has_work(phase) {
+                    continue;
+                }
+                // Numbers of the row are computed before the loop, not in it.
+                let ready: Vec<usize> = nest
+                    .cluster
+                    .members
+                    .iter()
+                    .map(|i| nest.result(*i))
+                    .filter(|v| nest.level(*v) == Level::Row && nest.phases[v] <= phase && !nest.rows.contains_key(v))
+                    .collect();
+                for v in ready {
+                    nest.member(v)?;
+                }
+                let results = if k > CHUNK {
+                    nest.chunks(&lane_groups, k)?
+                } else {
+                    nest.lane_loop(phase, &lane_groups, None, k)?
+                };
+                nest.clear_point();
+                for (v, elements) in results {
+                    nest.rows.insert(v, elements);
+                }
+            }
+            nest.phase = last_phase + 1;
+            let stored: Vec<usize> = nest
+                .cluster
+                .members
+                .iter()
+                .map(|i| nest.result(*i))
+                .filter(|v| nest.level(*v) == Level::Row && nest.stored.contains_key(v))
+                .collect();
+            for v in stored {
+                let elements = nest.member(v)?;
+                nest.store(v, &elements);
+            }
+            Ok(())
+        })?;
+        self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
+        Ok(())
+    }
+
+    fn folds_in(&self, phase: usize) -> Vec<usize> {
+        let members = self.cluster.members.iter().copied();
+        members.filter(|i| self.plan.classes[*i] == Class::Row && self.phases[&self.result(*i)] == phase + 1).collect()
+    }
+
+    fn stores_in(&self, phase: usize) -> Vec<usize> {
+        self.cluster
+            .members
+            .iter()
+            .map(|i| self.result(*i))
+            .filter(|v| self.level(*v) == Level::Point && self.phases[v] == phase && self.stored.contains_key(v))
+            .collect()
+    }
+
+    fn has_work(&self, phase: usize) -> bool {
+        !self.folds_in(phase).is_empty() || !self.stores_in(phase).is_empty()
+    }
+
+    /// One loop of lanes over a row, or over a part of it that begins at `start` (a variable and what it is multiplied by).
+    fn lane_loop(
+        &mut self,
+        phase: usize,
+        groups: &[Group],
+        start: Option<(Value, i64)>,
+        length: usize,
+    ) -> Result<Vec<(usize, Vec<Value>)>> {
+        let folding = self.folds_in(phase);
+        let stores = self.stores_in(phase);
+        let mut results: Vec<(usize, Vec<Value>)> = Vec::new();
+        let var = self.lower.emitter.value(Ty::I64);
+        self.lower.emitter.begin();
+        let depth = self.open.len();
+        self.clear_point();
+        match groups {
+            [g] => {
+                self.open.push((g.inner, 1, var));
+                if let Some((v, times)) = start {
+                    self.open.push((g.inner, times, v));
+                }
+            }
+            // The row does not lie in one run.
+            _ => {
+                self.flat =
+                    Some(Flat { groups: groups.to_vec(), var, start, place: None, indices: vec![None; groups.len()] });
+            }
+        }
+        let mut folds = Vec::new();
+        for v in stores {
+            let elements = self.member(v)?;
+            self.store(v, &elements);
+        }
+        for i in folding {
+            let e = &self.p.equations()[i];
+            let (op, _) = reduction(e.op()).ok_or_else(|| error!(Rule, "`{}` is no reduction", e.op().name()))?;
+            let elements = self.operand(i, self.p.operands(e)[0])?;
+            let mut made = Vec::new();
+            for x in elements {
+                let ty = self.lower.emitter.ty(x);
+                let result = self.lower.emitter.value(ty);
+                folds.push(Fold { op: op.on(ty), value: x, result });
+                made.push(result);
+            }
+            results.push((self.result(i), made));
+        }
+        self.open.truncate(depth);
+        self.flat = None;
+        let body = self.lower.emitter.end();
+        self.lower.emitter.push(Stmt::lanes(var, length, folds, body));
+        self.clear_point();
+        Ok(results)
+    }
+
+    /// A long row inside other loops: chunks one after the other.
+    fn chunks(&mut self, groups: &[Group], k: usize) -> Result<Vec<(usize, Vec<Value>)>> {
+        let full = k / CHUNK;
+        let var = self.lower.emitter.value(Ty::I64);
+        self.lower.emitter.begin();
+        let parts = self.lane_loop(0, groups, Some((var, CHUNK as i64)), CHUNK)?;
+        let mut carried = Vec::new();
+        let mut inits = Vec::new();
+        let mut results = Vec::new();
+        for (v, elements) in parts {
+            let op = self.fold_op(v)?;
+            let mut made = Vec::new();
+            for x in elements {
+                let ty = self.lower.emitter.ty(x);
+                let (init, param, result) =
+                    (self.lower.emitter.value(ty), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
+                let next = self.lower.emitter.op(op.op(), &[param, x]);
+                inits.push(Stmt::Let(init, Expr::Const(op.neutral(ty))));
+                carried.push(Carried { init, param, next, result });
+                made.push(result);
+            }
+            results.push((v, made));
+        }
+        let body = self.lower.emitter.end();
+        inits.into_iter().for_each(|s| self.lower.emitter.push(s));
+        self.lower.emitter.push(Stmt::serial(var, full, carried, body));
+        if !k.is_multiple_of(CHUNK) {
+            let first = self.lower.emitter.int(full as i64);
+            let rest = self.lane_loop(0, groups, Some((first, CHUNK as i64)), k % CHUNK)?;
+            for ((v, so_far), (_, more)) in results.iter_mut().zip(rest) {
+                let op = self.fold_op(*v)?;
+                for (x, y) in so_far.iter_mut().zip(more) {
+                    *x = self.lower.emitter.op(op.op(), &[*x, y]);
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    pub(super) fn fold_op(&self, v: usize) -> Result<FoldOp> {
+        let i = self.cluster.members.iter().find(|i| self.result(**i) == v);
+        let ty = self.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
+        let fold = i.and_then(|i| reduction(self.p.equations()[*i].op()));
+        fold.map(|(op, _)| op.on(ty)).ok_or_else(|| error!(Rule, "no reduction"))
+    }
+
+    /// One long row: threads fold chunks, then one folds what they made.
+    fn long_row(&mut self, groups: &[Group]) -> Result<()> {
+        let k = self.cluster.k;
+        let (full, rest) = (k / CHUNK, k % CHUNK);
+        let pieces = full + usize::from(rest > 0);
+        let total = self.total_cost();
+        let mut partial: Vec<(usize, Vec<Buffer>)> = Vec::new();
+        // `rows` has opened the kernel's body.
+        for (part, chunks, length) in [(0, full, CHUNK), (full, usize::from(rest > 0), rest)] {
+            if chunks == 0 {
+                continue;
+            }
+            if part > 0 {
+                self.lower.emitter.begin();
+            }
+            let var = self.lower.emitter.value(Ty::I64);
+            self.lower.emitter.begin();
+            // The rest is chunk number `full`.
+            let at = if part > 0 { self.lower.emitter.int(part as i64) } else { var };
+            let results = self.lane_loop(0, groups, Some((at, CHUNK as i64)), length)?;
+            for (j, (v, elements)) in results.into_iter().enumerate() {
+                if part == 0 || partial.len() <= j {
+                    let tys: Vec<Ty> = elements.iter().map(|x| self.lower.emitter.ty(*x)).collect();
+                    let buffers = tys.into_iter().map(|ty| self.lower.new_scratch(ty, pieces)).collect();
+                    partial.push((v, buffers));
+                }
+                for (x, b) in elements.iter().zip(&partial[j].1) {
+                    self.lower.emitter.store(*b, Index::at(0).plus(at, 1), *x);
+                }
+            }
+            let body = self.lower.emitter.end();
+            self.lower.emitter.push(Stmt::serial(var, chunks, Vec::new(), body));
+            self.finish_kernel(
+                part == 0 && total > WORTH_THREADS,
+                chunks,
+                total * (chunks * length) as f32 / k as f32,
+                Vec::new(),
+            );
+        }
+        for (v, buffers) in partial {
+            let op = self.fold_op(v)?;
+            let mut elements = Vec::new();
+            for b in buffers {
+                let ty = self.lower.emitter.module.buffers[b.index()].ty;
+                let init = self.lower.emitter.constant(ty, op.neutral(ty));
+                let (var, param, result) =
+                    (self.lower.emitter.value(Ty::I64), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
+                self.lower.emitter.begin();
+                let x = self.lower.emitter.load(b, Index::at(0).plus(var, 1));
+                let next = self.lower.emitter.op(op.op(), &[param, x]);
+                let body = self.lower.emitter.end();
+                self.lower.emitter.push(Stmt::serial(var, pieces, vec![Carried { init, param, next, result }], body));
+                let identity = self.lower.emitter.constant(ty, op.identity(ty));
+                elements.push(finish_fold(&mut self.lower.emitter, op, identity, result));
+            }
+            self.lower.frame.reprs[v] = Some(Repr::Elements(elements));
+        }
+        Ok(())
+    }
+}
