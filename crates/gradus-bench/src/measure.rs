@@ -109,7 +109,7 @@ impl Bench {
         let mut c = None;
         if family.peers.c {
             let buffers = family.buffers(size, dtype);
-            let mut peer = CPeer::new(family.name, size, dtype, !self.one_core, buffers, &(family.outputs)(size))?;
+            let mut peer = CPeer::new(family.peer(), size, dtype, !self.one_core, buffers, &(family.outputs)(size))?;
             peer.run();
             c = Some(peer);
         }
@@ -117,7 +117,7 @@ impl Bench {
         if family.peers.jax && self.slow_in_jax.contains(family.name) {
             notes.push(format!("JAX: more than {} s", PATIENCE.as_secs()));
         } else if family.peers.jax {
-            match self.jax.prepare(family.name, size, dtype, &inputs, PATIENCE) {
+            match self.jax.prepare(family.peer(), size, dtype, &inputs, PATIENCE) {
                 Ok(ns) => jax_first = Some(ns),
                 Err(silence) => {
                     if matches!(silence, Silence::Slow(_)) {
@@ -129,7 +129,7 @@ impl Bench {
         }
         let mut with_numpy = false;
         if family.peers.numpy {
-            match self.numpy.prepare(family.name, size, dtype, &inputs, PATIENCE) {
+            match self.numpy.prepare(family.peer(), size, dtype, &inputs, PATIENCE) {
                 Ok(_) => with_numpy = true,
                 Err(silence) => notes.push(excuse("NumPy", &silence)),
             }
@@ -273,7 +273,7 @@ impl Bench {
                     times.push(fresh(family, size, dtype, o.tier).1);
                 }
                 if !theirs.is_empty() && short(&theirs) {
-                    theirs.extend(self.jax.prepare(family.name, size, dtype, &inputs, PATIENCE).ok());
+                    theirs.extend(self.jax.prepare(family.peer(), size, dtype, &inputs, PATIENCE).ok());
                 }
             }
         }

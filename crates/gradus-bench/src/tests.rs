@@ -272,7 +272,7 @@ fn check(family: &Family, tier: Tier, dtype: DType, tolerance: f64) {
     let results = (family.build)(tier, size, family.arrays(size, dtype)).outputs();
     let results: Values = results.iter().map(|a| a.cast(DType::F64).to_vec::<f64>().unwrap()).collect();
     assert_eq!(results.iter().map(Vec::len).collect::<Vec<_>>(), (family.outputs)(size), "{}", family.name);
-    let expected = expected(family.name, size, &inputs);
+    let expected = expected(family.peer(), size, &inputs);
     assert_eq!(results.len(), expected.len(), "{}", family.name);
     for (i, (a, b)) in results.iter().zip(&expected).enumerate() {
         let off = Described::of(b).distance(&Described::of(a));
@@ -303,7 +303,7 @@ fn every_peer_that_is_promised_is_written() {
     let c: String = ["elementwise.c", "lorenz.c", "rows.c", "geometry.c"].map(read).concat();
     let (jax, numpy) = (read("jax_peer.py"), read("numpy_peer.py"));
     for family in all() {
-        let name = family.name;
+        let name = family.peer();
         let in_c = c.contains(&format!("PEER({name})")) || c.contains(&format!("PEER({name}_)"));
         assert_eq!(in_c, family.peers.c, "{name} in C");
         assert_eq!(jax.contains(&format!("\"{name}\": ")), family.peers.jax, "{name} in JAX");

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::array::Array;
 use crate::error::Result;
 use crate::interpret::{Backend, Executable, Interpreter};
-use crate::optimize::optimize;
+use crate::optimize::{Exactness, optimize};
 use crate::program::{Program, Verified};
 
 /// What the process-wide table of compiled programs holds.
@@ -31,7 +31,7 @@ struct Kept {
 }
 
 struct Shared {
-    table: FxHashMap<(&'static str, u128), Kept>,
+    table: FxHashMap<(&'static str, Exactness, u128), Kept>,
     limit: usize,
     clock: u64,
     stats: ExecutableStats,
@@ -50,7 +50,7 @@ fn shared() -> MutexGuard<'static, Shared> {
 
 /// The code of a program, and whether it was there already.
 pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc<dyn Executable>, bool)> {
-    let key = (backend.name(), program.fingerprint());
+    let key = (backend.name(), program.exactness(), program.fingerprint());
     {
         let mut shared = shared();
         shared.clock += 1;

@@ -73,25 +73,24 @@ impl Backend for Cpu {
 
     fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
         if program.is_symbolic() {
-            return Ok(Arc::new(PerSize {
-                program: program.program().clone(),
-                options: self.options,
-                made: Mutex::default(),
-            }));
+            return Ok(Arc::new(PerSize { program: program.clone(), options: self.options, made: Mutex::default() }));
         }
-        Ok(Arc::new(native(program, self.options)?))
+        Ok(Arc::new(native(program, program.exactness(), self.options)?))
     }
 }
 
 /// Compiles a program whose dimensions are known.
-pub fn native(program: &Program, options: Options) -> Result<Native> {
-    let ready = run_passes(EXECUTION_PASSES, program, Exactness::Exact, &mut |name, p, time| {
+pub fn native(program: &Program, exactness: Exactness, options: Options) -> Result<Native> {
+    let ready = run_passes(EXECUTION_PASSES, program, exactness, &mut |name, p, time| {
         report(|| Phase::new(name, &[p], time));
     })?;
     let started = Instant::now();
     let mut lowered = lower::lower_with(&ready, options.small)?;
     let module = std::mem::take(&mut lowered.module);
+    let module = ir::fold(module, exactness);
     let module = ir::expand(if options.contract { ir::contract(module) } else { module })?;
+    // The functions are made of steps whose errors cancel: nothing about them may be relaxed.
+    let module = ir::fold(module, Exactness::Exact);
     if cfg!(debug_assertions) {
         ir::verify(&module).map_err(|e| e.note(module.to_string()))?;
     }
@@ -105,7 +104,7 @@ pub fn native(program: &Program, options: Options) -> Result<Native> {
 
 /// A program with symbolic dimensions: one executable for each size that is met.
 struct PerSize {
-    program: Arc<Program>,
+    program: Verified,
     options: Options,
     made: Mutex<FxHashMap<Vec<Type>, Arc<Native>>>,
 }
@@ -132,7 +131,8 @@ impl Executable for PerSize {
         let code = match found {
             Some(code) => code,
             None => {
-                let code = Arc::new(native(&self.program.bind_symbols(&types)?, self.options)?);
+                let code =
+                    Arc::new(native(&self.program.bind_symbols(&types)?, self.program.exactness(), self.options)?);
                 self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(types, code.clone());
                 code
             }

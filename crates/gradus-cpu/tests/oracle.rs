@@ -42,7 +42,7 @@ fn assert_same(a: &[Array], b: &[Array], tolerance: Option<f64>, context: &dyn F
 fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executable>>)> {
     let tier = |tier| {
         let options = Options { tier, contract: false, small, threads: true };
-        gradus_cpu::backend::native(p, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
+        gradus_cpu::backend::native(p, Exactness::Exact, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
     };
     let mut ways = vec![("evaluator", evaluated(p, small)), ("embedded", tier(Tier::Embedded))];
     // LLVM takes its time: once for each program.

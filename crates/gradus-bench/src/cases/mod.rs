@@ -184,7 +184,7 @@ pub struct Peers {
 
 /// A function at several sizes.
 pub struct Family {
-    /// The name that peers know.
+    /// The name in tables: the one that peers know, with what is special about our side behind it.
     pub name: &'static str,
     pub group: Group,
     pub dtypes: &'static [DType],
@@ -204,6 +204,9 @@ pub struct Family {
     pub targets: Targets,
     pub measure: Measure,
 }
+
+/// What names of families end with that take the liberties which C has here: its compiler is told `-ffast-math`.
+pub const RELAXED: &str = "_relaxed";
 
 /// The parts of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -249,6 +252,11 @@ impl Group {
 }
 
 impl Family {
+    /// The name that peers know.
+    pub fn peer(&self) -> &'static str {
+        self.name.strip_suffix(RELAXED).unwrap_or(self.name)
+    }
+
     /// The buffers of all inputs.
     pub fn buffers(&self, size: &[usize], dtype: DType) -> Vec<Buffer> {
         (self.inputs)(size).iter().enumerate().map(|(seed, input)| Buffer::of(&input.values(seed), dtype)).collect()

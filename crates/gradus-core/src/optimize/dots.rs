@@ -15,7 +15,12 @@ use crate::program::Atom;
 use crate::types::{Dim, Scalar, Shape};
 
 pub(super) const RULES: &[Rule] =
-    &[nothing, single_term, by_one_number, by_identity, of_transposed, transposed, of_broadcast];
+    &[nothing, single_term, by_one_number, by_identity, of_transposed, transposed, of_broadcast, many_first];
+
+/// A matrix of at most so many elements is small: a compiler can write its product out.
+const SMALL: i64 = 64;
+/// So many matrices are many.
+const MANY: i64 = 8;
 
 /// One operand of a product.
 #[derive(Clone)]
@@ -215,6 +220,10 @@ fn transposed(s: &Site<'_>) -> Option<Rewrite> {
         return None;
     }
     let straight = rest.is_sorted();
+    let shapes = [s.shape_of(operands[1]), s.shape_of(operands[0])];
+    if !straight && shared == 0 && is_small_by_many(shapes, &dot.lhs_contract) {
+        return None;
+    }
     let turned = || rest.iter().copied().eq((shared + own..axes.len()).chain(shared..shared + own));
     if !straight && !turned() {
         return None;
@@ -237,6 +246,35 @@ fn transposed(s: &Site<'_>) -> Option<Rewrite> {
             operands.iter().rev().copied(),
         ),
     }
+}
+
+/// dot a b = transpose (dot b a) for a small matrix a and many small ones in b: then the axis of the many comes first in the
+/// product too, and whoever loops over them has each matrix at hand. The order of a float sum may change.
+fn many_first(s: &Site<'_>) -> Option<Rewrite> {
+    let [lhs, rhs] = sides(s)?;
+    if !rhs.batch.is_empty() || !is_small_by_many([s.ty(0)?.shape(), s.ty(1)?.shape()], &rhs.contract) {
+        return None;
+    }
+    let (mine, theirs) = (lhs.free().len(), rhs.free().len());
+    let mut steps = Steps::default();
+    let turned = steps.push(product([rhs, lhs]), vec![s.operands[1].into(), s.operands[0].into()]);
+    let axes = (theirs..theirs + mine).chain(0..theirs).collect();
+    steps.push(Op::new(Permute { axes }), vec![turned]);
+    steps.finish()
+}
+
+/// Whether the left of two shapes is that of a small matrix with axes of its own, and the right one has many small ones in
+/// front of the axes in `contract`. Never true both ways round.
+fn is_small_by_many([small, many]: [&Shape; 2], contract: &[usize]) -> bool {
+    let sized = |dims: &[Dim]| dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.constant()?));
+    let Some(lead) = contract.iter().min() else { return false };
+    let (front, rest) = many.split_at((*lead).min(many.rank()));
+    let fits = |n: Option<i64>, range: std::ops::RangeInclusive<i64>| n.is_some_and(|n| range.contains(&n));
+    small.rank() > contract.len()
+        && fits(sized(small), 1..=SMALL)
+        && fits(sized(front), MANY..=i64::MAX)
+        && fits(sized(rest), 1..=SMALL)
+        && fits(sized(many), SMALL + 1..=i64::MAX)
 }
 
 /// An axis of a product's result, by where it comes from.

@@ -4,11 +4,12 @@ use std::cell::OnceCell;
 
 use smallvec::SmallVec;
 
+use super::shaping::Broadcast;
 use super::{Op, Outputs, Types};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::program::Program;
-use crate::trace::bind_all;
+use crate::trace::{bind_all, record};
 use crate::types::{Constraint, DType, Decision, Dim, Shape, Type};
 
 /// The operands of a type rule, and a place for what can only be checked at run time.
@@ -218,8 +219,15 @@ impl Batch<'_> {
         if self.batched[i] {
             return self.inputs[i].clone();
         }
-        let shape = self.inputs[i].shape().inserted(0, self.size.clone());
-        self.inputs[i].broadcast_to(&shape)
+        let x = &self.inputs[i];
+        let shape = x.shape().inserted(0, self.size.clone());
+        // Numbers that repeat cost nothing in a program; repeated now, they would be a capture of the whole batch's size.
+        let numbers = x.concrete().is_some_and(|c| c.splat_value().is_none());
+        if numbers && self.inputs.iter().any(Array::is_traced) {
+            let axes = (1..shape.rank()).collect();
+            return record(Op::new(Broadcast { shape, axes }), std::slice::from_ref(x));
+        }
+        x.broadcast_to(&shape)
     }
 
     /// Every operand with a batch axis in front.

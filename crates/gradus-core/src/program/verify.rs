@@ -8,31 +8,45 @@ use rustc_hash::FxHashMap;
 use super::builder::infer;
 use super::{Atom, Constant, Content, Program};
 use crate::error::{Result, fail};
+use crate::optimize::Exactness;
 use crate::primitives::Param;
 use crate::types::Type;
 
-/// A program that the verifier has accepted.
+/// A program that the verifier has accepted, and how exactly it is to be run.
 #[derive(Clone, Debug)]
-pub struct Verified(Arc<Program>);
+pub struct Verified {
+    program: Arc<Program>,
+    exactness: Exactness,
+}
 
 impl Verified {
     /// Checks a program and keeps the proof.
     pub fn new(program: impl Into<Arc<Program>>) -> Result<Verified> {
         let program = program.into();
         verify(&program)?;
-        Ok(Verified(program))
+        Ok(Verified { program, exactness: Exactness::Exact })
+    }
+
+    /// The same program, to be run with other liberties.
+    pub fn with_exactness(self, exactness: Exactness) -> Verified {
+        Verified { exactness, ..self }
     }
 
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
-        &self.0
+        &self.program
+    }
+
+    /// What whoever compiles it may change.
+    pub fn exactness(&self) -> Exactness {
+        self.exactness
     }
 }
 
 impl std::ops::Deref for Verified {
     type Target = Program;
     fn deref(&self) -> &Program {
-        &self.0
+        &self.program
     }
 }
 

@@ -156,6 +156,17 @@ pub fn bind(op: Op, inputs: &[Array]) -> Array {
     }
 }
 
+/// Records an operation with one result in the current trace, even if all its operands are numbers.
+#[track_caller]
+pub(crate) fn record(op: Op, inputs: &[Array]) -> Array {
+    let place = current_place();
+    match state::record(op, inputs, place) {
+        Ok(mut outputs) if outputs.len() == 1 => outputs.remove(0),
+        Ok(outputs) => error!(Rule, "an operation gave {} results", outputs.len()).into(),
+        Err(e) => e.at(place).into(),
+    }
+}
+
 /// Applies an operation: runs it on numbers, records it in a trace, or only infers types, as its operands demand.
 ///
 /// If it fails there is one result, which carries the error.

@@ -1,10 +1,12 @@
 //! Products that only a sum takes in are rounded together with it, as every C compiler does it by default. It is a pass over
 //! the kernel language, so that all code generators give the same bits.
 
+use std::convert::Infallible;
+
 use rustc_hash::FxHashMap;
 use smallvec::smallvec;
 
-use super::rewrite::{rewrite, uses};
+use super::rewrite::{Renames, rewrite, uses};
 use super::{Expr, Module, Op, Stmt, Value};
 
 /// a·b + c in one rounding, where the product has no other use.
@@ -12,7 +14,7 @@ pub fn contract(module: Module) -> Module {
     let uses = uses(&module);
     // Products that may be taken in, with their factors.
     let mut products: FxHashMap<Value, (Value, Value)> = FxHashMap::default();
-    let result = rewrite::<std::convert::Infallible>(module, &mut |m, _, out, v, e| {
+    let mut take_in = |m: &mut Module, _: &mut Renames, out: &mut Vec<Stmt>, v: Value, e| -> Result<(), Infallible> {
         let once = |x: Value| uses.get(x.index()) == Some(&1);
         if let Expr::Op(op, args) = &e
             && m.ty(v).is_float()
@@ -55,8 +57,8 @@ pub fn contract(module: Module) -> Module {
         }
         out.push(Stmt::Let(v, e));
         Ok(())
-    });
-    match result {
+    };
+    match rewrite(module, &mut take_in) {
         Ok(m) => m,
         Err(never) => match never {},
     }

@@ -3,13 +3,13 @@
 use gradus_core::math::{self, Arith, Rare};
 use smallvec::SmallVec;
 
-use super::rewrite::rewrite;
+use super::rewrite::{Renames, rewrite};
 use super::{Expr, Math, Module, Op, Special, Stmt, Ty, Value};
 use crate::error::{Error, Result};
 
 /// Replaces every elementary function by what it is made of.
 pub fn expand(module: Module) -> Result<Module> {
-    rewrite::<Error>(module, &mut |module, renames, out, v, e| {
+    let mut write_out = |module: &mut Module, renames: &mut Renames, out: &mut Vec<Stmt>, v, e| {
         let Expr::Op(Op::Math(f), args) = &e else {
             out.push(Stmt::Let(v, e));
             return Ok(());
@@ -18,8 +18,9 @@ pub fn expand(module: Module) -> Result<Module> {
         let mut recorder = Recorder { module, out, ty };
         let result = apply(&mut recorder, *f, args);
         renames.set(v, result);
-        Ok(())
-    })
+        Ok::<(), Error>(())
+    };
+    rewrite(module, &mut write_out)
 }
 
 fn apply(r: &mut Recorder<'_>, f: Math, x: &[Value]) -> Value {

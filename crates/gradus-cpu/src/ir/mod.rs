@@ -8,6 +8,7 @@
 mod contract;
 mod eval;
 mod expand;
+mod fold;
 mod print;
 #[cfg(any(test, feature = "testing"))]
 pub mod random;
@@ -17,6 +18,7 @@ mod verify;
 pub use contract::contract;
 pub use eval::{Library, Memory, evaluate, evaluate_with};
 pub use expand::expand;
+pub use fold::fold;
 pub use print::kernel_text;
 pub use verify::verify;
 

@@ -1,6 +1,8 @@
 //! Walking over all bodies of a module, with values renamed on the way.
 
-use rustc_hash::FxHashMap;
+use std::convert::Infallible;
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Carried, Expr, Index, Int, Module, Stmt, Value};
 
@@ -35,12 +37,26 @@ impl Renames {
     }
 }
 
-/// Rewrites every `Let`: `f` is given the module, the renames, the value and its (renamed) expression, and writes what
-/// takes its place.
-pub(super) fn rewrite<E>(
-    module: Module,
-    f: &mut dyn FnMut(&mut Module, &mut Renames, &mut Vec<Stmt>, Value, Expr) -> Result<(), E>,
-) -> Result<Module, E> {
+/// What is done with a module's definitions, in order.
+pub(super) trait Rewriter<E> {
+    /// Is given the module, the renames, a value and its (renamed) expression, and writes what takes the place of its `Let`.
+    fn define(&mut self, m: &mut Module, r: &mut Renames, out: &mut Vec<Stmt>, v: Value, e: Expr) -> Result<(), E>;
+
+    /// A body begins: what is defined from here on is seen only in it.
+    fn enter(&mut self) {}
+
+    /// The body ends.
+    fn leave(&mut self) {}
+}
+
+impl<E, F: FnMut(&mut Module, &mut Renames, &mut Vec<Stmt>, Value, Expr) -> Result<(), E>> Rewriter<E> for F {
+    fn define(&mut self, m: &mut Module, r: &mut Renames, out: &mut Vec<Stmt>, v: Value, e: Expr) -> Result<(), E> {
+        self(m, r, out, v, e)
+    }
+}
+
+/// Rewrites every `Let`.
+pub(super) fn rewrite<E>(module: Module, f: &mut dyn Rewriter<E>) -> Result<Module, E> {
     let mut m = module;
     let mut renames = Renames::default();
     let main = std::mem::take(&mut m.main);
@@ -48,10 +64,12 @@ pub(super) fn rewrite<E>(
     m.main = body(&mut m, &mut renames, main, f)?;
     // The main body comes first, so that the inputs of kernels are renamed already.
     for k in &mut kernels {
-        k.inputs.iter_mut().for_each(|v| *v = renames.get(*v));
+        let mut seen = FxHashSet::default();
+        k.inputs = k.inputs.iter().map(|v| renames.get(*v)).filter(|v| seen.insert(*v)).collect();
         let stmts = std::mem::take(&mut k.body);
         k.body = body(&mut m, &mut renames, stmts, f)?;
-        k.outputs.iter_mut().for_each(|v| *v = renames.get(*v));
+        // What turns out to be an input, or the same as another output, the main body has already.
+        k.outputs = k.outputs.iter().map(|v| renames.get(*v)).filter(|v| seen.insert(*v)).collect();
     }
     m.kernels = kernels;
     // What a kernel gives may have another name now, and the main body reads it.
@@ -60,13 +78,9 @@ pub(super) fn rewrite<E>(
     Ok(m)
 }
 
-fn body<E>(
-    m: &mut Module,
-    renames: &mut Renames,
-    stmts: Vec<Stmt>,
-    f: &mut dyn FnMut(&mut Module, &mut Renames, &mut Vec<Stmt>, Value, Expr) -> Result<(), E>,
-) -> Result<Vec<Stmt>, E> {
+fn body<E>(m: &mut Module, renames: &mut Renames, stmts: Vec<Stmt>, f: &mut dyn Rewriter<E>) -> Result<Vec<Stmt>, E> {
     let mut out = Vec::with_capacity(stmts.len());
+    f.enter();
     for s in stmts {
         match s {
             Stmt::Let(v, mut e) => {
@@ -75,7 +89,7 @@ fn body<E>(
                     Expr::Load(_, at) => renames.index(at),
                     Expr::Const(_) | Expr::Size(_) => {}
                 }
-                f(m, renames, &mut out, v, e)?;
+                f.define(m, renames, &mut out, v, e)?;
             }
             Stmt::Store { buffer, mut at, value } => {
                 renames.index(&mut at);
@@ -113,6 +127,7 @@ fn body<E>(
             s @ (Stmt::Kernel(_) | Stmt::Swap(..)) => out.push(s),
         }
     }
+    f.leave();
     Ok(out)
 }
 
@@ -120,11 +135,11 @@ fn body<E>(
 fn renamed(renames: &Renames, stmts: Vec<Stmt>) -> Vec<Stmt> {
     let mut m = Module::default();
     let mut again = Renames(renames.0.clone());
-    let result = body::<std::convert::Infallible>(&mut m, &mut again, stmts, &mut |_, _, out, v, e| {
+    let mut keep = |_: &mut Module, _: &mut Renames, out: &mut Vec<Stmt>, v, e| -> Result<(), Infallible> {
         out.push(Stmt::Let(v, e));
         Ok(())
-    });
-    match result {
+    };
+    match body(&mut m, &mut again, stmts, &mut keep) {
         Ok(stmts) => stmts,
         Err(never) => match never {},
     }
@@ -143,9 +158,8 @@ pub(super) fn uses(m: &Module) -> Vec<u32> {
     fn walk(body: &[Stmt], n: &mut [u32]) {
         for s in body {
             match s {
-                Stmt::Let(_, Expr::Op(_, args)) => args.iter().for_each(|a| n[a.index()] += 1),
-                Stmt::Let(_, Expr::Load(_, at)) => index(at, n),
-                Stmt::Let(..) | Stmt::Kernel(_) | Stmt::Swap(..) => {}
+                Stmt::Let(_, e) => each_use(e, &mut |v| n[v.index()] += 1),
+                Stmt::Kernel(_) | Stmt::Swap(..) => {}
                 Stmt::Store { at, value, .. } => {
                     index(at, n);
                     n[value.index()] += 1;
@@ -191,4 +205,52 @@ pub(super) fn uses(m: &Module) -> Vec<u32> {
         k.inputs.iter().chain(&k.outputs).for_each(|v| n[v.index()] += 1);
     }
     n
+}
+
+/// Drops every definition that nothing uses.
+pub(super) fn sweep(mut m: Module) -> Module {
+    fn body(stmts: &mut Vec<Stmt>, n: &mut [u32]) {
+        let mut kept: Vec<Stmt> = Vec::with_capacity(stmts.len());
+        // From the end, so that what only a dropped one used goes too.
+        while let Some(mut s) = stmts.pop() {
+            match &mut s {
+                Stmt::Let(v, e) if n[v.index()] == 0 => {
+                    each_use(e, &mut |u| n[u.index()] -= 1);
+                    continue;
+                }
+                Stmt::Loop(l) => body(&mut l.body, n),
+                Stmt::While(w) => {
+                    body(&mut w.body, n);
+                    body(&mut w.before, n);
+                }
+                Stmt::Switch(s) => s.cases.iter_mut().for_each(|(stmts, _)| body(stmts, n)),
+                _ => {}
+            }
+            kept.push(s);
+        }
+        kept.reverse();
+        *stmts = kept;
+    }
+    let mut n = uses(&m);
+    // What kernels use of the main body is known before that is looked at.
+    for k in &mut m.kernels {
+        body(&mut k.body, &mut n);
+    }
+    body(&mut m.main, &mut n);
+    m
+}
+
+fn each_use(e: &Expr, f: &mut dyn FnMut(Value)) {
+    match e {
+        Expr::Op(_, args) => args.iter().for_each(|a| f(*a)),
+        Expr::Load(_, at) => {
+            for (v, s) in &at.terms {
+                f(*v);
+                if let Int::Value(s) = s {
+                    f(*s);
+                }
+            }
+        }
+        Expr::Const(_) | Expr::Size(_) => {}
+    }
 }

@@ -67,6 +67,8 @@ struct Frame {
     spilled: FxHashMap<usize, View>,
     /// Where results should go.
     wanted: FxHashMap<usize, View>,
+    /// Where results go that are only wanted with their axes in another order, if a nest makes them.
+    laid: FxHashMap<usize, View>,
     /// Memory of the block's constants.
     constants: FxHashMap<usize, Buffer>,
     /// How many units still read a root.
@@ -368,6 +370,13 @@ impl Lower {
                 let dims = values.dims[r as usize].clone();
                 let place = View { strides: views::row_major(&dims), dims, ..view.clone() };
                 self.frame.wanted.insert(r as usize, place);
+            } else if let (Some(view), Root::Value(r)) = (view, o.root)
+                && r as usize >= p.inputs().len()
+                && o.view.buffer == NOWHERE
+                && self.frame.uses.get(&o.root) == Some(&1)
+                && let Some(place) = o.view.laid_out(&values.dims[r as usize], view)
+            {
+                self.frame.laid.insert(r as usize, place);
             }
         }
         for c in 0..p.constants().len() {
@@ -424,6 +433,12 @@ impl Lower {
     fn deliver(&mut self, p: &Program, values: &Values, a: Atom, to: &View) -> Result<()> {
         if let Some(v) = self.splat_of(p, a) {
             return self.fill(to, v);
+        }
+        if let Root::Value(r) = values.origin(a).root
+            && let Some(laid) = self.frame.laid.get(&(r as usize))
+            && matches!(&self.frame.reprs[r as usize], Some(Repr::Memory(view)) if view == laid)
+        {
+            return Ok(());
         }
         if let Root::Value(r) = values.origin(a).root
             && self.frame.wanted.get(&(r as usize)).is_some_and(|w| w.buffer == to.buffer && w.base == to.base)

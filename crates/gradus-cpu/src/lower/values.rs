@@ -13,6 +13,9 @@ use crate::ir::{Buffer, Ty, Value};
 
 /// Arrays of at most so many elements live in scalars, unless told otherwise.
 pub const SMALL: usize = 16;
+/// At a point of a nest so many times more are unrolled: there a scalar is a vector register or a place in the first cache,
+/// and an array that is not unrolled leaves the nest for memory.
+const MORE_AT_POINTS: usize = 4;
 /// Operands of unrolled operations have at most so many.
 pub(super) const SMALL_OPERAND: usize = 36;
 
@@ -96,6 +99,8 @@ pub(super) fn moves(op: &Op) -> bool {
 pub(super) struct Values {
     /// Arrays of at most so many elements live in scalars.
     pub small: usize,
+    /// At most so many elements are unrolled at a point of a nest.
+    pub inside: usize,
     pub dims: Vec<Dims>,
     pub types: Vec<Option<Ty>>,
     pub origins: Vec<Origin>,
@@ -108,6 +113,7 @@ impl Values {
     pub fn new(p: &Program, inputs: &[Repr], small: usize) -> Result<Values> {
         let mut v = Values {
             small,
+            inside: small * MORE_AT_POINTS,
             dims: Vec::with_capacity(p.value_count()),
             types: Vec::with_capacity(p.value_count()),
             origins: Vec::with_capacity(p.value_count()),

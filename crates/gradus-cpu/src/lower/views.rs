@@ -68,6 +68,22 @@ impl View {
         View { dims: dims.into(), strides, ..self.clone() }
     }
 
+    /// If this shows a dense array of `dims` with its axes in another order: where in `to`, which holds what is shown, the
+    /// array's own elements lie.
+    pub fn laid_out(&self, dims: &[usize], to: &View) -> Option<View> {
+        let mut strides: Strides = smallvec::smallvec![0; dims.len()];
+        let own = row_major(dims);
+        let sized = |dims: &[usize]| dims.iter().filter(|d| **d != 1).count();
+        if self.base != Index::at(0) || to.dims != self.dims || sized(dims) != sized(&self.dims) {
+            return None;
+        }
+        for (a, &d) in dims.iter().enumerate().filter(|(_, d)| **d != 1) {
+            let shown = (0..self.dims.len()).find(|b| self.strides[*b] == own[a] && self.dims[*b] == d)?;
+            strides[a] = to.strides[shown];
+        }
+        Some(View { buffer: to.buffer, base: to.base.clone(), dims: dims.into(), strides })
+    }
+
     pub fn sliced(&self, start: &[usize], dims: &[usize], step: &[usize]) -> View {
         let mut v = self.clone();
         for a in 0..dims.len() {

@@ -28,13 +28,21 @@ pub(crate) struct Entry<S: Signature> {
     bytes: usize,
 }
 
+/// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
+fn dense(capture: Array) -> Array {
+    match capture.concrete() {
+        Some(c) if !c.is_dense() => Array::from(c.to_dense()),
+        _ => capture,
+    }
+}
+
 impl<S: Signature> Entry<S> {
     pub(super) fn new(key: Key, traced: Traced, template: S::Out, exactness: Exactness) -> Result<Entry<S>> {
         let optimized = prepare(&traced.program, exactness)?;
         let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
         Ok(Entry {
             key,
-            captures: traced.captures,
+            captures: traced.captures.into_iter().map(dense).collect(),
             guards: traced.guards,
             guard_program: traced.guard_program,
             template,

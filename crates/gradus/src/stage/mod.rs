@@ -441,5 +441,5 @@ impl std::fmt::Display for Phases {
 
 /// Optimizes and verifies: what every backend is given.
 pub(crate) fn prepare(program: &Program, exactness: Exactness) -> Result<Verified> {
-    Verified::new(optimize_with(program, exactness)?)
+    Ok(Verified::new(optimize_with(program, exactness)?)?.with_exactness(exactness))
 }

@@ -16,7 +16,7 @@ impl Planner<'_> {
         let total = count(&self.values.dims[v]);
         if n < self.points[v]
             && n >= 8
-            && total / n.max(1) <= self.values.small
+            && total / n.max(1) <= self.values.inside
             && lead(&self.values.dims[v], n).is_some()
         {
             self.points[v] = n;
@@ -37,7 +37,7 @@ impl Planner<'_> {
                 let dims = self.dims(operands[0]).to_vec();
                 let Some(&first) = axes.first() else { continue };
                 let n = leading(&dims, first);
-                if count(&dims) / n.max(1) <= self.values.small {
+                if count(&dims) / n.max(1) <= self.values.inside {
                     self.lower(operands[0], n);
                     self.lower(result, n);
                 } else {
@@ -119,12 +119,12 @@ impl Planner<'_> {
             return None;
         }
         let free = (batch..l.len()).take_while(|a| !d.lhs_contract.contains(a)).count();
-        let limit = self.values.small;
+        let limit = self.values.inside;
         let small = |dims: &[usize], lead: usize| dims[lead..].iter().product::<usize>() <= limit;
         if batch > 0 && small(l, batch) && small(r, batch) {
             return Some(l[..batch].iter().product());
         }
-        if batch == 0 && free > 0 && count(r) <= self.values.small && small(l, free) {
+        if batch == 0 && free > 0 && count(r) <= self.values.inside && small(l, free) {
             return Some(l[..free].iter().product());
         }
         None
@@ -142,7 +142,7 @@ impl Planner<'_> {
         if let Some((_, axes)) = reduction(e.op()) {
             return self.point_count(operands[0]) == n
                 && lead_of(operands[0]).is_some_and(|l| axes.iter().all(|a| *a >= l))
-                && count(self.dims(operands[0])) / n.max(1) <= self.values.small;
+                && count(self.dims(operands[0])) / n.max(1) <= self.values.inside;
         }
         if let Some(c) = e.op().downcast::<Concatenate>() {
             return operands.iter().all(|a| {
@@ -160,7 +160,7 @@ impl Planner<'_> {
         }
         if let Some(d) = e.op().downcast::<DotGeneral>() {
             let (Some(most), Some(l)) = (self.dot_points(d, operands), lead_of(operands[0])) else { return false };
-            let small = |a: Atom| count(self.dims(a)) / n.max(1) <= self.values.small;
+            let small = |a: Atom| count(self.dims(a)) / n.max(1) <= self.values.inside;
             let shared = d.lhs_batch.is_empty();
             return most % n.max(1) == 0
                 && l <= if shared { d.lhs_contract.iter().copied().min().unwrap_or(0) } else { d.lhs_batch.len() }

@@ -46,7 +46,7 @@ impl Nest<'_, '_> {
             .map(|i| self.result(*i))
             .filter(|w| *w != v && self.stored.contains_key(w))
             .collect();
-        accesses.extend(stored.iter().map(|w| self.own_strides(*w)));
+        accesses.extend(stored.iter().filter_map(|w| self.own_strides(*w)).map(|(strides, _)| strides));
         accesses.push(own.clone());
         // Neighbours join only if both are kept or both reduced.
         let grouped = |reduced: bool, nest: &Self| -> Vec<Group> {
@@ -67,7 +67,7 @@ impl Nest<'_, '_> {
         let Some(outer) = kept.first().map(|g| g.extent) else {
             return Err(error!(Rule, "columns without a kept axis"));
         };
-        let (buffer, base) =
+        let View { buffer, base, .. } =
             self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
         let ty = self.lower.emitter.module.buffers[buffer.index()].ty;
         let lanes = kept.len() - 1;

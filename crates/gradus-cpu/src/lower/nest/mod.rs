@@ -46,7 +46,7 @@ pub(super) struct Nest<'a, 'b> {
     /// Operands that are there.
     loaded: FxHashMap<(Buffer, Index), Value>,
     /// Where members are stored, that are.
-    stored: FxHashMap<usize, (Buffer, Index)>,
+    stored: FxHashMap<usize, View>,
     /// The lane loop in which a member can first be computed.
     phases: FxHashMap<usize, usize>,
     phase: usize,
@@ -177,8 +177,11 @@ impl Nest<'_, '_> {
             if !self.plan.kept[v] || whole || self.lower.frame.reprs[v].is_some() {
                 continue;
             }
-            let view = self.lower.place_for(self.p, self.values, v)?;
-            self.stored.insert(v, (view.buffer, view.base.clone()));
+            let view = match self.lower.frame.laid.get(&v) {
+                Some(view) if self.plan.classes[i] == Class::Point => view.clone(),
+                _ => self.lower.place_for(self.p, self.values, v)?,
+            };
+            self.stored.insert(v, view.clone());
             self.lower.frame.reprs[v] = Some(Repr::Memory(view));
         }
         Ok(())
@@ -342,17 +345,18 @@ impl Nest<'_, '_> {
         index
     }
 
-    /// Strides of a member's own memory.
-    fn own_strides(&self, v: usize) -> Vec<i64> {
+    /// Strides of a member's own memory, and where in it the elements of a point lie.
+    fn own_strides(&self, v: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+        let view = self.stored.get(&v)?;
         let at = self.level(v);
-        let mut s = self.inside(v) as i64;
-        let mut out = vec![0; self.cuts.len()];
-        let last = if at == Level::Row { self.row_cuts() } else { self.cuts.len() };
-        for j in (0..last).rev() {
-            out[j] = s;
-            s *= self.cuts[j] as i64;
-        }
-        out
+        let l = lead(&view.dims, self.points_at(at))?;
+        let inside = View {
+            buffer: view.buffer,
+            base: Index::at(0),
+            dims: view.dims[l..].into(),
+            strides: view.strides[l..].into(),
+        };
+        Some((self.strides(view, &view.dims, l, at), places(&inside).collect()))
     }
 
     // ---- points ----
@@ -415,13 +419,14 @@ impl Nest<'_, '_> {
         // Made in an earlier lane loop, and in memory: it is read back.
         if level == Level::Point
             && self.phases.get(&v).is_some_and(|p| *p < self.phase)
-            && let Some((buffer, base)) = self.stored.get(&v).cloned()
+            && let Some(view) = self.stored.get(&v).cloned()
+            && let Some((strides, inside)) = self.own_strides(v)
         {
-            let strides = self.own_strides(v);
-            let elements: Vec<Value> = (0..self.inside(v) as i64)
+            let elements: Vec<Value> = inside
+                .into_iter()
                 .map(|k| {
-                    let at = self.place(&base, &strides, k);
-                    self.read(buffer, at)
+                    let at = self.place(&view.base, &strides, k);
+                    self.read(view.buffer, at)
                 })
                 .collect();
             self.points.insert(v, elements.clone());
@@ -526,11 +531,11 @@ impl Nest<'_, '_> {
     }
 
     fn store(&mut self, v: usize, elements: &[Value]) {
-        let Some((buffer, base)) = self.stored.get(&v).cloned() else { return };
-        let strides = self.own_strides(v);
-        for (k, x) in elements.iter().enumerate() {
-            let at = self.place(&base, &strides, k as i64);
-            self.lower.emitter.store(buffer, at, *x);
+        let Some(view) = self.stored.get(&v).cloned() else { return };
+        let Some((strides, inside)) = self.own_strides(v) else { return };
+        for (k, x) in inside.into_iter().zip(elements) {
+            let at = self.place(&view.base, &strides, k);
+            self.lower.emitter.store(view.buffer, at, *x);
         }
     }
 
@@ -576,7 +581,7 @@ impl Nest<'_, '_> {
         let mut accesses = self.accesses();
         let stored: Vec<usize> =
             self.cluster.members.iter().map(|i| self.result(*i)).filter(|v| self.stored.contains_key(v)).collect();
-        accesses.extend(stored.iter().map(|v| self.own_strides(*v)));
+        accesses.extend(stored.iter().filter_map(|v| self.own_strides(*v)).map(|(strides, _)| strides));
         let mut groups = self.groups(0..self.cuts.len(), &accesses);
         if groups.is_empty() {
             groups.push(Group { extent: 1, inner: 0 });

@@ -9,6 +9,7 @@ use crate::lower::emit::is_expensive;
 use crate::lower::fusion::{Class, Level, reduction};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::Repr;
+use crate::lower::views::View;
 
 impl Nest<'_, '_> {
     /// When each member can be computed: after which of the lane loops.
@@ -70,7 +71,7 @@ impl Nest<'_, '_> {
                     lent.insert(w);
                     b
                 }
-                None => (self.lower.scratch(self.p, v)?, Index::at(0)),
+                None => View::dense(self.lower.scratch(self.p, v)?, &self.values.dims[v]),
             };
             self.stored.insert(v, buffer);
         }
