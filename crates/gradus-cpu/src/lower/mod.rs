@@ -69,6 +69,8 @@ struct Frame {
     wanted: FxHashMap<usize, View>,
     /// Where results go that are only wanted with their axes in another order, if a nest makes them.
     laid: FxHashMap<usize, View>,
+    /// Results whose points' elements lie apart: how many at each point, and how many points.
+    apart: FxHashMap<usize, (usize, usize)>,
     /// Memory of the block's constants.
     constants: FxHashMap<usize, Buffer>,
     /// How many units still read a root.
@@ -246,7 +248,13 @@ impl Lower {
             },
             Root::Constant(c) => View::dense(*self.frame.constants.get(&(c as usize))?, &[]),
         };
-        let mut view = o.view.clone();
+        let mut view = match o.root {
+            Root::Value(r) if self.frame.apart.contains_key(&(r as usize)) => {
+                let (inside, n) = self.frame.apart[&(r as usize)];
+                o.view.apart(inside, n)?
+            }
+            _ => o.view.clone(),
+        };
         let offset = view.base.offset;
         view.buffer = home.buffer;
         view.base = home.base;

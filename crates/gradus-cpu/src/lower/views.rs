@@ -68,6 +68,26 @@ impl View {
         View { dims: dims.into(), strides, ..self.clone() }
     }
 
+    /// The same elements where each of `n` points has `inside` of them and those lie apart: first one of every point, then the
+    /// next of every point. None if an axis runs over both.
+    pub fn apart(&self, inside: usize, n: usize) -> Option<View> {
+        let (inside, n) = (inside as i64, n as i64);
+        let (first, point) = (self.base.offset.rem_euclid(inside), self.base.offset.div_euclid(inside));
+        let (mut lowest, mut highest) = (first, first);
+        let mut view = self.clone();
+        for (s, d) in view.strides.iter_mut().zip(&self.dims).filter(|(_, d)| **d != 1) {
+            if *s % inside == 0 {
+                *s /= inside;
+                continue;
+            }
+            let reach = *s * (*d as i64 - 1);
+            (lowest, highest) = (lowest + reach.min(0), highest + reach.max(0));
+            *s *= n;
+        }
+        view.base.offset = point + first * n;
+        (self.base.terms.is_empty() && lowest >= 0 && highest < inside).then_some(view)
+    }
+
     /// If this shows a dense array of `dims` with its axes in another order: where in `to`, which holds what is shown, the
     /// array's own elements lie.
     pub fn laid_out(&self, dims: &[usize], to: &View) -> Option<View> {
@@ -158,6 +178,29 @@ mod tests {
             rest /= v.dims[a];
         }
         place
+    }
+
+    #[test]
+    fn elements_that_lie_apart_are_the_same_elements() {
+        let (n, inside) = (12, 6);
+        // In a dense array the element of a point; where they lie apart, the place of the same one.
+        let moved = |at: i64| at % inside * n + at / inside;
+        let base = View::dense(Buffer(0), &[3, 4, 2, 3]);
+        let views = [
+            base.clone(),
+            base.permuted(&[1, 3, 0, 2]),
+            base.sliced(&[0, 1, 1, 0], &[3, 2, 1, 2], &[1, 2, 1, 2]),
+            base.reversed(&[0, 2, 3]),
+            View::dense(Buffer(0), &[3, 4, 6]),
+            View::dense(Buffer(0), &[12, 2, 3]).broadcast(&[12, 5, 2, 3], &[0, 2, 3]),
+        ];
+        for v in &views {
+            let w = v.apart(inside as usize, n as usize).unwrap();
+            assert!((0..count(&v.dims)).all(|i| moved(at(v, i)) == at(&w, i)), "{v:?}: {w:?}");
+        }
+        // Runs over points and their elements at once.
+        assert_eq!(View::dense(Buffer(0), &[72]).apart(6, 12), None);
+        assert_eq!(View::dense(Buffer(0), &[12, 6]).sliced(&[0, 3], &[11, 4], &[1, 1]).apart(6, 12), None);
     }
 
     #[test]

@@ -169,7 +169,13 @@ impl Select<'_> {
     /// How the lanes of a place lie in memory. The terms that vary are in the pattern, all others in the address.
     pub(super) fn pattern_of(&mut self, at: &Index, ty: Ty) -> Option<Pattern> {
         let Some(step) = self.step else { return Some(Pattern::Same) };
-        let Step { plan, var, copies, first, .. } = step;
+        let Step { plan, copies, first, .. } = step;
+        // What counts the lanes: the counter, or its place in a block, which the address leaves out.
+        let place = at.terms.iter().map(|t| t.0).find(|v| self.values[v.index()] == Val::Lane);
+        let var = match at.stride(step.var) {
+            Int::Const(0) => place.unwrap_or(step.var),
+            _ => step.var,
+        };
         let mut lane = self.known(at.stride(var));
         if !self.uniform(lane) {
             // Then it is a term like others.

@@ -37,19 +37,53 @@ pub fn has_lanes(body: &[Stmt]) -> Option<bool> {
     Some(lanes)
 }
 
+/// Values of a loop of lanes that are simple because its steps are blocks of 32 iterations, and no step is cut short.
+#[derive(Clone, Default, Debug)]
+pub struct Blocks {
+    /// `counter >> n` for n of at least 5: the same in all lanes of a step.
+    pub same: Vec<Value>,
+    /// `counter & 31`: the lane.
+    pub lane: Vec<Value>,
+}
+
+/// What is known of such a loop. `known` says which values are constants outside of it.
+pub fn blocks(l: &Loop, known: impl Fn(Value) -> Option<u64>) -> Blocks {
+    let mut found = Blocks::default();
+    if l.folds.is_empty() || !matches!(l.count, Int::Const(n) if n % LANES as i64 == 0) {
+        return found;
+    }
+    let mut constants: FxHashMap<Value, u64> = FxHashMap::default();
+    for s in &l.body {
+        match s {
+            Stmt::Let(v, Expr::Const(bits)) => drop(constants.insert(*v, *bits)),
+            Stmt::Let(v, Expr::Op(op @ (Op::Shr | Op::And), args)) if args[0] == l.var => {
+                let by = constants.get(&args[1]).copied().or_else(|| known(args[1]));
+                match (op, by) {
+                    (Op::Shr, Some(5..64)) => found.same.push(*v),
+                    (Op::And, Some(31)) => found.lane.push(*v),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// Marks what varies in the body of a loop of lanes. None: something there has no vector form.
-pub fn mark(l: &Loop, varying: &mut [bool]) -> Option<()> {
+pub fn mark(l: &Loop, varying: &mut [bool], blocks: &Blocks) -> Option<()> {
     varying[l.var.index()] = true;
     // What goes around a serial loop may vary because of what is below it.
-    while mark_block(&l.body, varying)? {}
+    while mark_block(&l.body, varying, blocks)? {}
     Some(())
 }
 
 /// Whether anything new was marked.
-fn mark_block(body: &[Stmt], varying: &mut [bool]) -> Option<bool> {
+fn mark_block(body: &[Stmt], varying: &mut [bool], blocks: &Blocks) -> Option<bool> {
     let mut changed = false;
     for s in body {
         match s {
+            Stmt::Let(v, _) if blocks.same.contains(v) => {}
             Stmt::Let(v, Expr::Op(_, args)) => {
                 let varies = args.iter().any(|a| varying[a.index()]);
                 changed |= varies && !std::mem::replace(&mut varying[v.index()], true);
@@ -69,7 +103,7 @@ fn mark_block(body: &[Stmt], varying: &mut [bool]) -> Option<bool> {
                         varying[c.result.index()] = true;
                     }
                 }
-                changed |= mark_block(&l.body, varying)?;
+                changed |= mark_block(&l.body, varying, blocks)?;
             }
             _ => {}
         }
@@ -86,6 +120,7 @@ struct Scan<'a> {
     module: &'a Module,
     varying: &'a [bool],
     isa: Isa,
+    blocks: &'a Blocks,
     var: Value,
     /// Whether the counter is an i32.
     short: bool,
@@ -98,7 +133,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     fn used(&mut self, v: Value) {
-        if v == self.var {
+        if v == self.var || self.blocks.lane.contains(&v) {
             self.wide = true;
         }
         if let Some(entry) = self.live.get_mut(&v) {
@@ -108,7 +143,7 @@ impl Scan<'_> {
 
     fn place(&mut self, at: &Index, ty: Ty, store: bool) {
         for term @ (v, stride) in &at.terms {
-            if *v != self.var {
+            if *v != self.var && !self.blocks.lane.contains(v) {
                 self.wide |= term_varies(term, self.varying);
                 self.used(*v);
                 if let Int::Value(s) = stride {
@@ -122,7 +157,7 @@ impl Scan<'_> {
                 Int::Value(_) => true,
             };
         }
-        let lane = at.terms.iter().any(|(v, _)| *v == self.var);
+        let lane = at.terms.iter().any(|(v, _)| *v == self.var || self.blocks.lane.contains(v));
         // A store to one place from all lanes is a scatter, too.
         self.wide |= store && !lane && (ty.size() < 4 || self.isa == Isa::Avx2);
     }
@@ -131,6 +166,7 @@ impl Scan<'_> {
         for s in body {
             self.size += 1;
             match s {
+                Stmt::Let(v, _) if self.blocks.same.contains(v) || self.blocks.lane.contains(v) => {}
                 Stmt::Let(v, e) => {
                     match e {
                         // The counter as 32 bits needs no more than those.
@@ -191,9 +227,10 @@ impl Scan<'_> {
 const LONG: usize = 400;
 
 /// How a loop of lanes is run; what varies in it is marked.
-pub fn plan(module: &Module, l: &Loop, varying: &[bool], isa: Isa) -> Plan {
+pub fn plan(module: &Module, l: &Loop, varying: &[bool], blocks: &Blocks, isa: Isa) -> Plan {
     let short = matches!(l.count, Int::Const(n) if n < 1 << 31);
-    let mut scan = Scan { module, varying, isa, var: l.var, short, wide: false, size: 0, live: FxHashMap::default() };
+    let (var, live) = (l.var, FxHashMap::default());
+    let mut scan = Scan { module, varying, isa, blocks, var, short, wide: false, size: 0, live };
     scan.block(&l.body);
     for f in &l.folds {
         scan.used(f.value);

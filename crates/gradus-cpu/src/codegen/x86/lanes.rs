@@ -5,7 +5,7 @@
 //! the frame.
 
 use super::Isa;
-use super::analyze;
+use super::analyze::{self, Blocks};
 use super::encode::{Cond, Len};
 use super::lir::{Alu, Inst, Mem, Reg, Ri, Rm, Test, Unary};
 use super::opcodes as op;
@@ -36,12 +36,25 @@ fn neutral(f: &Fold, ty: Ty) -> u64 {
 impl Select<'_> {
     pub(super) fn lanes_loop(&mut self, l: &Loop, bounds: Option<(Reg, Reg)>) -> Option<()> {
         let before = self.varying.clone();
-        if analyze::mark(l, &mut self.varying).is_none() {
+        let mut blocks = match bounds {
+            None => analyze::blocks(l, |v| self.const_of(v)),
+            Some(_) => Blocks::default(),
+        };
+        let mut marked = analyze::mark(l, &mut self.varying, &blocks);
+        let mut plan = analyze::plan(self.module, l, &self.varying, &blocks, self.isa);
+        if plan.single {
+            // Then a step is one vector, not a block.
+            blocks = Blocks::default();
+            self.varying.clone_from(&before);
+            marked = analyze::mark(l, &mut self.varying, &blocks);
+            plan = analyze::plan(self.module, l, &self.varying, &blocks, self.isa);
+        }
+        if marked.is_none() {
             // Lanes that leave an inner loop at different times: one iteration after the other is as good.
             self.varying = before;
             return self.serial(l, bounds);
         }
-        let plan = analyze::plan(self.module, l, &self.varying, self.isa);
+        self.blocks = blocks;
         let count = match bounds {
             Some((_, hi)) => Ri::Reg(hi),
             None => self.int(l.count)?,

@@ -12,9 +12,9 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Isa;
-use super::analyze::{self, Plan};
+use super::analyze::{self, Blocks, Plan};
 use super::encode::{Cond, Enc, Label, Len};
-use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
+use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Shift, Size, Test, Unary};
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
 use crate::ir::{Carried, Expr, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value};
@@ -37,6 +37,8 @@ pub(super) enum Val {
     Lanes([Reg; TOGETHER]),
     /// The counter of the loop of lanes.
     LaneVar,
+    /// The lane in a block of the loop.
+    Lane,
 }
 
 /// What is made once for a level.
@@ -99,6 +101,8 @@ pub(super) struct Select<'a> {
     pub varying: Vec<bool>,
     pub scopes: Vec<Scope>,
     pub step: Option<Step>,
+    /// What is simple in the loop of lanes that code is made for.
+    pub blocks: Blocks,
     /// Where values that go around a loop are made: in the registers of those before them.
     forced: FxHashMap<Value, Val>,
     constants: FxHashMap<Vec<u8>, u32>,
@@ -132,6 +136,7 @@ pub(super) fn select(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Funct
         varying: vec![false; n],
         scopes: vec![Scope::default()],
         step: None,
+        blocks: Blocks::default(),
         forced: FxHashMap::default(),
         constants: FxHashMap::default(),
         splats: FxHashMap::default(),
@@ -366,6 +371,7 @@ impl Select<'_> {
                 }))
             }
             Val::LaneVar => self.lane_vector(k),
+            Val::Lane => self.step.map(|s| self.iota((s.first + k) * s.plan.width, 8)),
         }
     }
 
@@ -503,6 +509,13 @@ impl Select<'_> {
                 let to = self.load(*v, *b, at)?;
                 self.set(*v, to);
             }
+            Stmt::Let(v, Expr::Op(_, args)) if self.blocks.same.contains(v) => {
+                let (counter, by) = (self.step?.counter, self.const_of(args[1])? as u8);
+                let dst = self.general_reg();
+                self.emit(Inst::ShiftBy { op: Shift::Right, dst, a: counter, by });
+                self.set(*v, Val::General(dst));
+            }
+            Stmt::Let(v, _) if self.blocks.lane.contains(v) => self.set(*v, Val::Lane),
             Stmt::Let(v, Expr::Op(op, args)) => {
                 (!analyze::refused(*op)).then_some(())?;
                 let to = self.target(*v);

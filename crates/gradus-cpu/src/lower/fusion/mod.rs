@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use super::emit::{cost, is_elementwise};
 use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
 use super::views::{count, row_major};
-use crate::ir::{FoldOp, Ty};
+use crate::ir::{FoldOp, LANES, Ty};
 
 /// Rows longer than this are not walked twice in one nest: they do not stay in the first cache.
 const LONGEST_ROW: usize = 16384;
@@ -93,6 +93,8 @@ pub(super) struct Plan {
     pub kept: Vec<bool>,
     /// For each value, how many of its leading elements are points of nests; the rest of each point is unrolled.
     pub points: Vec<usize>,
+    /// Whether the elements of a value's points may lie apart in memory: everything that reads it can say where they are.
+    pub apart: Vec<bool>,
     /// What each unit reads from outside of itself.
     pub reads: Vec<Vec<Root>>,
     /// How many units read a root; the end of the block is one for each output.
@@ -521,13 +523,41 @@ impl Planner<'_> {
                 kept[r as usize] = true;
             }
         }
+        let apart = self.may_lie_apart();
         let order = in_order(&waits, &priority);
         let units = order.iter().map(|u| units[*u]).collect();
         let reads = order.iter().map(|u| std::mem::take(&mut reads[*u])).collect();
         for c in &mut self.clusters {
             c.members.sort_unstable();
         }
-        Plan { classes: self.classes, clusters: self.clusters, units, kept, points: self.points, reads, uses }
+        Plan { classes: self.classes, clusters: self.clusters, units, kept, points: self.points, apart, reads, uses }
+    }
+
+    /// Lanes run over points: elements of one kind that are neighbours are read and written at once.
+    fn may_lie_apart(&self) -> Vec<bool> {
+        let p = self.p;
+        let inside = |v: usize| count(&self.values.dims[v]) / self.points[v].max(1);
+        let mut apart: Vec<bool> = vec![false; p.value_count()];
+        for (i, e) in p.equations().iter().enumerate().filter(|(i, _)| self.classes[*i] == Class::Point) {
+            let v = e.result().index();
+            apart[v] = inside(v) > 1 && self.points[v] >= LANES && !moves(p.equations()[i].op());
+        }
+        for (i, e) in p.equations().iter().enumerate().filter(|(i, _)| self.classes[*i] != Class::View) {
+            let in_nest = matches!(self.classes[i], Class::Point | Class::Row | Class::Column);
+            for a in p.operands(e) {
+                let o = self.values.origin(*a);
+                if let Root::Value(r) = o.root {
+                    let r = r as usize;
+                    apart[r] = apart[r] && in_nest && o.view.apart(inside(r), self.points[r]).is_some();
+                }
+            }
+        }
+        for a in p.outputs() {
+            if let Root::Value(r) = self.values.origin(*a).root {
+                apart[r as usize] = false;
+            }
+        }
+        apart
     }
 }
 

@@ -15,7 +15,7 @@ use super::scalars::{Inner, places, unroll};
 use super::values::{NOWHERE, Repr, Root, SMALL, Values, moves, storage};
 use super::views::{Strides, View, count};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Index, Kind, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Index, Kind, LANES, Op, Stmt, Ty, Value};
 
 /// Elements that one lane loop folds; longer rows are cut.
 const CHUNK: usize = 65_536;
@@ -61,8 +61,9 @@ struct Flat {
     /// The place is `var + start·times`.
     var: Value,
     start: Option<(Value, i64)>,
+    /// The place, or the block of lanes that it is in.
     place: Option<Value>,
-    indices: Vec<Option<Value>>,
+    indices: Vec<Option<Vec<(Value, i64)>>>,
 }
 
 /// Writes the nest of a cluster. What it makes is in `lower.reprs` after.
@@ -179,6 +180,12 @@ impl Nest<'_, '_> {
             }
             let view = match self.lower.frame.laid.get(&v) {
                 Some(view) if self.plan.classes[i] == Class::Point => view.clone(),
+                _ if self.plan.apart[v] => {
+                    let (inside, n) = (self.inside(v), self.plan.points[v]);
+                    self.lower.frame.apart.insert(v, (inside, n));
+                    let dense = View::dense(self.lower.scratch(self.p, v)?, &self.values.dims[v]);
+                    dense.apart(inside, n).ok_or_else(|| error!(Rule, "points have no elements to set apart"))?
+                }
                 _ => self.lower.place_for(self.p, self.values, v)?,
             };
             self.stored.insert(v, view.clone());
@@ -290,8 +297,9 @@ impl Nest<'_, '_> {
             } else {
                 for (k, g) in groups.iter().enumerate() {
                     if strides[g.inner] != 0 {
-                        let index = self.flat_index(k);
-                        at = at.plus(index, strides[g.inner]);
+                        for (index, times) in self.flat_index(k) {
+                            at = at.plus(index, strides[g.inner] * times);
+                        }
                     }
                 }
             }
@@ -305,44 +313,58 @@ impl Nest<'_, '_> {
         at
     }
 
-    /// The index along one of the loops of a flat row.
-    fn flat_index(&mut self, k: usize) -> Value {
-        let Some(flat) = self.flat.clone() else { return self.lower.emitter.int(0) };
-        if let Some(v) = flat.indices[k] {
-            return v;
+    /// The index along one of the loops of a flat row, as values and what each is multiplied by.
+    fn flat_index(&mut self, k: usize) -> Vec<(Value, i64)> {
+        let Some(flat) = self.flat.clone() else { return Vec::new() };
+        if let Some(terms) = &flat.indices[k] {
+            return terms.clone();
         }
         let e = &mut self.lower.emitter;
-        let at = match (flat.place, flat.start) {
-            (Some(at), _) => at,
-            (None, None) => flat.var,
-            (None, Some((v, times))) => {
-                let times = e.int(times);
-                let begin = e.op(Op::Mul, &[v, times]);
-                e.op(Op::Add, &[begin, flat.var])
+        let last = flat.groups.len() - 1;
+        // Blocks of lanes do not straddle the innermost loop: then all but the lane is the same in a block.
+        let blocks = flat.groups[last].extent.is_multiple_of(LANES);
+        let unit = if blocks { LANES } else { 1 };
+        let at = flat.place.unwrap_or_else(|| {
+            let var = if blocks {
+                let shift = e.int(i64::from(LANES.trailing_zeros()));
+                e.op(Op::Shr, &[flat.var, shift])
+            } else {
+                flat.var
+            };
+            match flat.start {
+                None => var,
+                Some((v, times)) => {
+                    let times = e.int(times / unit as i64);
+                    let begin = e.op(Op::Mul, &[v, times]);
+                    e.op(Op::Add, &[begin, var])
+                }
             }
-        };
-        let behind: usize = flat.groups[k + 1..].iter().map(|g| g.extent).product();
-        let q = quotient(e, at, behind);
+        });
+        let behind = flat.groups[k + 1..].iter().map(|g| g.extent).product::<usize>();
+        let q = if k == last { at } else { quotient(e, at, behind / unit) };
+        let extent = if k == last { flat.groups[k].extent / unit } else { flat.groups[k].extent };
         let index = if k == 0 {
             q
+        } else if extent.is_power_of_two() {
+            let mask = e.int(extent as i64 - 1);
+            e.op(Op::And, &[q, mask])
         } else {
             // q - (q / extent)·extent
-            let extent = flat.groups[k].extent;
-            if extent.is_power_of_two() {
-                let mask = e.int(extent as i64 - 1);
-                e.op(Op::And, &[q, mask])
-            } else {
-                let rounds = quotient(e, q, extent);
-                let extent = e.int(extent as i64);
-                let whole = e.op(Op::Mul, &[rounds, extent]);
-                e.op(Op::Sub, &[q, whole])
-            }
+            let rounds = quotient(e, q, extent);
+            let extent = e.int(extent as i64);
+            let whole = e.op(Op::Mul, &[rounds, extent]);
+            e.op(Op::Sub, &[q, whole])
         };
+        let mut terms = vec![(index, 1)];
+        if blocks && k == last {
+            let mask = e.int(LANES as i64 - 1);
+            terms = vec![(index, LANES as i64), (e.op(Op::And, &[flat.var, mask]), 1)];
+        }
         if let Some(flat) = &mut self.flat {
             flat.place = Some(at);
-            flat.indices[k] = Some(index);
+            flat.indices[k] = Some(terms.clone());
         }
-        index
+        terms
     }
 
     /// Strides of a member's own memory, and where in it the elements of a point lie.
@@ -463,13 +485,14 @@ impl Nest<'_, '_> {
             let mut index: Option<Value> = None;
             if let Some(flat) = self.flat.clone() {
                 for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != 0) {
-                    let i = self.flat_index(k);
-                    let s = self.lower.emitter.int(strides[g.inner]);
-                    let term = self.lower.emitter.op(Op::Mul, &[i, s]);
-                    index = Some(match index {
-                        Some(i) => self.lower.emitter.op(Op::Add, &[i, term]),
-                        None => term,
-                    });
+                    for (i, times) in self.flat_index(k) {
+                        let s = self.lower.emitter.int(strides[g.inner] * times);
+                        let term = self.lower.emitter.op(Op::Mul, &[i, s]);
+                        index = Some(match index {
+                            Some(i) => self.lower.emitter.op(Op::Add, &[i, term]),
+                            None => term,
+                        });
+                    }
                 }
             }
             for (j, times, var) in self.open.clone() {
