@@ -16,7 +16,7 @@ use crate::program::{Atom, Builder, Constant, Program, ValueId};
 use crate::types::Type;
 
 /// Captured arrays of at most this many elements become constants of the program; larger ones hidden inputs.
-pub const EMBED_LIMIT: usize = 16;
+pub const EMBED_LIMIT: usize = 64;
 
 /// A trace's identity: the thread it runs on, and its number there. Never used twice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

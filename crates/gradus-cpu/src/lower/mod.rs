@@ -18,7 +18,7 @@ use self::emit::Emitter;
 use self::fusion::{Class, Plan, Unit};
 use self::scalars::{Inner, places, unroll};
 pub use self::values::SMALL;
-use self::values::{NOWHERE, Repr, Root, SMALL_OPERAND, Values, constant_index, dims_of, storage};
+use self::values::{NOWHERE, Repr, Root, SMALL_CONSTANT, Values, constant_index, dims_of, storage};
 use self::views::{View, count};
 use crate::error::{Result, error};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
@@ -272,7 +272,7 @@ impl Lower {
             Root::Constant(c) => {
                 let constant = &p.constants()[c as usize];
                 let n = constant.ty().shape().count()?;
-                if n > SMALL_OPERAND || constant.splat_value().is_some() {
+                if n > SMALL_CONSTANT || constant.splat_value().is_some() {
                     return None;
                 }
                 let ty = Ty::computing(constant.ty().dtype())?;

@@ -18,6 +18,8 @@ pub const SMALL: usize = 16;
 const MORE_AT_POINTS: usize = 4;
 /// Operands of unrolled operations have at most so many.
 pub(super) const SMALL_OPERAND: usize = 36;
+/// Constants of at most so many elements are written into the code where single elements are wanted.
+pub(super) const SMALL_CONSTANT: usize = 64;
 
 /// Stands for the memory of an array that has none yet.
 pub(super) const NOWHERE: Buffer = Buffer(u32::MAX);
