@@ -153,7 +153,8 @@ fn passes_can_be_watched() {
     })
     .unwrap();
     let names: Vec<&str> = seen.iter().map(|(name, _)| *name).collect();
-    let wanted = ["inline", "simplify", "dead code", "checkpoints", "layout", "loops", "strength", "dead code"];
+    let wanted =
+        ["inline", "simplify", "dead code", "checkpoints", "fission", "layout", "loops", "strength", "dead code"];
     assert_eq!(names, wanted);
     assert_eq!(seen.last().map(|(_, n)| *n), Some(fast.equations().len()));
 }
@@ -292,4 +293,87 @@ fn products_and_sums_of_views_keep_their_numbers() {
         dots += fast.count("dot_general");
     }
     assert!(dots > 100, "{dots} products are left to look at");
+}
+
+/// A recurrent layer and `sums` gradients by its weights, with axes in any order: what fission takes apart.
+fn recurrent(dice: &mut Source<'_>, length: usize, sums: usize) -> Program {
+    // What is stacked for a sum is smaller than the sum.
+    let (b, n, m) = (1 + dice.below(3), 3 + dice.below(4), 1 + dice.below(5));
+    let reverse = dice.below(2) == 1;
+    let state = format!("f64[{b},{m}]");
+    let mut inputs = format!("x0: f64[{n},{m}], x1: {state}");
+    let (mut outputs, mut carried, mut equations) = (state.clone(), String::new(), String::new());
+    let (mut returned, mut next) = (String::new(), 3 + sums);
+    let mut line = |ty: &str, text: &str| {
+        let _ = writeln!(equations, "    x{next}: {ty} = {text}");
+        next += 1;
+        format!("x{}", next - 1)
+    };
+    let dot = |a: usize, b: usize| {
+        format!("dot_general{{lhs_contract=[{a}], rhs_contract=[{b}], lhs_batch=[], rhs_batch=[]}}")
+    };
+    let element = format!("x{}", 2 + sums);
+    let product = line(&state, &format!("{} {element} x0", dot(1, 0)));
+    let state_next = line(&state, &format!("add {product} x1"));
+    let state_next = line(&state, &format!("tanh {state_next}"));
+    for k in 0..sums {
+        let turned = dice.below(2) == 1;
+        let ty = if turned { format!("f64[{m},{n}]") } else { format!("f64[{n},{m}]") };
+        let (mut left, mut axis) = (element.clone(), 0);
+        if dice.below(2) == 1 {
+            (left, axis) = (line(&format!("f64[{n},{b}]"), &format!("transpose{{axes=[1,0]}} {left}")), 1);
+        }
+        let right = line(&state, &format!("mul {state_next} {}.5:{state}", k + 1));
+        let term = match dice.below(2) {
+            0 if turned => line(&ty, &format!("{} {right} {left}", dot(0, axis))),
+            _ => {
+                let term = line(&format!("f64[{n},{m}]"), &format!("{} {left} {right}", dot(axis, 0)));
+                if turned { line(&ty, &format!("transpose{{axes=[1,0]}} {term}")) } else { term }
+            }
+        };
+        let sum = line(&ty, &format!("add x{} {term}", 2 + k));
+        let _ = write!(inputs, ", x{}: {ty}", 2 + k);
+        let _ = write!(outputs, ", {ty}");
+        let _ = write!(carried, " x{}", 2 + k);
+        let _ = write!(returned, ", {sum}");
+    }
+    let first = 3 + sums;
+    let results: Vec<String> = outputs.split(", ").enumerate().map(|(i, ty)| format!("x{}: {ty}", first + i)).collect();
+    let all: Vec<String> = (first..first + sums + 1).map(|i| format!("x{i}")).collect();
+    parsed(&format!(
+        "fn f({inputs}, {element}: f64[{length},{b},{n}]) -> ({outputs}) {{\n  {} = scan{{body=fn step({inputs}, {element}: f64[{b},{n}]) -> \
+         ({outputs}) {{\n{equations}    return {state_next}{returned}\n  }}, consts=1, carries={}, length={length}, \
+         reverse={reverse}}} x0 x1{carried} {element}\n  return {}\n}}\n",
+        results.join(", "),
+        1 + sums,
+        all.join(", "),
+    ))
+}
+
+#[test]
+fn a_loop_without_its_products_gives_the_same_numbers() {
+    for seed in 0..200 {
+        let mut dice = Source::seed(seed);
+        let (length, sums) = (dice.below(5), 1 + dice.below(3));
+        let p = recurrent(&mut dice, length, sums);
+        let fast = for_execution(&p, Exactness::Exact).unwrap();
+        verify(&fast).unwrap();
+        // The sums leave every loop of more than one step: what is left carries the state and stacks it.
+        let carries = if length > 1 { "carries=1," } else { "consts=" };
+        assert!(fast.to_string().contains(carries), "{p}{fast}");
+        let inputs: Vec<Array> = p.inputs().iter().map(|t| random_array(&mut dice, t, true)).collect();
+        let (want, have) = (interpret(&p, &inputs).unwrap(), interpret(&fast, &inputs).unwrap());
+        for (a, b) in want.iter().zip(&have) {
+            let (a, b) = (a.to_vec::<f64>().unwrap(), b.to_vec::<f64>().unwrap());
+            let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-9 * (1.0 + x.abs()) || (x.is_nan() && y.is_nan());
+            assert!(a.len() == b.len() && a.iter().zip(&b).all(close), "{a:?}\n{b:?}\n{p}{fast}");
+        }
+    }
+}
+
+#[test]
+fn taking_a_loop_apart_is_linear_in_what_it_adds_up() {
+    let count = |sums: usize| work(&recurrent(&mut Source::seed(1), 8, sums));
+    let (small, large) = (count(20), count(160));
+    assert!(large <= 8 * small + small / 5, "{small} visits for 20 sums, {large} for 160");
 }

@@ -6,7 +6,7 @@ use super::kinds::{Combine, is_pointwise, reduction};
 use super::rewrite::{Piece, Rewrite, Rule, Site, Steps};
 use super::shapes::{broadcast_sources, is_repeated, unit_axes};
 use super::simplify::with_rules;
-use super::{dots, shapes};
+use super::{dots, pieces, shapes};
 use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::elementwise::Mul;
@@ -18,7 +18,7 @@ const RULES: &[Rule] = &[below_elementwise, reductions];
 
 /// Moves broadcasts and transposes down. What they meet there is rewritten in the same walk: each other, and products.
 pub(super) fn sink(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[shapes::RULES, RULES, dots::RULES])
+    with_rules(p, exactness, &[shapes::RULES, RULES, dots::RULES, pieces::RULES])
 }
 
 /// op (broadcast a) (broadcast b) = broadcast (op a b) and op (transpose a) (transpose b) = transpose (op a b), if both go the

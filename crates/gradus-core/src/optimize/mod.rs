@@ -9,11 +9,13 @@
 mod checkpoints;
 mod dead;
 mod dots;
+mod fission;
 mod inline;
 mod kinds;
 mod layout;
 mod loops;
 mod nested;
+mod pieces;
 mod rewrite;
 mod rules;
 mod shapes;
@@ -62,6 +64,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     SIMPLIFY,
     DEAD_CODE,
     Pass { name: "checkpoints", run: checkpoints::inline },
+    Pass { name: "fission", run: fission::split },
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
     Pass { name: "strength", run: strength::reduce },

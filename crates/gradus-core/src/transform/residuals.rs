@@ -66,7 +66,8 @@ pub(crate) fn estimated_bytes(ty: &Type) -> u128 {
 }
 
 /// What a value is cheaply made of: values that are neither it nor made of anything cheap. None if it is not cheap. One
-/// elementwise operation on inputs is cheap, as is plain arithmetic on values that are saved anyway.
+/// elementwise operation on inputs is cheap, as is plain arithmetic on values that are saved anyway, and plain arithmetic on
+/// such: `y·(1 - y)` beside `y`, which is how most derivatives of saved results look.
 fn sources(known: &Builder, atom: Atom, saved: &FxHashSet<ValueId>) -> Option<Vec<ValueId>> {
     let v = atom.value()?;
     let e = known.definition(v)?;
@@ -85,6 +86,15 @@ fn sources(known: &Builder, atom: Atom, saved: &FxHashSet<ValueId>) -> Option<Ve
                 from.extend(operands.map(|v| through_views(known, v).0));
             }
             (v, Some(_)) if !elementwise || (is_arithmetic(e) && saved.contains(&v)) => from.push(v),
+            (_, Some(inner)) if is_arithmetic(e) && is_arithmetic(inner) => {
+                let operands = known.program().operands(inner).iter().filter_map(|a| a.value());
+                for v in operands.map(|v| through_views(known, v).0) {
+                    if !saved.contains(&v) {
+                        return None;
+                    }
+                    from.push(v);
+                }
+            }
             (_, Some(_)) => return None,
         }
     }
