@@ -2,8 +2,10 @@
 //! only gets updates stays where it is.
 
 use gradus_core::primitives::control::{Scan, Switch, While};
+use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::DynamicUpdateSlice;
 use gradus_core::program::{Atom, Equation, Program, ValueId};
+use gradus_core::{DType, Dim};
 use rustc_hash::FxHashSet;
 
 use super::Lower;
@@ -61,21 +63,63 @@ fn only_updated(body: &Program, input: usize, output: Atom) -> bool {
     updates > 0 && at == ValueId::new(input)
 }
 
+/// A loop of so many steps pays for turning a matrix once instead of in every product.
+const WORTH_TURNING: usize = 4;
+
+/// Whether an input of a body is a matrix that is the right factor of products along its last axis, and of matrices only: a
+/// vector's product reads each element once in any order.
+fn is_right_factor(body: &Program, input: usize) -> bool {
+    let is_float = matches!(body.inputs()[input].dtype(), DType::F32 | DType::F64);
+    let mut found = false;
+    for e in body.equations() {
+        let operands = body.operands(e);
+        if let Some(d) = e.op().downcast::<DotGeneral>()
+            && operands[1].value() == Some(ValueId::new(input))
+        {
+            let elements = body.ty(operands[0]).shape().count().unwrap_or(0);
+            let summed = body.ty(operands[1]).shape().last().and_then(Dim::as_usize).unwrap_or(0);
+            if d.rhs_contract != [1] || !d.rhs_batch.is_empty() || elements <= summed {
+                return false;
+            }
+            found = true;
+        }
+    }
+    is_float && found && body.inputs()[input].rank() == 2
+}
+
 impl Lower {
+    /// The same matrix with its rows next to each other: products of matrices would turn it around in every step.
+    fn turned(&mut self, p: &Program, a: Atom, view: View) -> Result<View> {
+        let ty = p.ty(a);
+        if view.strides[1] != 1 || view.dims.contains(&1) {
+            return Ok(view);
+        }
+        let buffer = self.buffer(ty, ir::Role::Scratch)?;
+        let to = View::dense(buffer, &[view.dims[1], view.dims[0]]);
+        self.copies.push(format!("{ty} is turned around before a loop whose products take it by columns"));
+        self.copy(&view.permuted(&[1, 0]), &to, ty.dtype())?;
+        Ok(to.permuted(&[1, 0]))
+    }
+
     fn is_small(&self, ty: &gradus_core::Type, dims: &Dims) -> bool {
         Ty::computing(ty.dtype()).is_some() && (1..=self.small).contains(&count(dims))
     }
 
-    /// Brings the carries of a loop onto their way.
+    /// Brings the carries of a loop onto their way: operands from `first` on, as many as there are `carries`.
     fn begin_carries(
         &mut self,
         p: &Program,
         values: &Values,
         body: &Program,
-        first: usize,
         operands: &[Atom],
+        (first, carries): (usize, usize),
     ) -> Result<Vec<Way>> {
         let mut ways = Vec::new();
+        let (consts, rest) = operands.split_at(first);
+        let (operands, sequences) = rest.split_at(carries);
+        // What the loop also reads as a constant or a sequence must stay as it is.
+        let mut read: FxHashSet<Buffer> = FxHashSet::default();
+        read.extend(consts.iter().chain(sequences).filter_map(|a| self.placed(values, *a)).map(|view| view.buffer));
         for (j, &a) in operands.iter().enumerate() {
             let ty = &body.inputs()[first + j];
             let dims = dims_of(ty)?;
@@ -85,7 +129,8 @@ impl Lower {
                 ways.push(Way::Scalars { init, params });
                 continue;
             }
-            let now = self.own_copy(p, values, a, ty, &dims, &ways)?;
+            let now = self.own_copy(p, values, a, ty, &dims, &read)?;
+            read.insert(now.buffer);
             if only_updated(body, first + j, body.outputs()[j]) {
                 ways.push(Way::InPlace { now });
                 continue;
@@ -105,16 +150,10 @@ impl Lower {
         a: Atom,
         ty: &gradus_core::Type,
         dims: &Dims,
-        taken: &[Way],
+        taken: &FxHashSet<Buffer>,
     ) -> Result<View> {
-        let is_taken = |b: Buffer| {
-            taken.iter().any(|w| match w {
-                Way::Swapped { now, .. } | Way::InPlace { now } => now.buffer == b,
-                Way::Scalars { .. } => false,
-            })
-        };
         if let Some(view) = self.may_overwrite(values, a)
-            && !is_taken(view.buffer)
+            && !taken.contains(&view.buffer)
             && self.emitter.module.buffers[view.buffer.index()].role == ir::Role::Scratch
         {
             return Ok(View::dense(view.buffer, dims));
@@ -180,12 +219,18 @@ impl Lower {
         let operands = p.operands(e);
         let n = s.length.as_usize().ok_or_else(|| error!(NotConcrete, "a loop of {} steps", s.length))?;
         let (consts, rest) = operands.split_at(s.consts);
-        let (carries, sequences) = rest.split_at(s.carries);
+        let sequences = &rest[s.carries..];
         let mut inputs = Vec::new();
-        for &a in consts {
-            inputs.push(self.argument(p, values, a)?);
+        for (i, &a) in consts.iter().enumerate() {
+            let input = self.argument(p, values, a)?;
+            inputs.push(match input {
+                Repr::Memory(view) if n >= WORTH_TURNING && is_right_factor(&s.body, i) => {
+                    Repr::Memory(self.turned(p, a, view)?)
+                }
+                input => input,
+            });
         }
-        let ways = self.begin_carries(p, values, &s.body, s.consts, carries)?;
+        let ways = self.begin_carries(p, values, &s.body, operands, (s.consts, s.carries))?;
         let mut views = Vec::new();
         for &a in sequences {
             views.push(match count(values.dims(a)) {
@@ -260,7 +305,7 @@ impl Lower {
         for &a in consts {
             inputs.push(self.argument(p, values, a)?);
         }
-        let ways = self.begin_carries(p, values, &w.body, w.consts, carries)?;
+        let ways = self.begin_carries(p, values, &w.body, operands, (w.consts, carries.len()))?;
         inputs.extend(ways.iter().map(Way::repr));
         self.emitter.begin();
         let wanted = [(w.condition.outputs()[0], None)];
