@@ -1,4 +1,5 @@
-//! The memory plan: one arena for all scratch arrays of a program, shared by those that do not live at the same time.
+//! The memory plan: one arena for all scratch arrays of a program, shared by those that do not live at the same time. Where a
+//! result is not written yet, its memory serves too.
 
 use std::fmt;
 
@@ -15,8 +16,8 @@ const LARGEST: usize = 1 << 46;
 /// Where each scratch array of a module lies.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryPlan {
-    /// The place of each scratch buffer in the arena; none for the others.
-    pub offsets: Vec<Option<usize>>,
+    /// The place of each scratch buffer; none for the others.
+    pub places: Vec<Option<Place>>,
     /// Bytes of the arena.
     pub bytes: usize,
     /// Bytes that would be needed if nothing were shared.
@@ -25,12 +26,25 @@ pub struct MemoryPlan {
     pub in_place: Vec<(Buffer, Buffer)>,
 }
 
+/// Where a scratch array lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The output in whose memory it is, until that is written; none for the arena.
+    pub output: Option<Buffer>,
+    /// Bytes from the beginning.
+    pub offset: usize,
+}
+
 impl fmt::Display for MemoryPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "arena: {} bytes ({} without sharing)", self.bytes, self.unshared)?;
-        for (i, at) in self.offsets.iter().enumerate() {
-            if let Some(at) = at {
-                writeln!(f, "  b{i} at {at}")?;
+        for (i, place) in self.places.iter().enumerate() {
+            match place {
+                Some(Place { output: None, offset }) => writeln!(f, "  b{i} at {offset}")?,
+                Some(Place { output: Some(o), offset }) => {
+                    writeln!(f, "  b{i} at {offset} of {o}, which is written later")?;
+                }
+                None => {}
             }
         }
         for (x, y) in &self.in_place {
@@ -117,6 +131,17 @@ impl Walk {
         a
     }
 
+    /// When a buffer is first touched; if that is inside of loops, when the outermost begins.
+    fn begin(&self, b: usize) -> Option<usize> {
+        let outermost = |&(mut at, mut l): &(usize, usize)| {
+            while l != 0 {
+                (l, at, _) = self.loops[l];
+            }
+            at
+        };
+        self.touches[b].iter().map(outermost).min()
+    }
+
     /// When a buffer lives: what is touched inside a loop and outside of it lives through the whole loop.
     fn span(&self, b: usize, extra: &[usize]) -> Option<Span> {
         let touches = &self.touches[b];
@@ -201,48 +226,117 @@ fn place(
 ) -> Result<MemoryPlan> {
     let mut order: Vec<usize> = (0..spans.len()).filter(|b| spans[*b].is_some()).collect();
     order.sort_by_key(|b| (spans[*b].map(|s| s.first), *b));
-    let mut plan = MemoryPlan { offsets: vec![None; m.buffers.len()], ..MemoryPlan::default() };
-    // What lives now, by its place: (offset, size, last, buffer).
-    let mut alive: Vec<(usize, usize, usize, usize)> = Vec::new();
+    let mut plan = MemoryPlan { places: vec![None; m.buffers.len()], ..MemoryPlan::default() };
+    let mut arena = Space { room: usize::MAX, end: usize::MAX, output: None, alive: Vec::new() };
+    let mut hosts = hosts(m, bytes, walk);
     for b in order {
         let Some(span) = spans[b] else { continue };
-        let size = bytes[b].max(1).div_ceil(ALIGN) * ALIGN;
-        plan.unshared += size;
-        alive.retain(|(_, _, last, _)| *last >= span.first);
-        // A kernel that reads an array for the last time may write its result over it.
-        let over = alive.iter().position(|(_, have, last, x)| {
-            *last == span.first
-                && *have >= size
-                && !partner.contains_key(x)
-                && !partner.contains_key(&b)
-                && walk.kernels.get(&span.first).is_some_and(|k| {
-                    overwrites(&m.kernels[*k as usize], Buffer(*x as u32), Buffer(b as u32))
-                        && m.buffers[*x].ty.size() == m.buffers[b].ty.size()
-                })
+        let new = Live { offset: 0, size: bytes[b].max(1).div_ceil(ALIGN) * ALIGN, last: span.last, buffer: b };
+        plan.unshared += new.size;
+        hosts.retain(|h| h.end >= span.first);
+        // What a kernel reads for the last time it may write its result over.
+        let written_over = |x: usize, y: usize, at: usize| {
+            let same_size = m.buffers[x].ty.size() == m.buffers[y].ty.size();
+            let alone = !partner.contains_key(&x) && !partner.contains_key(&y);
+            let kernel = walk.kernels.get(&at).filter(|_| same_size && alone);
+            kernel.is_some_and(|k| overwrites(&m.kernels[*k as usize], Buffer(x as u32), Buffer(y as u32)))
+        };
+        let over = |x: &Live| x.last == span.first && x.size >= new.size && written_over(x.buffer, b, span.first);
+        let fits = |h: &Space| {
+            let holds = |o: &Buffer| m.buffers[o.index()].ty.size() >= m.buffers[b].ty.size();
+            h.output.as_ref().is_none_or(holds) && span.last < h.end
+        };
+        let spaces = hosts.iter_mut().filter(|h| fits(h));
+        let space_over = spaces.chain([&mut arena]).find_map(|h| {
+            h.alive.retain(|x| x.last >= span.first);
+            h.alive.iter().position(&over).map(|i| (h, i))
         });
-        if let Some(i) = over {
-            let (at, have, _, x) = alive[i];
-            plan.in_place.push((Buffer(x as u32), Buffer(b as u32)));
-            plan.offsets[b] = Some(at);
-            alive[i] = (at, have, span.last, b);
+        if let Some((space, i)) = space_over {
+            let old = space.alive[i];
+            plan.in_place.push((Buffer(old.buffer as u32), Buffer(b as u32)));
+            plan.places[b] = Some(Place { output: space.output, offset: old.offset });
+            space.alive[i] = Live { last: span.last, buffer: b, ..old };
             continue;
         }
-        let mut at = 0;
-        for (offset, have, ..) in &alive {
-            if at + size <= *offset {
-                break;
-            }
-            at = at.max(offset + have);
+        // The smallest result that has room, or that is written by the kernel which reads this for the last time.
+        let host = hosts.iter_mut().find_map(|h| {
+            h.alive.retain(|x| x.last >= span.first);
+            let offset = h.gap(new.size);
+            let over = |o: &Buffer| {
+                let whole = offset == 0 && bytes[o.index()] == bytes[b];
+                span.last == h.end && whole && written_over(b, o.index(), h.end)
+            };
+            let found = (fits(h) && offset + new.size <= h.room) || h.output.as_ref().is_some_and(over);
+            found.then_some((h, offset))
+        });
+        let (space, offset) = host.unwrap_or_else(|| {
+            let offset = arena.gap(new.size);
+            plan.bytes = plan.bytes.max(offset + new.size);
+            (&mut arena, offset)
+        });
+        if let Some(o) = space.output.filter(|_| span.last == space.end) {
+            plan.in_place.push((Buffer(b as u32), o));
         }
-        plan.offsets[b] = Some(at);
-        let i = alive.partition_point(|(o, ..)| *o < at);
-        alive.insert(i, (at, size, span.last, b));
-        plan.bytes = plan.bytes.max(at + size);
+        plan.places[b] = Some(Place { output: space.output, offset });
+        let i = space.alive.partition_point(|x| x.offset < offset);
+        space.alive.insert(i, Live { offset, ..new });
         if plan.bytes > LARGEST {
             fail!(Size, "`{}` needs {} bytes of scratch memory", m.name, plan.bytes);
         }
     }
     Ok(plan)
+}
+
+/// An array that has its place.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    offset: usize,
+    size: usize,
+    last: usize,
+    buffer: usize,
+}
+
+/// Memory that arrays share: the arena, or an output's until something touches the output.
+struct Space {
+    room: usize,
+    end: usize,
+    output: Option<Buffer>,
+    /// What lives now, by its place.
+    alive: Vec<Live>,
+}
+
+impl Space {
+    /// The first free place of a size.
+    fn gap(&self, size: usize) -> usize {
+        let mut at = 0;
+        for x in &self.alive {
+            if at + size <= x.offset {
+                break;
+            }
+            at = at.max(x.offset + x.size);
+        }
+        at
+    }
+}
+
+/// So many outputs lend their memory at most, the largest: every array is tried in each.
+const MOST_HOSTS: usize = 64;
+
+/// The outputs that can lend their memory, the smallest first.
+fn hosts(m: &Module, bytes: &[usize], walk: &Walk) -> Vec<Space> {
+    let traded = |b: usize| walk.swaps.iter().any(|(x, y, _)| x.index() == b || y.index() == b);
+    let mut all: Vec<usize> =
+        (0..m.buffers.len()).filter(|b| matches!(m.buffers[*b].role, Role::Output(_)) && bytes[*b] >= ALIGN).collect();
+    all.sort_by_key(|b| (std::cmp::Reverse(bytes[*b]), *b));
+    all.truncate(MOST_HOSTS);
+    all.reverse();
+    all.into_iter()
+        .filter(|b| !traded(*b))
+        .filter_map(|b| {
+            let output = Some(Buffer(b as u32));
+            Some(Space { room: bytes[b], end: walk.begin(b)?, output, alive: Vec::new() })
+        })
+        .collect()
 }
 
 /// Whether a kernel reads `x` only at the place of `y` that it writes in the same iteration.
@@ -258,6 +352,8 @@ fn overwrites(k: &Kernel, x: Buffer, y: Buffer) -> bool {
     ) {
         for s in body {
             match s {
+                // In the iteration that overwrites an element, it is read before.
+                Stmt::Let(_, Expr::Load(b, _)) if *b == x && !writes.is_empty() => *ok = false,
                 Stmt::Let(_, Expr::Load(b, at)) if *b == x => reads.push(at),
                 Stmt::Let(_, Expr::Load(b, _)) if *b == y => *ok = false,
                 Stmt::Store { buffer, .. } if *buffer == x => *ok = false,
@@ -272,6 +368,57 @@ fn overwrites(k: &Kernel, x: Buffer, y: Buffer) -> bool {
     }
     let (mut reads, mut writes, mut loops, mut ok) = (Vec::new(), Vec::new(), 0, true);
     walk(&k.body, x, y, &mut reads, &mut writes, &mut loops, &mut ok);
-    // One place each, the same: an element is read in the iteration that overwrites it, and before.
+    // One place each, the same.
     ok && writes.len() == 1 && !reads.is_empty() && reads.iter().all(|r| *r == writes[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::lower_with;
+
+    /// A program of f32[32,32] arrays, planned: each of its buffers takes 4096 bytes.
+    fn planned(body: &str) -> MemoryPlan {
+        let text = format!("fn f(x0: f32[32,32], x1: f32[5,32,32]) -> {body}\n}}\n").replace("T =", "f32[32,32] =");
+        let dot = "dot_general{lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[]}";
+        let program: gradus_core::Program = text.replace("dot", dot).parse().unwrap_or_else(|e| panic!("{e}"));
+        let lowered = lower_with(&program, crate::lower::SMALL).unwrap();
+        plan(&lowered.module, &lowered.bytes).unwrap()
+    }
+
+    #[test]
+    fn a_result_may_be_written_over_what_its_kernel_reads() {
+        let p = planned("f32[32,32] {\n  x2: T = dot x0 x0\n  x3: T = add x2 x0\n  return x3");
+        assert_eq!((p.bytes, p.unshared, p.in_place.len()), (0, 4096, 1), "{p}");
+    }
+
+    #[test]
+    fn what_is_read_while_a_result_is_written_lies_elsewhere() {
+        let p = planned("f32[32,32] {\n  x2: T = dot x0 x0\n  x3: T = dot x2 x2\n  return x3");
+        assert_eq!((p.bytes, p.unshared), (4096, 4096), "{p}");
+        // Turned around, an element is not at its own place.
+        let turned = "transpose{axes=[1,0]} x2\n  x4: T = add x3 x0\n  return x4";
+        let p = planned(&format!("f32[32,32] {{\n  x2: T = dot x0 x0\n  x3: T = {turned}"));
+        assert_eq!((p.bytes, p.unshared), (4096, 4096), "{p}");
+    }
+
+    #[test]
+    fn what_ends_before_a_result_begins_lies_in_it() {
+        let p = planned("f32[32,32] {\n  x2: T = dot x0 x0\n  x3: T = dot x2 x2\n  x4: T = dot x3 x3\n  return x4");
+        assert_eq!((p.bytes, p.unshared), (4096, 8192), "{p}");
+        assert!(p.to_string().contains("which is written later"), "{p}");
+    }
+
+    #[test]
+    fn a_result_that_a_loop_writes_lends_nothing_inside_of_it() {
+        let step = "fn step(x0: f32[32,32], x1: f32[32,32]) -> (f32[32,32], f32[32,32]) {\n    x2: T = dot x1 x1\n    \
+            x3: T = dot x2 x1\n    x4: T = add x0 x3\n    return x4, x3\n  }";
+        let p = planned(&format!(
+            "(f32[32,32], f32[5,32,32]) {{\n  x2: f32[32,32], x3: f32[5,32,32] = scan{{body={step}, consts=0, carries=1, \
+             length=5, reverse=false}} x0 x1\n  return x2, x3"
+        ));
+        // Results of earlier steps are in the stack when a step begins. The carry's result is written after the loop.
+        let inside: Vec<Option<Buffer>> = p.places.iter().flatten().map(|at| at.output).collect();
+        assert_eq!(inside, [None, None, Some(Buffer(2))], "{p}");
+    }
 }

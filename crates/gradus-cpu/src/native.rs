@@ -24,7 +24,7 @@ use crate::error::{Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::Role;
 use crate::lower::{Lowered, Output};
-use crate::memory::MemoryPlan;
+use crate::memory::{MemoryPlan, Place};
 use crate::runtime::{Run, by_dtype, call, parallel};
 
 /// Calls after which a program is worth the optimizing compiler.
@@ -37,6 +37,8 @@ pub(crate) enum Slot {
     Output(u32),
     Constant(u32),
     Scratch(usize),
+    /// In the memory of an output, at an offset.
+    Inside(u32, usize),
     /// It is never touched.
     Nowhere,
 }
@@ -114,7 +116,14 @@ impl Native {
                 Role::Input(i) => Slot::Input(i),
                 Role::Output(i) => Slot::Output(i),
                 Role::Constant(i) => Slot::Constant(i),
-                Role::Scratch => plan.offsets[b].map_or(Slot::Nowhere, Slot::Scratch),
+                Role::Scratch => match plan.places[b] {
+                    None => Slot::Nowhere,
+                    Some(Place { output: None, offset }) => Slot::Scratch(offset),
+                    Some(Place { output: Some(o), offset }) => match lowered.module.buffers[o.index()].role {
+                        Role::Output(i) => Slot::Inside(i, offset),
+                        _ => Slot::Nowhere,
+                    },
+                },
             })
             .collect();
         let shared = Arc::new(Shared {
@@ -360,6 +369,8 @@ impl Executable for Native {
                 Slot::Constant(i) => address(&self.constants[*i as usize]).cast_mut(),
                 Slot::Output(i) => made[*i as usize].memory,
                 Slot::Scratch(at) => arena.at(*at),
+                // SAFETY: the plan's places lie inside the output.
+                Slot::Inside(i, at) => unsafe { made[*i as usize].memory.add(*at) },
                 Slot::Nowhere => std::ptr::null_mut(),
             });
         }

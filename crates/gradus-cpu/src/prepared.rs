@@ -74,6 +74,8 @@ impl Prepared {
                 Slot::Output(i) => pointer(&mut outputs[i as usize]),
                 Slot::Constant(i) => address(native.constant(i as usize)).cast_mut(),
                 Slot::Scratch(at) => arena.at(at),
+                // SAFETY: the plan's places lie inside the output.
+                Slot::Inside(i, at) => unsafe { pointer(&mut outputs[i as usize]).add(at) },
                 Slot::Nowhere => std::ptr::null_mut(),
             })
             .collect();
