@@ -16,6 +16,8 @@ use crate::runtime::{Entry, Evaluate, Gemm, Placed};
 
 /// Calls of programs that are larger than this are compiled by themselves.
 const LARGEST_BODY: usize = 2000;
+/// Sums of a matrix by a vector that are under way at the same time.
+const AT_ONCE: usize = 4;
 
 impl Lower {
     pub(super) fn single(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
@@ -411,40 +413,101 @@ impl Lower {
         k: usize,
         to: &View,
     ) {
-        let (x, xk) = vector;
-        let (a, ak) = matrix;
+        // A lane for each result if neighbours of them are neighbours in the matrix, else lanes along the sum.
+        if along == 1 || matrix.1 != 1 {
+            return self.product_by_results(vector, matrix, along, n, k, to);
+        }
+        let blocks = n / AT_ONCE;
+        for (rows, first, count) in [(AT_ONCE, 0, blocks), (1, blocks * AT_ONCE, n % AT_ONCE)] {
+            if count > 0 {
+                let row = |v: &View, by: i64| View { base: further(&v.base, first as i64 * by), ..v.clone() };
+                let (matrix, to) = ((&row(matrix.0, along), matrix.1), row(to, 1));
+                self.product_by_rows(vector, matrix, along, (rows, count), k, &to);
+            }
+        }
+    }
+
+    /// A product with a lane for each result. One sum after another would wait for each multiply-add to end.
+    fn product_by_results(
+        &mut self,
+        (x, xk): (&View, i64),
+        (a, ak): (&View, i64),
+        along: i64,
+        n: usize,
+        k: usize,
+        to: &View,
+    ) {
         let ty = self.emitter.module.buffers[to.buffer.index()].ty;
         let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
-        let at_x = x.base.clone().plus(i, xk);
-        let at_a = a.base.clone().plus(j, along).plus(i, ak);
-        // A lane for each result if neighbours of them are neighbours in the matrix, else lanes along the sum.
-        let by_result = along == 1 || ak != 1;
+        let sums = if k >= 2 * AT_ONCE { AT_ONCE } else { 1 };
+        let at_a = a.base.clone().plus(j, along);
+        let term = |l: &mut Self, x_at: &Index, a_at: &Index, r: usize, sum: Value| {
+            let u = l.emitter.load(x.buffer, further(x_at, r as i64 * xk));
+            let v = l.emitter.load(a.buffer, further(a_at, r as i64 * ak));
+            l.emitter.op(Op::Fma, &[u, v, sum])
+        };
         self.emitter.begin();
         self.emitter.begin();
-        let result = self.emitter.value(ty);
-        if by_result {
-            let (init, param) = (self.emitter.number(ty, 0.0), self.emitter.value(ty));
-            self.emitter.begin();
-            let (u, v) = (self.emitter.load(x.buffer, at_x), self.emitter.load(a.buffer, at_a));
-            let next = self.emitter.op(Op::Fma, &[u, v, param]);
-            let body = self.emitter.end();
-            let carried = vec![Carried { init, param, next, result }];
-            self.emitter.push(Stmt::serial(i, k, carried, body));
-        } else {
-            self.emitter.begin();
-            let (u, v) = (self.emitter.load(x.buffer, at_x), self.emitter.load(a.buffer, at_a));
-            let value = self.emitter.op(Op::Mul, &[u, v]);
-            let body = self.emitter.end();
-            let folds = vec![Fold { op: FoldOp::Add, value, result }];
-            self.emitter.push(Stmt::lanes(i, k, folds, body));
+        let init = self.emitter.number(ty, 0.0);
+        let params: Vec<Value> = (0..sums).map(|_| self.emitter.value(ty)).collect();
+        self.emitter.begin();
+        let (x_at, a_at) = (x.base.clone().plus(i, xk * sums as i64), at_a.clone().plus(i, ak * sums as i64));
+        let next: Vec<Value> = params.iter().enumerate().map(|(r, sum)| term(self, &x_at, &a_at, r, *sum)).collect();
+        let body = self.emitter.end();
+        let mut totals: Vec<Value> = (0..sums).map(|_| self.emitter.value(ty)).collect();
+        let carried = (0..sums).map(|r| Carried { init, param: params[r], next: next[r], result: totals[r] }).collect();
+        self.emitter.push(Stmt::serial(i, k / sums, carried, body));
+        for (r, left) in (k / sums * sums..k).enumerate() {
+            totals[r] = term(self, &x.base, &at_a, left, totals[r]);
         }
-        self.emitter.store(to.buffer, to.base.clone().plus(j, 1), result);
+        while totals.len() > 1 {
+            let pairs = totals.chunks(2).map(|pair| self.emitter.op(Op::Add, pair));
+            totals = pairs.collect();
+        }
+        self.emitter.store(to.buffer, to.base.clone().plus(j, 1), totals[0]);
         let body = self.emitter.end();
-        let kind = if by_result { Kind::Lanes } else { Kind::Serial };
-        self.emitter.push(Stmt::counted(kind, j, n, body));
+        self.emitter.push(Stmt::counted(Kind::Lanes, j, n, body));
+        self.push_product(n, 0.05 * k as f32);
+    }
+
+    /// A product with lanes along its sums, for several rows of the matrix at once: they share what is read of the vector.
+    fn product_by_rows(
+        &mut self,
+        (x, xk): (&View, i64),
+        (a, ak): (&View, i64),
+        along: i64,
+        (rows, count): (usize, usize),
+        k: usize,
+        to: &View,
+    ) {
+        let ty = self.emitter.module.buffers[to.buffer.index()].ty;
+        let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
+        let at_a = a.base.clone().plus(j, along * rows as i64).plus(i, ak);
+        self.emitter.begin();
+        self.emitter.begin();
+        self.emitter.begin();
+        let u = self.emitter.load(x.buffer, x.base.clone().plus(i, xk));
+        let mut folds = Vec::with_capacity(rows);
+        for r in 0..rows as i64 {
+            let v = self.emitter.load(a.buffer, further(&at_a, r * along));
+            let value = self.emitter.op(Op::Mul, &[u, v]);
+            folds.push(Fold { op: FoldOp::Add, value, result: self.emitter.value(ty) });
+        }
         let body = self.emitter.end();
-        let cost = 0.05 * k as f32;
-        let parallel = cost * n as f32 > 40_000.0;
+        self.emitter.push(Stmt::lanes(i, k, folds.clone(), body));
+        for (r, fold) in folds.iter().enumerate() {
+            let at = to.base.clone().plus(j, rows as i64);
+            self.emitter.store(to.buffer, further(&at, r as i64), fold.result);
+        }
+        let body = self.emitter.end();
+        self.emitter.push(Stmt::counted(Kind::Serial, j, count, body));
+        self.push_product(count, 0.05 * (k * rows) as f32);
+    }
+
+    /// The kernel of a product whose outermost loop is open: so many steps, each of this cost.
+    fn push_product(&mut self, steps: usize, cost: f32) {
+        let body = self.emitter.end();
+        let parallel = cost * steps as f32 > 40_000.0;
         self.push_kernel("product", Vec::new(), parallel, cost, body);
     }
 
@@ -523,6 +586,11 @@ impl Lower {
         self.call(Entry::Gemm(gemm), buffers, Vec::new());
         Ok(Some(()))
     }
+}
+
+/// A place some elements further.
+fn further(at: &Index, by: i64) -> Index {
+    Index { offset: at.offset + by, terms: at.terms.clone() }
 }
 
 /// An array in memory as a call sees it.
