@@ -237,6 +237,8 @@ impl Array {
         // With the largest element taken out no exponential overflows. An infinite one stays: taken out it makes NaN.
         let top = x.kept(x.try_max(axes), axes)?;
         let top = top.is_finite().select(&top, Array::scalar(Scalar::zero(x.dtype()))).ok()?;
+        // The result does not depend on what was taken out: its derivatives would cancel, element by element.
+        let top = top.stop_gradient().ok()?;
         let sum = (&x - &top).exp().ok()?.try_sum(axes)?;
         let top = top.try_reshape(sum.shape().clone())?;
         (sum.log() + top).ok()?.try_cast(dtype)
@@ -264,11 +266,13 @@ impl Array {
     fn try_softmax(&self, axes: impl IntoAxes, log: bool) -> Result<Array> {
         let axes = self.some_axes(axes)?;
         let (x, dtype) = self.widened()?;
-        let top = x.kept(x.try_max(&axes), &axes)?;
+        // The result does not depend on what is taken out: its derivatives would cancel, element by element.
+        let top = x.kept(x.try_max(&axes), &axes)?.stop_gradient();
         let shifted = (&x - &top).ok()?;
         let powers = shifted.exp().ok()?;
         let sum = powers.kept(powers.try_sum(&axes), &axes)?;
-        let result = if log { &shifted - &sum.log() } else { &powers / &sum };
+        // The largest power is one, so the sum is at least that and its reciprocal is finite: one quotient for each row.
+        let result = if log { &shifted - &sum.log() } else { &powers * &sum.recip() };
         result.ok()?.try_cast(dtype)
     }
 

@@ -106,7 +106,8 @@ functions! {
         };
     /// Quotient; of integers toward zero, by zero all bits set.
     Div = "div", Numbers via dispatch_number, at WIDE, |a, b| a.over(b),
-        d |x, y, z, t| (t / y, -(t * (z / y))),
+        // Transposed, both sides have the quotient of the cotangent by y: it is taken once.
+        d |x, y, z, t| (t / y, -(z * t) / y),
         transpose |ops, bar| match ops {
             [Linear::Unknown(_), Linear::Known(y)] => Some([Some(bar / y), None]),
             _ => None,
