@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use gradus_core::array::Concrete;
+use gradus_core::array::{Concrete, recycled};
 use gradus_core::phases::{Phase, report};
 use gradus_core::types::Element;
 use gradus_core::{Array, Executable, Type};
@@ -253,7 +253,8 @@ impl<'a> Made<'a> {
     fn new(ty: &'a Type) -> Result<Made<'a>> {
         fn reserve<T: Element>(ty: &Type) -> Result<(*mut u8, usize, usize)> {
             let count = ty.shape().count().ok_or_else(|| error!(Size, "{ty} has no size"))?;
-            let mut values: Vec<T> = Vec::new();
+            let mut values: Vec<T> = recycled(count).unwrap_or_default();
+            values.clear();
             if values.try_reserve_exact(count).is_err() {
                 fail!(Size, "there is no memory for an array of type {ty}");
             }

@@ -9,6 +9,7 @@ mod index;
 mod linear;
 mod operand;
 mod reading;
+mod recycle;
 mod reduce;
 mod shaping;
 mod sorting;
@@ -22,6 +23,7 @@ pub(crate) use data::{Dims, Strides, check_room, row_major};
 pub use index::{At, Index, IntoIndex, all, ellipsis, new_axis, step};
 pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue};
+pub use recycle::recycled;
 
 use crate::error::{Error, Place, Result, error};
 use crate::trace::Tracer;

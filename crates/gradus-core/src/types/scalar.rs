@@ -32,7 +32,11 @@ pub trait Element: Copy + Default + PartialEq + fmt::Debug + Send + Sync + 'stat
     /// The buffer as a slice, if it is of this type.
     fn slice(data: &Data) -> Option<&[Self]>;
     /// The buffer as a mutable slice, if it is of this type.
-    fn slice_mut(data: &mut Data) -> Option<&mut [Self]>;
+    fn slice_mut(data: &mut Data) -> Option<&mut [Self]> {
+        Self::vec_mut(data).map(Vec::as_mut_slice)
+    }
+    /// The buffer itself, if it is of this type.
+    fn vec_mut(data: &mut Data) -> Option<&mut Vec<Self>>;
     /// Wraps one number.
     fn into_scalar(self) -> Scalar;
     /// The number, if it is of this type.
@@ -91,7 +95,7 @@ macro_rules! element {
             fn slice(data: &Data) -> Option<&[Self]> {
                 if let Data::$variant(v) = data { Some(v) } else { None }
             }
-            fn slice_mut(data: &mut Data) -> Option<&mut [Self]> {
+            fn vec_mut(data: &mut Data) -> Option<&mut Vec<Self>> {
                 if let Data::$variant(v) = data { Some(v) } else { None }
             }
             fn into_scalar(self) -> Scalar {
