@@ -211,10 +211,93 @@ fn results_lend_their_memory_until_they_are_written() {
         let inputs: Vec<Array> =
             p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut dice, t, true)).collect();
         let options = Options { tier: Tier::Embedded, contract: false, small: 16, threads: true };
-        let native = gradus_cpu::backend::native(&p, options).unwrap();
+        let native = gradus_cpu::backend::native(&p, Exactness::Exact, options).unwrap();
         lent += native.plan().places.iter().flatten().filter(|at| at.output.is_some()).count();
         let (want, have) = (interpret(&p, &inputs).unwrap(), native.run(&inputs).unwrap());
         assert_same(&have, &want, None, &|| format!("seed {seed}\n{p}{}\n{}", native.plan(), native.lowered().module));
     }
     assert!(lent > 150, "{lent}");
+}
+
+/// A layer norm's value and parts of its gradient by hand: rows that are reduced twice, sums of columns, and a sum of everything.
+fn normed(ty: &str, rows: &str, k: usize) -> String {
+    let kept: Vec<usize> = (0..rows.split(',').count()).collect();
+    let (axes, last) = (format!("{kept:?}").replace(' ', ""), kept.len());
+    let all: Vec<usize> = (0..=last).collect();
+    let all = format!("{all:?}").replace(' ', "");
+    let (full, lead, one) = (format!("{ty}[{rows},{k}]"), format!("{ty}[{rows}]"), format!("{ty}[{k}]"));
+    format!(
+        "fn normed(x0: {full}, x1: {one}, x2: {full}) -> ({ty}[], {full}, {one}, {one}) {{\n  \
+         x3: {lead} = reduce_sum{{axes=[{last}]}} x0\n  \
+         x4: {full} = broadcast{{shape=[{rows},{k}], axes={axes}}} x3\n  \
+         x5: {full} = sub x0 x4\n  \
+         x6: {full} = mul x5 x5\n  \
+         x7: {lead} = reduce_sum{{axes=[{last}]}} x6\n  \
+         x8: {lead} = sqrt x7\n  \
+         x9: {full} = broadcast{{shape=[{rows},{k}], axes={axes}}} x8\n  \
+         x10: {full} = div x5 x9\n  \
+         x11: {full} = broadcast{{shape=[{rows},{k}], axes=[{last}]}} x1\n  \
+         x12: {full} = mul x10 x11\n  \
+         x13: {full} = mul x12 x2\n  \
+         x14: {ty}[] = reduce_sum{{axes={all}}} x13\n  \
+         x15: {full} = mul x10 x2\n  \
+         x16: {one} = reduce_sum{{axes={axes}}} x15\n  \
+         x17: {one} = reduce_sum{{axes={axes}}} x2\n  \
+         x18: {full} = mul x2 x11\n  \
+         x19: {full} = div x18 x9\n  \
+         x20: {full} = mul x19 x10\n  \
+         x21: {lead} = reduce_sum{{axes=[{last}]}} x20\n  \
+         x22: {full} = broadcast{{shape=[{rows},{k}], axes={axes}}} x21\n  \
+         x23: {full} = add x19 x22\n  \
+         return x14, x23, x16, x17\n}}"
+    )
+}
+
+fn random_inputs(p: &Program) -> Vec<Array> {
+    let mut source = gradus_core::testing::Source::seed(7);
+    p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut source, t, true)).collect()
+}
+
+/// Whatever rows look like, and however many chunks they are: sums over all of them have the interpreter's bits.
+#[test]
+fn totals_of_rows_keep_their_order() {
+    let shapes = [
+        ("f32", "32", 64),
+        ("f64", "33", 96),
+        ("f32", "40", 100),
+        ("f64", "5,7", 64),
+        ("f64", "3", 65),
+        ("f32", "16,16", 256),
+        ("f32", "65", 1024),
+        ("f32", "128", 1024),
+        ("f64", "2,24", 4096),
+    ];
+    for (ty, rows, k) in shapes {
+        let text = normed(ty, rows, k);
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        check(&p, &random_inputs(&p), None, &|| text.clone());
+    }
+    // Rows that are no single loop.
+    let text = "fn two_loops(x0: f32[2,64,1024], x1: f32[64,1024]) -> (f32[], f32[2,64,1024]) {\n  x2: f32[2,64] = reduce_max{axes=[2]} x0\n  x3: f32[2,64,1024] = broadcast{shape=[2,64,1024], axes=[0,1]} x2\n  x4: f32[2,64,1024] = sub x0 x3\n  x5: f32[2,64,1024] = broadcast{shape=[2,64,1024], axes=[1,2]} x1\n  x6: f32[2,64,1024] = mul x4 x5\n  x7: f32[] = reduce_sum{axes=[0,1,2]} x6\n  return x7, x6\n}";
+    let p: Program = text.parse().unwrap();
+    check(&p, &random_inputs(&p), None, &|| text.to_string());
+}
+
+/// One pass over the rows makes everything, and what it needs between its loops is one row, or lies where a result will.
+#[test]
+fn totals_join_the_rows() {
+    let lowered = |text: &str| {
+        let p: Program = text.parse().unwrap();
+        let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+        let names: Vec<String> = l.module.kernels.iter().map(|k| k.name.clone()).collect();
+        let scratch = gradus_cpu::memory::plan(&l.module, &l.bytes).unwrap().bytes;
+        (names, scratch)
+    };
+    let (names, scratch) = lowered(&normed("f32", "32", 64));
+    assert_eq!(names, ["k0_begin_totals", "k1_add", "k2_end_totals"]);
+    assert!(scratch <= 1024, "{scratch}");
+    // Of several chunks, each can be another thread's; columns have one order, and a nest of their own.
+    let (names, _) = lowered(&normed("f32", "128", 1024));
+    assert_eq!(names.iter().filter(|n| n.contains("totals")).count(), 2, "{names:?}");
+    assert_eq!(names.len(), 4, "{names:?}");
 }

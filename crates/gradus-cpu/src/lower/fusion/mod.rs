@@ -6,6 +6,7 @@
 
 mod points;
 mod sink;
+mod totals;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -24,6 +25,8 @@ use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
 use super::views::{count, row_major};
 use crate::ir::{FoldOp, LANES, Ty};
 
+/// Elements that one lane loop folds; longer rows are cut.
+pub(super) const CHUNK: usize = 65_536;
 /// Rows longer than this are not walked twice in one nest: they do not stay in the first cache.
 const LONGEST_ROW: usize = 16384;
 /// Kept trailing dimensions of at most so many elements are folded in lanes, as rows: that is how reductions are defined.
@@ -73,6 +76,8 @@ pub(super) struct Cluster {
     pub values: FxHashMap<usize, Level>,
     /// Whether it is the nest of a column reduction.
     pub column: bool,
+    /// Those of its equations that are sums over all of its rows.
+    pub totals: Vec<usize>,
 }
 
 /// What is done, in order.
@@ -159,6 +164,8 @@ pub(super) fn plan(p: &Program, values: &Values) -> Plan {
     planner.classify();
     planner.form_clusters();
     planner.sink();
+    planner.join_totals();
+    planner.join_columns();
     planner.finish()
 }
 
@@ -346,6 +353,7 @@ impl Planner<'_> {
             members: Vec::new(),
             values: FxHashMap::default(),
             column: self.classes[i] == Class::Column,
+            totals: Vec::new(),
         };
         if !fresh.column {
             self.open.insert((highest + 1, n), c);

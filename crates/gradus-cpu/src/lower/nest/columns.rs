@@ -11,16 +11,12 @@ use crate::lower::views::{Strides, View, count};
 impl Nest<'_, '_> {
     /// Columns: one lane for each result, the reduced loops inside.
     pub(super) fn columns(&mut self) -> Result<()> {
-        let i = *self
-            .cluster
-            .members
-            .iter()
-            .find(|i| self.plan.classes[**i] == Class::Column)
-            .ok_or_else(|| error!(Rule, "a column nest without a reduction"))?;
+        let sums: Vec<usize> =
+            self.cluster.members.iter().copied().filter(|i| self.plan.classes[*i] == Class::Column).collect();
+        // All of them are over the same axes of the same dimensions.
+        let i = *sums.first().ok_or_else(|| error!(Rule, "a column nest without a reduction"))?;
         let e = &self.p.equations()[i];
-        let v = self.result(i);
         let (_, axes) = reduction(e.op()).ok_or_else(|| error!(Rule, "no reduction"))?;
-        let op = self.fold_op(v)?;
         let dims = self.values.dims(self.p.operands(e)[0]).clone();
         // Which cut dimensions are reduced: those of the reduced axes.
         let mut view = View::dense(NOWHERE, &dims);
@@ -43,8 +39,9 @@ impl Nest<'_, '_> {
             .cluster
             .members
             .iter()
+            .filter(|i| !sums.contains(i))
             .map(|i| self.result(*i))
-            .filter(|w| *w != v && self.stored.contains_key(w))
+            .filter(|w| self.stored.contains_key(w))
             .collect();
         accesses.extend(stored.iter().filter_map(|w| self.own_strides(*w)).map(|(strides, _)| strides));
         accesses.push(own.clone());
@@ -67,20 +64,32 @@ impl Nest<'_, '_> {
         let Some(outer) = kept.first().map(|g| g.extent) else {
             return Err(error!(Rule, "columns without a kept axis"));
         };
-        let View { buffer, base, .. } =
-            self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
-        let ty = self.lower.emitter.module.buffers[buffer.index()].ty;
         let lanes = kept.len() - 1;
         let kinds: Vec<Kind> = (0..kept.len()).map(|i| if i == lanes { Kind::Lanes } else { Kind::Serial }).collect();
         self.lower.emitter.begin();
         self.nested(&kept, &kinds, &mut |nest: &mut Self| {
-            let init = nest.lower.emitter.constant(ty, op.neutral(ty));
-            let totals = nest.reduce_inside(i, &reduced, op, &vec![init; inside], &stored)?;
-            let identity = nest.lower.emitter.constant(ty, op.identity(ty));
-            for (k, total) in totals.into_iter().enumerate() {
-                let result = finish_fold(&mut nest.lower.emitter, op, identity, total);
-                let at = nest.place(&base, &own, k as i64);
-                nest.lower.emitter.store(buffer, at, result);
+            let mut ops = Vec::new();
+            let mut init = Vec::new();
+            for &i in &sums {
+                let (v, op) = (nest.result(i), nest.fold_op(nest.result(i))?);
+                let ty = nest.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
+                let nothing = nest.lower.emitter.constant(ty, op.neutral(ty));
+                ops.extend(std::iter::repeat_n(op, inside));
+                init.extend(std::iter::repeat_n(nothing, inside));
+            }
+            let totals = nest.reduce_inside(&sums, &reduced, &ops, &init, &stored)?;
+            for (i, totals) in sums.iter().zip(totals.chunks(inside)) {
+                let v = nest.result(*i);
+                let op = nest.fold_op(v)?;
+                let View { buffer, base, .. } =
+                    nest.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
+                for (k, total) in totals.iter().enumerate() {
+                    let ty = nest.lower.emitter.ty(*total);
+                    let identity = nest.lower.emitter.constant(ty, op.identity(ty));
+                    let result = finish_fold(&mut nest.lower.emitter, op, identity, *total);
+                    let at = nest.place(&base, &own, k as i64);
+                    nest.lower.emitter.store(buffer, at, result);
+                }
             }
             Ok(())
         })?;
@@ -88,12 +97,12 @@ impl Nest<'_, '_> {
         Ok(())
     }
 
-    /// The reduced loops of a column, from the outermost; one total for each element of a point.
+    /// The reduced loops of a column, from the outermost; one total for each sum and element of a point.
     fn reduce_inside(
         &mut self,
-        i: usize,
+        sums: &[usize],
         groups: &[Group],
-        op: FoldOp,
+        ops: &[FoldOp],
         init: &[Value],
         stored: &[usize],
     ) -> Result<Vec<Value>> {
@@ -103,19 +112,23 @@ impl Nest<'_, '_> {
                 let elements = self.member(*w)?;
                 self.store(*w, &elements);
             }
-            let elements = self.operand(i, self.p.operands(&self.p.equations()[i])[0])?;
-            return Ok(init.iter().zip(elements).map(|(t, x)| self.lower.emitter.op(op.op(), &[*t, x])).collect());
+            let mut elements = Vec::new();
+            for &i in sums {
+                elements.extend(self.operand(i, self.p.operands(&self.p.equations()[i])[0])?);
+            }
+            let sums = init.iter().zip(elements).zip(ops);
+            return Ok(sums.map(|((t, x), op)| self.lower.emitter.op(op.op(), &[*t, x])).collect());
         };
-        let ty = self.lower.emitter.ty(init[0]);
         let var = self.lower.emitter.value(Ty::I64);
-        let params: Vec<Value> = init.iter().map(|_| self.lower.emitter.value(ty)).collect();
+        let types: Vec<Ty> = init.iter().map(|x| self.lower.emitter.ty(*x)).collect();
+        let params: Vec<Value> = types.iter().map(|ty| self.lower.emitter.value(*ty)).collect();
         self.lower.emitter.begin();
         self.open.push((g.inner, 1, var));
-        let nexts = self.reduce_inside(i, rest, op, &params, stored);
+        let nexts = self.reduce_inside(sums, rest, ops, &params, stored);
         self.open.pop();
         let body = self.lower.emitter.end();
         let mut carried = Vec::new();
-        for ((init, param), next) in init.iter().zip(&params).zip(nexts?) {
+        for (((init, param), next), ty) in init.iter().zip(&params).zip(nexts?).zip(types) {
             let result = self.lower.emitter.value(ty);
             carried.push(Carried { init: *init, param: *param, next, result });
         }

@@ -2,11 +2,12 @@
 
 mod columns;
 mod rows;
+mod totals;
 
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use gradus_core::program::{Atom, Program};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Lower;
 use super::emit::elementwise;
@@ -17,8 +18,6 @@ use super::views::{Strides, View, count};
 use crate::error::{Result, error};
 use crate::ir::{Buffer, Index, Kind, LANES, Op, Stmt, Ty, Value};
 
-/// Elements that one lane loop folds; longer rows are cut.
-const CHUNK: usize = 65_536;
 /// A nest that takes longer than this is offered to other threads, in nanoseconds.
 const WORTH_THREADS: f32 = 40_000.0;
 
@@ -47,11 +46,17 @@ pub(super) struct Nest<'a, 'b> {
     loaded: FxHashMap<(Buffer, Index), Value>,
     /// Where members are stored, that are.
     stored: FxHashMap<usize, View>,
+    /// Those of them that lie where another lies at another time.
+    sharing: FxHashSet<usize>,
+    /// Those of them whose memory is one row, the same for all rows.
+    one_row: FxHashSet<usize>,
     /// The lane loop in which a member can first be computed.
     phases: FxHashMap<usize, usize>,
     phase: usize,
     /// A row that does not lie in one run.
     flat: Option<Flat>,
+    /// The chunk that the current row is in, where totals go through more than one.
+    chunk: Option<Value>,
 }
 
 /// A row whose loops are walked as one: the place in it, and the index along each loop once something asked for it.
@@ -84,9 +89,12 @@ pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan,
         points: FxHashMap::default(),
         loaded: FxHashMap::default(),
         stored: FxHashMap::default(),
+        sharing: FxHashSet::default(),
+        one_row: FxHashSet::default(),
         phases: FxHashMap::default(),
         phase: 0,
         flat: None,
+        chunk: None,
     };
     nest.bring_to_memory()?;
     nest.reserve()?;
@@ -174,7 +182,7 @@ impl Nest<'_, '_> {
     fn reserve(&mut self) -> Result<()> {
         for &i in &self.cluster.members {
             let v = self.result(i);
-            let whole = self.plan.classes[i] == Class::Row && self.cluster.n == self.cluster.k;
+            let whole = self.plan.classes[i] == Class::Row && (self.cluster.n == self.cluster.k || self.is_total(i));
             if !self.plan.kept[v] || whole || self.lower.frame.reprs[v].is_some() {
                 continue;
             }
@@ -371,6 +379,16 @@ impl Nest<'_, '_> {
     fn own_strides(&self, v: usize) -> Option<(Vec<i64>, Vec<i64>)> {
         let view = self.stored.get(&v)?;
         let at = self.level(v);
+        if self.one_row.contains(&v) {
+            let inside = self.inside(v) as i64;
+            let mut s = inside;
+            let mut out = vec![0; self.cuts.len()];
+            for j in (self.row_cuts()..self.cuts.len()).rev() {
+                out[j] = s;
+                s *= self.cuts[j] as i64;
+            }
+            return Some((out, (0..inside).collect()));
+        }
         let l = lead(&view.dims, self.points_at(at))?;
         let inside = View {
             buffer: view.buffer,

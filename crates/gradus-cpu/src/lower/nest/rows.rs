@@ -1,19 +1,21 @@
 //! Reductions over the innermost loop: rows with one or more loops of lanes each.
 
-use rustc_hash::FxHashSet;
+use gradus_core::program::ValueId;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{CHUNK, Flat, Group, Nest, WORTH_THREADS};
+use super::{Flat, Group, Nest, WORTH_THREADS};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Index, Kind, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Index, Kind, LANES, Stmt, Ty, Value};
 use crate::lower::emit::is_expensive;
-use crate::lower::fusion::{Class, Level, reduction};
+use crate::lower::fusion::{CHUNK, Class, Level, reduction};
 use crate::lower::scalars::finish_fold;
-use crate::lower::values::Repr;
+use crate::lower::values::{Repr, storage};
 use crate::lower::views::View;
 
 impl Nest<'_, '_> {
     /// When each member can be computed: after which of the lane loops.
     pub(super) fn find_phases(&mut self) {
+        let mut totals = Vec::new();
         for &i in &self.cluster.members {
             let mut phase = 0;
             for &a in self.p.operands(&self.p.equations()[i]) {
@@ -21,15 +23,21 @@ impl Nest<'_, '_> {
                     phase = phase.max(self.phases.get(&r).copied().unwrap_or(0));
                 }
             }
+            if self.is_total(i) {
+                totals.push((i, phase));
+                continue;
+            }
             let v = self.result(i);
             // A reduction is there after the loop that makes its operand.
             let phase = if self.plan.classes[i] == Class::Row { phase + 1 } else { phase };
             self.phases.insert(v, phase);
         }
+        self.place_totals(&totals);
     }
 
-    /// Members of points that later lane loops need and that cost more to make again than to read back.
-    fn spill(&mut self) -> Result<()> {
+    /// Members of points that later lane loops need and that cost more to make again than to read back. `in_turn`: one row is
+    /// done after the other, and all of them can have the same memory for that.
+    fn spill(&mut self, in_turn: bool) -> Result<()> {
         let members = self.cluster.members.clone();
         let mut wanted: FxHashSet<usize> = FxHashSet::default();
         for &i in &members {
@@ -45,43 +53,86 @@ impl Nest<'_, '_> {
                 }
             }
         }
+        let last_reads = self.last_reads(&wanted);
         let mut wanted: Vec<usize> = wanted.into_iter().collect();
-        wanted.sort_unstable();
-        let mut lent: FxHashSet<usize> = FxHashSet::default();
+        wanted.sort_by_key(|v| (self.phases[v], *v));
+        // Memory of a row, and from which lane loop on it holds what it was made for: a result, or what was spilled there last.
+        // Each element is read before it is written, so one use may end in the lane loop in which the next begins.
+        let mut results: Vec<usize> = self.stored.keys().copied().filter(|w| self.is_point(*w)).collect();
+        results.sort_unstable();
+        let mut lent: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut scratch: Vec<(usize, usize)> = Vec::new();
         for v in wanted {
-            let dtype = self.p.ty(gradus_core::program::ValueId::new(v)).dtype();
-            // A result of a later loop lends its memory: each element is read before it is written.
-            let last_use = members
-                .iter()
-                .filter(|&&i| self.p.operands(&self.p.equations()[i]).iter().any(|&a| self.member_of(i, a) == Some(v)))
-                .map(|&i| self.phase_of_use(i))
-                .max()
-                .unwrap_or(0);
-            let mut lenders: Vec<_> = self.stored.iter().collect();
-            lenders.sort_by_key(|(w, _)| **w);
-            let lender = lenders.into_iter().find(|(w, _)| {
-                !lent.contains(w)
-                    && self.level(**w) == Level::Point
-                    && self.phases[w] >= last_use
-                    && self.inside(**w) == self.inside(v)
-                    && self.p.ty(gradus_core::program::ValueId::new(**w)).dtype() == dtype
+            let last_use = last_reads.get(&v).copied().unwrap_or(0);
+            let first = self.phases[&v];
+            let lender = results.iter().copied().find(|w| {
+                self.phases[w] >= last_use && lent.get(w).is_none_or(|until| *until <= first) && self.like(*w, v)
             });
-            let buffer = match lender.map(|(w, b)| (*w, b.clone())) {
-                Some((w, b)) => {
-                    lent.insert(w);
-                    b
-                }
-                None => View::dense(self.lower.scratch(self.p, v)?, &self.values.dims[v]),
-            };
-            self.stored.insert(v, buffer);
+            if let Some(w) = lender {
+                lent.insert(w, last_use);
+                self.stored.insert(v, self.stored[&w].clone());
+                self.sharing.extend([v, w]);
+                continue;
+            }
+            let free = scratch.iter().position(|(w, until)| *until <= first && self.like(*w, v));
+            if let Some(at) = free {
+                let w = scratch[at].0;
+                scratch[at] = (v, last_use);
+                self.stored.insert(v, self.stored[&w].clone());
+                self.sharing.extend([v, w]);
+            } else {
+                let view = if in_turn {
+                    let elements = self.inside(v) * self.cluster.k;
+                    let ty =
+                        storage(self.p.ty(ValueId::new(v)).dtype()).ok_or_else(|| error!(Rule, "no scalar type"))?;
+                    View::dense(self.lower.new_scratch(ty, elements), &[elements])
+                } else {
+                    View::dense(self.lower.scratch(self.p, v)?, &self.values.dims[v])
+                };
+                self.stored.insert(v, view);
+                scratch.push((v, last_use));
+            }
+            if in_turn {
+                self.one_row.insert(v);
+            }
         }
         Ok(())
+    }
+
+    /// The last lane loop that reads each member: for itself, or to make again something that is not in memory.
+    fn last_reads(&self, spilled: &FxHashSet<usize>) -> FxHashMap<usize, usize> {
+        let mut last: FxHashMap<usize, usize> = FxHashMap::default();
+        for &i in self.cluster.members.iter().rev() {
+            let v = self.result(i);
+            let mut phase = self.phase_of_use(i);
+            if self.level(v) == Level::Point && !self.stored.contains_key(&v) && !spilled.contains(&v) {
+                phase = phase.max(last.get(&v).copied().unwrap_or(0));
+            }
+            for &a in self.p.operands(&self.p.equations()[i]) {
+                if let Some(r) = self.member_of(i, a) {
+                    let known = last.entry(r).or_insert(phase);
+                    *known = phase.max(*known);
+                }
+            }
+        }
+        last
+    }
+
+    /// Whether a value is made at every point, and is no total of them.
+    fn is_point(&self, v: usize) -> bool {
+        self.cluster.values.get(&v) == Some(&Level::Point)
+    }
+
+    /// Whether one can lie where the other does.
+    fn like(&self, a: usize, b: usize) -> bool {
+        let dtype = |v: usize| self.p.ty(ValueId::new(v)).dtype();
+        self.inside(a) == self.inside(b) && dtype(a) == dtype(b)
     }
 
     /// The lane loop in which an equation is needed first.
     fn phase_of_use(&self, i: usize) -> usize {
         let phase = self.phases[&self.result(i)];
-        if self.plan.classes[i] == Class::Row { phase - 1 } else { phase }
+        if self.plan.classes[i] == Class::Row && !self.is_total(i) { phase - 1 } else { phase }
     }
 
     /// Whether making it again takes an expensive operation.
@@ -115,10 +166,15 @@ impl Nest<'_, '_> {
         let lane_groups = self.groups(first..self.cuts.len(), &accesses);
         let whole = self.cluster.n == k;
         let total = self.total_cost();
+        let by_chunk = self.rows_by_chunk(&row_groups);
+        let searched = by_chunk.is_none() && self.has_flat_totals() && self.chunk_count() > 1;
+        // Running totals allow one thread for each chunk.
+        let parallel = total > WORTH_THREADS && (self.cluster.totals.is_empty() || by_chunk.is_some());
         if !whole {
-            self.spill()?;
+            self.spill(!parallel)?;
         }
         let last_phase = self.phases.values().copied().max().unwrap_or(0);
+        self.begin_totals()?;
         self.lower.emitter.begin();
         if whole {
             let mut outputs = Vec::new();
@@ -135,10 +191,13 @@ impl Nest<'_, '_> {
         }
         let rows = self.cluster.n / k;
         let kinds = vec![Kind::Serial; row_groups.len()];
-        let outer = row_groups.first().map_or(rows, |g| g.extent);
-        self.nested(&row_groups, &kinds, &mut |nest: &mut Self| {
+        let mut outer = row_groups.first().map_or(rows, |g| g.extent);
+        let one_row = &mut |nest: &mut Self| {
             nest.rows.clear();
             nest.clear_point();
+            if searched {
+                nest.chunk = Some(nest.chunk_of_row(&row_groups));
+            }
             for phase in 0..=last_phase {
                 nest.phase = phase;
                 if !nest.has_work(phase) {
@@ -157,6 +216,13 @@ impl Nest<'_, '_> {
                 }
                 let results = if k > CHUNK {
                     nest.chunks(&lane_groups, k)?
+                } else if nest.in_steps(phase) {
+                    let step = nest.lower.emitter.value(Ty::I64);
+                    nest.lower.emitter.begin();
+                    nest.lane_loop(phase, &lane_groups, Some((step, LANES as i64)), LANES)?;
+                    let body = nest.lower.emitter.end();
+                    nest.lower.emitter.push(Stmt::serial(step, k / LANES, Vec::new(), body));
+                    Vec::new()
                 } else {
                     nest.lane_loop(phase, &lane_groups, None, k)?
                 };
@@ -178,14 +244,32 @@ impl Nest<'_, '_> {
                 nest.store(v, &elements);
             }
             Ok(())
-        })?;
-        self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
-        Ok(())
+        };
+        match by_chunk {
+            None => self.nested(&row_groups, &kinds, one_row)?,
+            Some(rows) => {
+                outer = self.chunk_count();
+                let chunk = self.lower.emitter.value(Ty::I64);
+                self.lower.emitter.begin();
+                self.chunk = Some(chunk);
+                self.open.push((rows.inner, rows.extent as i64, chunk));
+                self.nested(&[rows], &kinds, one_row)?;
+                self.open.pop();
+                let body = self.lower.emitter.end();
+                self.lower.emitter.push(Stmt::serial(chunk, outer, Vec::new(), body));
+            }
+        }
+        self.finish_kernel(parallel, outer, total, Vec::new());
+        self.end_totals()
     }
 
     fn folds_in(&self, phase: usize) -> Vec<usize> {
         let members = self.cluster.members.iter().copied();
-        members.filter(|i| self.plan.classes[*i] == Class::Row && self.phases[&self.result(*i)] == phase + 1).collect()
+        members
+            .filter(|i| {
+                self.plan.classes[*i] == Class::Row && !self.is_total(*i) && self.phases[&self.result(*i)] == phase + 1
+            })
+            .collect()
     }
 
     fn stores_in(&self, phase: usize) -> Vec<usize> {
@@ -193,12 +277,12 @@ impl Nest<'_, '_> {
             .members
             .iter()
             .map(|i| self.result(*i))
-            .filter(|v| self.level(*v) == Level::Point && self.phases[v] == phase && self.stored.contains_key(v))
+            .filter(|v| self.is_point(*v) && self.phases[v] == phase && self.stored.contains_key(v))
             .collect()
     }
 
     fn has_work(&self, phase: usize) -> bool {
-        !self.folds_in(phase).is_empty() || !self.stores_in(phase).is_empty()
+        !self.folds_in(phase).is_empty() || !self.stores_in(phase).is_empty() || !self.totals_in(phase).is_empty()
     }
 
     /// One loop of lanes over a row, or over a part of it that begins at `start` (a variable and what it is multiplied by).
@@ -230,9 +314,14 @@ impl Nest<'_, '_> {
             }
         }
         let mut folds = Vec::new();
+        let mut late = Vec::new();
         for v in stores {
             let elements = self.member(v)?;
-            self.store(v, &elements);
+            if self.sharing.contains(&v) {
+                late.push((v, elements));
+            } else {
+                self.store(v, &elements);
+            }
         }
         for i in folding {
             let e = &self.p.equations()[i];
@@ -246,6 +335,11 @@ impl Nest<'_, '_> {
                 made.push(result);
             }
             results.push((self.result(i), made));
+        }
+        self.add_to_totals(phase, var)?;
+        // What lay there before has been read by now.
+        for (v, elements) in late {
+            self.store(v, &elements);
         }
         self.open.truncate(depth);
         self.flat = None;

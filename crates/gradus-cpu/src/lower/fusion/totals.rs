@@ -1,0 +1,192 @@
+//! Sums over all rows join the nest that makes the rows: what they take in is not written to memory and read once more.
+//!
+//! The order of a sum is fixed. One over everything goes through chunks, and in each through 32 lanes; so rows of whole lanes can
+//! feed it one after the other, and different chunks at the same time. A sum of columns goes from the first row to the last, which one
+//! thread has to do: it joins only a nest that is one thread's work.
+
+use std::collections::BTreeSet;
+
+use gradus_core::program::Atom;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{CHUNK, Class, Cluster, LARGEST_CLUSTER, Level, Planner, point_cost, reduction, rows_stay, shares_right};
+use crate::ir::{FoldOp, LANES, Ty};
+use crate::lower::values::Root;
+use crate::lower::views::count;
+
+/// A nest of one chunk that takes longer than this is left to several threads, in nanoseconds.
+const ONE_THREAD: f32 = 500_000.0;
+/// Narrower sums of columns are better off in registers.
+const NARROWEST: usize = 64;
+/// Nests of the same size that are tried.
+const TRIED: usize = 8;
+
+impl Planner<'_> {
+    pub(super) fn join_totals(&mut self) {
+        let mut rows: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for (c, cluster) in self.clusters.iter().enumerate() {
+            if !cluster.column && !cluster.members.is_empty() && rows_stay(cluster) {
+                rows.entry(cluster.n).or_default().push(c);
+            }
+        }
+        for t in 0..self.clusters.len() {
+            let Some(candidates) = rows.get(&self.clusters[t].n) else { continue };
+            let Some(totals) = self.totals_of(t) else { continue };
+            let found = candidates.iter().take(TRIED).find_map(|&c| Some((c, self.cuts_with_totals(c, t, &totals)?)));
+            if let Some((c, cuts)) = found {
+                let members = std::mem::take(&mut self.clusters[t].members);
+                let values = std::mem::take(&mut self.clusters[t].values);
+                let cluster = &mut self.clusters[c];
+                cluster.cuts = cuts;
+                let new: Vec<usize> = members.into_iter().filter(|i| !cluster.members.contains(i)).collect();
+                cluster.members.extend(new);
+                cluster.members.sort_unstable();
+                for (v, level) in values.into_iter().filter(|(_, level)| *level == Level::Point) {
+                    cluster.values.entry(v).or_insert(level);
+                }
+                let results: Vec<usize> = totals.iter().map(|i| self.p.equations()[*i].result().index()).collect();
+                cluster.values.retain(|v, _| !results.contains(v));
+                cluster.totals.extend(totals);
+            }
+        }
+    }
+
+    /// Nests of sums of the same columns become one, which reads what they share once.
+    pub(super) fn join_columns(&mut self) {
+        let mut columns: Vec<usize> = (0..self.clusters.len())
+            .filter(|c| self.clusters[*c].column && !self.clusters[*c].members.is_empty())
+            .collect();
+        columns.sort_by_key(|c| (self.clusters[*c].level, *c));
+        // The first nest for each kind of columns has the lowest level.
+        let mut first: FxHashMap<(Vec<usize>, Vec<usize>), usize> = FxHashMap::default();
+        for c in columns {
+            let Some(kind) = self.kind_of_columns(c) else { continue };
+            let Some(&home) = first.get(&kind) else {
+                first.insert(kind, c);
+                continue;
+            };
+            if let Some(cuts) = self.cuts_of_both(home, c) {
+                let members = std::mem::take(&mut self.clusters[c].members);
+                let values = std::mem::take(&mut self.clusters[c].values);
+                let cluster = &mut self.clusters[home];
+                cluster.cuts = cuts;
+                let new: Vec<usize> = members.into_iter().filter(|i| !cluster.members.contains(i)).collect();
+                cluster.members.extend(new);
+                cluster.members.sort_unstable();
+                cluster.values.extend(values);
+            }
+        }
+    }
+
+    /// The dimensions and axes of a nest of columns.
+    fn kind_of_columns(&self, c: usize) -> Option<(Vec<usize>, Vec<usize>)> {
+        let i = *self.clusters[c].members.iter().find(|i| self.classes[**i] == Class::Column)?;
+        let e = &self.p.equations()[i];
+        let (_, axes) = reduction(e.op())?;
+        Some((self.dims(self.p.operands(e)[0]).to_vec(), axes.to_vec()))
+    }
+
+    /// The cuts of two nests of columns as one. What depends on the first has a level above its own, unless it is an equation by
+    /// itself; so the second may read what nests up to that level make.
+    fn cuts_of_both(&self, first: usize, second: usize) -> Option<BTreeSet<usize>> {
+        let (a, b) = (&self.clusters[first], &self.clusters[second]);
+        let root = |a: &Atom| self.values.origin(*a).root;
+        let operands = |c: &Cluster| -> Vec<Atom> {
+            c.members.iter().flat_map(|i| self.p.operands(&self.p.equations()[*i])).copied().collect()
+        };
+        let read: FxHashSet<Root> = operands(a).iter().map(root).collect();
+        let mut shares = false;
+        for x in operands(b) {
+            let Root::Value(r) = root(&x) else { continue };
+            let r = r as usize;
+            shares |= read.contains(&root(&x)) || a.values.contains_key(&r);
+            let early = self.levels[r] < a.level || (self.levels[r] == a.level && self.cluster[r].is_some());
+            let there = match (b.values.contains_key(&r), a.values.contains_key(&r)) {
+                (true, _) => true,
+                (false, true) => self.seen(a, x, Level::Point).is_some(),
+                (false, false) => early,
+            };
+            if !there {
+                return None;
+            }
+        }
+        let fits = a.members.len() + b.members.len() <= LARGEST_CLUSTER;
+        let cuts: BTreeSet<usize> = a.cuts.union(&b.cuts).copied().collect();
+        let list: Vec<usize> = cuts.iter().copied().collect();
+        (shares && fits && list.windows(2).all(|w| w[1] % w[0] == 0)).then_some(cuts)
+    }
+
+    /// The reductions of a nest that does nothing else, if they are sums over all rows of some nest.
+    fn totals_of(&self, t: usize) -> Option<Vec<usize>> {
+        let cluster = &self.clusters[t];
+        let is_total = |i: &usize| matches!(self.classes[*i], Class::Row | Class::Column);
+        let totals: Vec<usize> = cluster.members.iter().copied().filter(is_total).collect();
+        let whole = !cluster.column && cluster.k == cluster.n && cluster.totals.is_empty();
+        let simple = totals.iter().all(|i| {
+            let e = &self.p.equations()[*i];
+            let x = self.p.operands(e)[0];
+            reduction(e.op()).is_some_and(|(op, _)| op == FoldOp::Add)
+                && matches!(self.values.types[e.result().index()], Some(Ty::F32 | Ty::F64))
+                && self.point_count(x) == count(self.dims(x))
+        });
+        (simple && !totals.is_empty() && (cluster.column || whole)).then_some(totals)
+    }
+
+    /// The cuts of a nest of rows together with these totals, if it may take them.
+    fn cuts_with_totals(&self, c: usize, t: usize, totals: &[usize]) -> Option<BTreeSet<usize>> {
+        let (rows, other) = (&self.clusters[c], &self.clusters[t]);
+        if rows.members.len() + other.members.len() > LARGEST_CLUSTER || other.level < rows.level {
+            return None;
+        }
+        let one_thread =
+            rows.n <= CHUNK && (point_cost(self.p, rows) + point_cost(self.p, other)) * rows.n as f32 <= ONE_THREAD;
+        let fits = if other.column {
+            one_thread && rows.k >= NARROWEST && totals.iter().all(|i| self.keeps_rows(*i, rows.k))
+        } else {
+            let chunks = rows.n.is_multiple_of(CHUNK) && CHUNK.is_multiple_of(rows.k) && rows.n > CHUNK;
+            rows.k.is_multiple_of(LANES) && (one_thread || chunks)
+        };
+        if !fits {
+            return None;
+        }
+        // What it reads is there before the nest, or made in it in the same place; and something is read by both.
+        let root = |a: &Atom| self.values.origin(*a).root;
+        let read: FxHashSet<Root> =
+            rows.members.iter().flat_map(|i| self.p.operands(&self.p.equations()[*i])).map(root).collect();
+        let mut shares = false;
+        for &i in &other.members {
+            let e = &self.p.equations()[i];
+            for (k, a) in self.p.operands(e).iter().enumerate() {
+                let inside = |c: &Cluster| matches!(root(a), Root::Value(r) if c.values.contains_key(&(r as usize)));
+                let right = k == 1 && shares_right(e.op());
+                if inside(rows) {
+                    if right || self.seen(rows, *a, Level::Point).is_none() {
+                        return None;
+                    }
+                    shares = true;
+                } else if inside(other) {
+                    if right {
+                        return None;
+                    }
+                } else if self.level_of(*a) >= rows.level {
+                    return None;
+                } else {
+                    shares |= read.contains(&root(a));
+                }
+            }
+        }
+        let cuts: BTreeSet<usize> = rows.cuts.union(&other.cuts).copied().collect();
+        let list: Vec<usize> = cuts.iter().copied().collect();
+        (shares && list.windows(2).all(|w| w[1] % w[0] == 0)).then_some(cuts)
+    }
+
+    /// Whether a sum of columns is over whole rows of `k` elements, one after the other.
+    fn keeps_rows(&self, i: usize, k: usize) -> bool {
+        let e = &self.p.equations()[i];
+        let dims = self.dims(self.p.operands(e)[0]);
+        let Some((_, axes)) = reduction(e.op()) else { return false };
+        let sized = (0..dims.len()).filter(|a| dims[*a] != 1);
+        let kept: Vec<usize> = sized.clone().skip_while(|a| axes.contains(a)).collect();
+        kept.iter().all(|a| !axes.contains(a)) && kept.iter().map(|a| dims[*a]).product::<usize>() == k
+    }
+}

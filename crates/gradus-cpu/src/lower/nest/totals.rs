@@ -1,0 +1,189 @@
+//! Sums over all rows in the nest that makes the rows: running totals in memory, one for each lane of a chunk or for each column.
+
+use super::{Group, Nest};
+use crate::error::{Result, error};
+use crate::ir::{Buffer, Carried, Fold, FoldOp, Index, LANES, Op, Stmt, Ty, Value};
+use crate::lower::fusion::{CHUNK, Class};
+use crate::lower::scalars::finish_fold;
+use crate::lower::values::Repr;
+use crate::lower::views::View;
+
+impl Nest<'_, '_> {
+    pub(super) fn is_total(&self, i: usize) -> bool {
+        self.cluster.totals.contains(&i)
+    }
+
+    /// Whether it is a total of everything, and not one for each column.
+    fn is_flat(&self, i: usize) -> bool {
+        self.plan.classes[i] == Class::Row
+    }
+
+    /// How many chunks the totals of everything go through.
+    pub(super) fn chunk_count(&self) -> usize {
+        self.cluster.n.div_ceil(CHUNK)
+    }
+
+    pub(super) fn has_flat_totals(&self) -> bool {
+        self.cluster.totals.iter().any(|i| self.is_flat(*i))
+    }
+
+    /// Which lane loop each total belongs to. `operands`: the one in which its operand can first be computed.
+    pub(super) fn place_totals(&mut self, operands: &[(usize, usize)]) {
+        // The last lane loop has no folds of rows, so that it can be cut into steps of one element for each lane. All
+        // columns are taken in together: they often read the same.
+        let last = self.phases.values().copied().max().unwrap_or(0);
+        let columns = operands.iter().filter(|(i, _)| !self.is_flat(*i)).map(|(_, phase)| *phase).max().unwrap_or(0);
+        for (i, _) in operands {
+            self.phases.insert(self.result(*i), if self.is_flat(*i) { last } else { columns });
+        }
+    }
+
+    pub(super) fn totals_in(&self, phase: usize) -> Vec<usize> {
+        let totals = self.cluster.totals.iter().copied();
+        totals.filter(|i| self.phases[&self.result(*i)] == phase).collect()
+    }
+
+    /// The lane loop is cut into steps of one element for each lane.
+    pub(super) fn in_steps(&self, phase: usize) -> bool {
+        self.totals_in(phase).iter().any(|i| self.is_flat(*i))
+    }
+
+    /// Memory for the totals, with nothing in it yet.
+    pub(super) fn begin_totals(&mut self) -> Result<()> {
+        if self.cluster.totals.is_empty() {
+            return Ok(());
+        }
+        self.lower.emitter.begin();
+        for &i in &self.cluster.totals {
+            let v = self.result(i);
+            let (buffer, base, elements) = if self.is_flat(i) {
+                let ty = self.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
+                let elements = self.chunk_count() * LANES;
+                let buffer = self.lower.new_scratch(ty, elements);
+                self.stored.insert(v, View::dense(buffer, &self.values.dims[v]));
+                (buffer, Index::at(0), elements)
+            } else {
+                let (buffer, base) = self.total_place(v)?;
+                (buffer, base, self.cluster.k)
+            };
+            let e = &mut self.lower.emitter;
+            let ty = e.module.buffers[buffer.index()].ty;
+            let var = e.value(Ty::I64);
+            e.begin();
+            let nothing = e.constant(ty, FoldOp::Add.neutral(ty));
+            e.store(buffer, base.plus(var, 1), nothing);
+            let body = e.end();
+            e.push(Stmt::lanes(var, elements, Vec::new(), body));
+        }
+        let body = self.lower.emitter.end();
+        self.lower.push_kernel("begin_totals", Vec::new(), false, 0.0, body);
+        Ok(())
+    }
+
+    fn total_place(&self, v: usize) -> Result<(Buffer, Index)> {
+        let view = self.stored.get(&v).ok_or_else(|| error!(Rule, "a total that nobody reads"))?;
+        Ok((view.buffer, view.base.clone()))
+    }
+
+    /// Adds the current point to the totals of a lane loop with this variable.
+    pub(super) fn add_to_totals(&mut self, phase: usize, var: Value) -> Result<()> {
+        for i in self.totals_in(phase) {
+            let x = self.operand(i, self.p.operands(&self.p.equations()[i])[0])?[0];
+            let (buffer, base) = self.total_place(self.result(i))?;
+            if self.is_flat(i) {
+                let mut at = base.plus(var, 1);
+                if let Some(chunk) = self.chunk {
+                    at = at.plus(chunk, LANES as i64);
+                }
+                // A fold rounds a product before it takes it in; a sum would not. So it is a difference.
+                let e = &mut self.lower.emitter;
+                let so_far = e.load(buffer, at.clone());
+                let x = e.op(Op::Neg, &[x]);
+                let sum = e.op(Op::Sub, &[so_far, x]);
+                e.store(buffer, at, sum);
+            } else {
+                let mut own = vec![0; self.cuts.len()];
+                let mut s = 1;
+                for j in (self.row_cuts()..self.cuts.len()).rev() {
+                    own[j] = s;
+                    s *= self.cuts[j] as i64;
+                }
+                let at = self.place(&base, &own, 0);
+                let e = &mut self.lower.emitter;
+                let so_far = e.load(buffer, at.clone());
+                let sum = e.op(Op::Add, &[so_far, x]);
+                e.store(buffer, at, sum);
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of each chunk in a loop around the rows, if they can be had so.
+    pub(super) fn rows_by_chunk(&self, row_groups: &[Group]) -> Option<Group> {
+        let chunks = self.chunk_count();
+        match row_groups {
+            [g] if self.has_flat_totals() && chunks > 1 && g.extent.is_multiple_of(chunks) => {
+                Some(Group { extent: g.extent / chunks, inner: g.inner })
+            }
+            _ => None,
+        }
+    }
+
+    /// The chunk of the current row, from the variables of the loops over rows.
+    pub(super) fn chunk_of_row(&mut self, row_groups: &[Group]) -> Value {
+        let rows = self.open.iter().map(|(_, _, var)| *var).collect::<Vec<_>>();
+        let e = &mut self.lower.emitter;
+        let mut row = e.int(0);
+        for (g, var) in row_groups.iter().zip(rows) {
+            let extent = e.int(g.extent as i64);
+            let before = e.op(Op::Mul, &[row, extent]);
+            row = e.op(Op::Add, &[before, var]);
+        }
+        super::quotient(e, row, CHUNK / self.cluster.k)
+    }
+
+    /// From running totals to results.
+    pub(super) fn end_totals(&mut self) -> Result<()> {
+        if self.cluster.totals.is_empty() {
+            return Ok(());
+        }
+        let mut outputs = Vec::new();
+        self.lower.emitter.begin();
+        for &i in &self.cluster.totals {
+            let v = self.result(i);
+            let (buffer, base) = self.total_place(v)?;
+            let chunks = self.chunk_count();
+            let flat = self.is_flat(i);
+            let e = &mut self.lower.emitter;
+            let ty = e.module.buffers[buffer.index()].ty;
+            let identity = e.constant(ty, FoldOp::Add.identity(ty));
+            let var = e.value(Ty::I64);
+            e.begin();
+            if flat {
+                // The lanes of each chunk, and the chunks one after the other.
+                let (lane, x, chunk) = (e.value(Ty::I64), e.value(ty), e.value(ty));
+                e.begin();
+                let total = e.load(buffer, base.plus(lane, 1).plus(var, LANES as i64));
+                let body = e.end();
+                e.push(Stmt::lanes(lane, LANES, vec![Fold { op: FoldOp::Add, value: total, result: chunk }], body));
+                let next = e.op(Op::Add, &[x, chunk]);
+                let body = e.end();
+                let (init, result) = (e.constant(ty, FoldOp::Add.neutral(ty)), e.value(ty));
+                e.push(Stmt::serial(var, chunks, vec![Carried { init, param: x, next, result }], body));
+                let result = finish_fold(e, FoldOp::Add, identity, result);
+                outputs.push(result);
+                self.lower.frame.reprs[v] = Some(Repr::Elements(vec![result]));
+            } else {
+                let at = base.plus(var, 1);
+                let total = e.load(buffer, at.clone());
+                let result = finish_fold(e, FoldOp::Add, identity, total);
+                e.store(buffer, at, result);
+                let body = e.end();
+                e.push(Stmt::lanes(var, self.cluster.k, Vec::new(), body));
+            }
+        }
+        let body = self.lower.emitter.end();
+        self.lower.push_kernel("end_totals", outputs, false, 0.0, body);
+        Ok(())
+    }
+}
