@@ -277,6 +277,16 @@ fn totals_of_rows_keep_their_order() {
         let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
         check(&p, &random_inputs(&p), None, &|| text.clone());
     }
+    // Columns in tiles, with what else the nest stores; and of more than one reduced loop.
+    let tiled = [
+        "fn tiled(x0: f32[70,1024], x1: f32[70]) -> (f32[1024], f32[1024], f32[70,1024]) {\n  x2: f32[70,1024] = broadcast{shape=[70,1024], axes=[0]} x1\n  x3: f32[70,1024] = mul x0 x2\n  x4: f32[1024] = reduce_sum{axes=[0]} x3\n  x5: f32[1024] = reduce_max{axes=[0]} x0\n  return x4, x5, x3\n}",
+        "fn twice(x0: f64[5,30,512], x1: f64[30,512]) -> (f64[512]) {\n  x2: f64[5,30,512] = broadcast{shape=[5,30,512], axes=[1,2]} x1\n  x3: f64[5,30,512] = mul x0 x2\n  x4: f64[512] = reduce_sum{axes=[0,1]} x3\n  return x4\n}",
+        "fn zeros(x0: f64[200,512]) -> (f64[512]) {\n  x1: f64[200,512] = sub x0 x0\n  x2: f64[200,512] = neg x1\n  x3: f64[512] = reduce_sum{axes=[0]} x2\n  return x3\n}",
+    ];
+    for text in tiled {
+        let p: Program = text.parse().unwrap();
+        check(&p, &random_inputs(&p), None, &|| text.to_string());
+    }
     // Rows that are no single loop.
     let text = "fn two_loops(x0: f32[2,64,1024], x1: f32[64,1024]) -> (f32[], f32[2,64,1024]) {\n  x2: f32[2,64] = reduce_max{axes=[2]} x0\n  x3: f32[2,64,1024] = broadcast{shape=[2,64,1024], axes=[0,1]} x2\n  x4: f32[2,64,1024] = sub x0 x3\n  x5: f32[2,64,1024] = broadcast{shape=[2,64,1024], axes=[1,2]} x1\n  x6: f32[2,64,1024] = mul x4 x5\n  x7: f32[] = reduce_sum{axes=[0,1,2]} x6\n  return x7, x6\n}";
     let p: Program = text.parse().unwrap();

@@ -2,11 +2,14 @@
 
 use super::{Group, Nest, WORTH_THREADS};
 use crate::error::{Result, error};
-use crate::ir::{Carried, FoldOp, Kind, Stmt, Ty, Value};
-use crate::lower::fusion::{Class, Level, lead, reduction};
+use crate::ir::{Buffer, Carried, FoldOp, Index, Kind, Stmt, Ty, Value};
+use crate::lower::fusion::{CHUNK, Class, Level, lead, reduction};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::NOWHERE;
 use crate::lower::views::{Strides, View, count};
+
+/// Columns of a tile: their totals stay in the first cache, and a row of them is a run that the memory likes.
+const TILE: usize = 512;
 
 impl Nest<'_, '_> {
     /// Columns: one lane for each result, the reduced loops inside.
@@ -64,6 +67,17 @@ impl Nest<'_, '_> {
         let Some(outer) = kept.first().map(|g| g.extent) else {
             return Err(error!(Rule, "columns without a kept axis"));
         };
+        if let [g] = &kept[..]
+            && inside == 1
+            && g.extent.is_multiple_of(TILE)
+            && self.cluster.n > CHUNK
+        {
+            self.lower.emitter.begin();
+            self.tiles(&sums, g, &reduced, &own, &stored)?;
+            let tiles = g.extent / TILE;
+            self.finish_kernel(total > WORTH_THREADS, tiles, total, Vec::new());
+            return Ok(());
+        }
         let lanes = kept.len() - 1;
         let kinds: Vec<Kind> = (0..kept.len()).map(|i| if i == lanes { Kind::Lanes } else { Kind::Serial }).collect();
         self.lower.emitter.begin();
@@ -95,6 +109,67 @@ impl Nest<'_, '_> {
         })?;
         self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
         Ok(())
+    }
+
+    /// Tiles of neighbouring columns with their totals in memory, the reduced loops outside of the lanes: large arrays are read
+    /// in long runs and not a few elements from each row.
+    fn tiles(&mut self, sums: &[usize], kept: &Group, reduced: &[Group], own: &[i64], stored: &[usize]) -> Result<()> {
+        let tile = self.lower.emitter.value(Ty::I64);
+        self.lower.emitter.begin();
+        self.open.push((kept.inner, TILE as i64, tile));
+        let lanes = Group { extent: TILE, inner: kept.inner };
+        self.nested(std::slice::from_ref(&lanes), &[Kind::Lanes], &mut |nest: &mut Self| {
+            for &i in sums {
+                let (op, buffer, at) = nest.total_at(i, own)?;
+                let ty = nest.lower.emitter.module.buffers[buffer.index()].ty;
+                let nothing = nest.lower.emitter.constant(ty, op.neutral(ty));
+                nest.lower.emitter.store(buffer, at, nothing);
+            }
+            Ok(())
+        })?;
+        let mut order = reduced.to_vec();
+        order.push(lanes.clone());
+        let mut kinds = vec![Kind::Serial; reduced.len()];
+        kinds.push(Kind::Lanes);
+        self.nested(&order, &kinds, &mut |nest: &mut Self| {
+            nest.clear_point();
+            for w in stored {
+                let elements = nest.member(*w)?;
+                nest.store(*w, &elements);
+            }
+            for &i in sums {
+                let x = nest.operand(i, nest.p.operands(&nest.p.equations()[i])[0])?[0];
+                let (op, buffer, at) = nest.total_at(i, own)?;
+                let so_far = nest.lower.emitter.load(buffer, at.clone());
+                let sum = nest.lower.emitter.op(op.op(), &[so_far, x]);
+                nest.lower.emitter.store(buffer, at, sum);
+            }
+            Ok(())
+        })?;
+        self.nested(std::slice::from_ref(&lanes), &[Kind::Lanes], &mut |nest: &mut Self| {
+            for &i in sums {
+                let (op, buffer, at) = nest.total_at(i, own)?;
+                let total = nest.lower.emitter.load(buffer, at.clone());
+                let ty = nest.lower.emitter.ty(total);
+                let identity = nest.lower.emitter.constant(ty, op.identity(ty));
+                let result = finish_fold(&mut nest.lower.emitter, op, identity, total);
+                nest.lower.emitter.store(buffer, at, result);
+            }
+            Ok(())
+        })?;
+        self.open.pop();
+        let body = self.lower.emitter.end();
+        self.lower.emitter.push(Stmt::serial(tile, kept.extent / TILE, Vec::new(), body));
+        Ok(())
+    }
+
+    /// How a sum combines, and where its total for the current column is.
+    fn total_at(&mut self, i: usize, own: &[i64]) -> Result<(FoldOp, Buffer, Index)> {
+        let v = self.result(i);
+        let op = self.fold_op(v)?;
+        let (buffer, base) =
+            self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
+        Ok((op, buffer, self.place(&base, own, 0)))
     }
 
     /// The reduced loops of a column, from the outermost; one total for each sum and element of a point.
