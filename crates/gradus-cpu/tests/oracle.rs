@@ -271,6 +271,7 @@ fn totals_of_rows_keep_their_order() {
         ("f32", "65", 1024),
         ("f32", "128", 1024),
         ("f64", "2,24", 4096),
+        ("f32", "16,17", 2048),
     ];
     for (ty, rows, k) in shapes {
         let text = normed(ty, rows, k);
@@ -310,4 +311,8 @@ fn totals_join_the_rows() {
     let (names, _) = lowered(&normed("f32", "128", 1024));
     assert_eq!(names.iter().filter(|n| n.contains("totals")).count(), 2, "{names:?}");
     assert_eq!(names.len(), 4, "{names:?}");
+    // What is too large to wait in a cache for the columns is made again there.
+    let (names, scratch) = lowered(&normed("f32", "256", 4096));
+    assert_eq!(names.len(), 4, "{names:?}");
+    assert!(scratch <= 300 << 10, "{scratch}");
 }

@@ -166,6 +166,7 @@ pub(super) fn plan(p: &Program, values: &Values) -> Plan {
     planner.sink();
     planner.join_totals();
     planner.join_columns();
+    planner.make_again();
     planner.finish()
 }
 

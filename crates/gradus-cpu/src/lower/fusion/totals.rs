@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 use gradus_core::program::Atom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{CHUNK, Class, Cluster, LARGEST_CLUSTER, Level, Planner, point_cost, reduction, rows_stay, shares_right};
+use super::{
+    CHUNK, Class, Cluster, LARGEST_CLUSTER, Level, Planner, cost, point_cost, reduction, rows_stay, seen_in_place,
+    shares_right, with_cuts,
+};
 use crate::ir::{FoldOp, LANES, Ty};
 use crate::lower::values::Root;
 use crate::lower::views::count;
@@ -18,6 +21,11 @@ use crate::lower::views::count;
 const ONE_THREAD: f32 = 500_000.0;
 /// Narrower sums of columns are better off in registers.
 const NARROWEST: usize = 64;
+/// What is made again takes at most this long, in nanoseconds, and at most so many equations.
+const AGAIN: f32 = 1.0;
+const MOST_PARTS: usize = 6;
+/// Arrays of so many bytes stay in the second cache, from which reading takes no longer.
+const NEAR: usize = 2 << 20;
 /// Nests of the same size that are tried.
 const TRIED: usize = 8;
 
@@ -76,6 +84,91 @@ impl Planner<'_> {
                 cluster.values.extend(values);
             }
         }
+    }
+
+    /// What a nest of rows would write to memory only for sums of its columns, they make again from what it is made of: the arrays
+    /// are large, and a quotient takes less time than a number on its way to memory and back.
+    pub(super) fn make_again(&mut self) {
+        for k in 0..self.clusters.len() {
+            if !self.clusters[k].column {
+                continue;
+            }
+            let operands: FxHashSet<Atom> = self.clusters[k]
+                .members
+                .iter()
+                .flat_map(|i| self.p.operands(&self.p.equations()[*i]).iter().copied())
+                .collect();
+            let mut operands: Vec<Atom> = operands.into_iter().collect();
+            operands.sort_by_key(|a| a.value().map(|v| v.index()));
+            for a in operands {
+                if let Some((parts, cuts)) = self.parts_to_copy(k, a) {
+                    let cluster = &mut self.clusters[k];
+                    cluster.cuts = cuts;
+                    for (i, v) in parts {
+                        if cluster.values.insert(v, Level::Point).is_none() {
+                            cluster.members.push(i);
+                        }
+                    }
+                    cluster.members.sort_unstable();
+                }
+            }
+        }
+    }
+
+    /// The equations of a nest of rows that a nest of columns needs to make an operand itself, with their results, and its cuts
+    /// then.
+    fn parts_to_copy(&self, k: usize, a: Atom) -> Option<(Vec<(usize, usize)>, BTreeSet<usize>)> {
+        let columns = &self.clusters[k];
+        let Root::Value(r) = self.values.origin(a).root else { return None };
+        let r = r as usize;
+        let is_point = |c: &Cluster, v: usize| c.values.get(&v) == Some(&Level::Point);
+        let c = self.clusters.iter().position(|c| c.n == columns.n && rows_stay(c) && !c.column && is_point(c, r))?;
+        let rows = &self.clusters[c];
+        let in_place = seen_in_place(columns, &self.points, self.values, a, r, Level::Point, Level::Point);
+        let bytes = columns.n * self.values.types[r]?.size();
+        if bytes <= NEAR || columns.values.contains_key(&r) || !in_place || self.is_read_elsewhere(r, [c, k]) {
+            return None;
+        }
+        let mut parts: Vec<(usize, usize)> = Vec::new();
+        let mut arrays: FxHashSet<Root> = FxHashSet::default();
+        let mut time = 0.0;
+        let mut open = vec![r];
+        let mut cuts = columns.cuts.clone();
+        while let Some(v) = open.pop() {
+            if parts.iter().any(|(_, w)| *w == v) {
+                continue;
+            }
+            let i = *rows.members.iter().find(|i| self.p.equations()[**i].result().index() == v)?;
+            let e = &self.p.equations()[i];
+            time += cost(e.op());
+            if self.classes[i] != Class::Point || !self.is_map(e) || parts.len() >= MOST_PARTS || time > AGAIN {
+                return None;
+            }
+            cuts = with_cuts(cuts, columns.n, &self.values.dims[v], 1)?;
+            parts.push((i, v));
+            for x in self.p.operands(e) {
+                let Root::Value(u) = self.values.origin(*x).root else { continue };
+                match rows.values.get(&(u as usize)) {
+                    Some(Level::Row) => {}
+                    Some(Level::Point) if self.seen(rows, *x, Level::Point).is_some() => open.push(u as usize),
+                    Some(Level::Point) => return None,
+                    None => drop(arrays.insert(Root::Value(u))),
+                }
+            }
+        }
+        (arrays.len() <= 1).then_some((parts, cuts))
+    }
+
+    /// Whether anything but these nests needs a value.
+    fn is_read_elsewhere(&self, v: usize, nests: [usize; 2]) -> bool {
+        let reads = |a: &Atom| self.values.origin(*a).root == Root::Value(v as u32);
+        let by_itself = |i: usize| matches!(self.classes[i], Class::Scalars | Class::Single);
+        self.p.outputs().iter().any(reads)
+            || self.p.equations().iter().enumerate().any(|(i, e)| by_itself(i) && self.p.operands(e).iter().any(reads))
+            || self.clusters.iter().enumerate().any(|(c, cluster)| {
+                !nests.contains(&c)
+                    && cluster.members.iter().any(|i| self.p.operands(&self.p.equations()[*i]).iter().any(reads))
+            })
     }
 
     /// The dimensions and axes of a nest of columns.

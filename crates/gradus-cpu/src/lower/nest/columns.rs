@@ -167,7 +167,7 @@ impl Nest<'_, '_> {
     fn total_at(&mut self, i: usize, own: &[i64]) -> Result<(FoldOp, Buffer, Index)> {
         let v = self.result(i);
         let op = self.fold_op(v)?;
-        let (buffer, base) =
+        let View { buffer, base, .. } =
             self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
         Ok((op, buffer, self.place(&base, own, 0)))
     }

@@ -48,7 +48,7 @@ pub(super) struct Nest<'a, 'b> {
     stored: FxHashMap<usize, View>,
     /// Those of them that lie where another lies at another time.
     sharing: FxHashSet<usize>,
-    /// Those of them whose memory is one row, the same for all rows.
+    /// Those of them whose memory is one row, the same for all rows (of a chunk).
     one_row: FxHashSet<usize>,
     /// The lane loop in which a member can first be computed.
     phases: FxHashMap<usize, usize>,
@@ -57,6 +57,8 @@ pub(super) struct Nest<'a, 'b> {
     flat: Option<Flat>,
     /// The chunk that the current row is in, where totals go through more than one.
     chunk: Option<Value>,
+    /// Whether the outermost loop is over chunks, which threads may share.
+    by_chunk: bool,
 }
 
 /// A row whose loops are walked as one: the place in it, and the index along each loop once something asked for it.
@@ -95,6 +97,7 @@ pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan,
         phase: 0,
         flat: None,
         chunk: None,
+        by_chunk: false,
     };
     nest.bring_to_memory()?;
     nest.reserve()?;
@@ -375,6 +378,17 @@ impl Nest<'_, '_> {
         terms
     }
 
+    /// Where a member is stored, in the current chunk.
+    fn home(&self, v: usize) -> Option<(Buffer, Index)> {
+        let View { buffer, base, .. } = self.stored.get(&v).cloned()?;
+        match self.chunk {
+            Some(chunk) if self.one_row.contains(&v) && self.by_chunk => {
+                Some((buffer, base.plus(chunk, (self.inside(v) * self.cluster.k) as i64)))
+            }
+            _ => Some((buffer, base)),
+        }
+    }
+
     /// Strides of a member's own memory, and where in it the elements of a point lie.
     fn own_strides(&self, v: usize) -> Option<(Vec<i64>, Vec<i64>)> {
         let view = self.stored.get(&v)?;
@@ -459,14 +473,14 @@ impl Nest<'_, '_> {
         // Made in an earlier lane loop, and in memory: it is read back.
         if level == Level::Point
             && self.phases.get(&v).is_some_and(|p| *p < self.phase)
-            && let Some(view) = self.stored.get(&v).cloned()
+            && let Some((buffer, base)) = self.home(v)
             && let Some((strides, inside)) = self.own_strides(v)
         {
             let elements: Vec<Value> = inside
                 .into_iter()
                 .map(|k| {
-                    let at = self.place(&view.base, &strides, k);
-                    self.read(view.buffer, at)
+                    let at = self.place(&base, &strides, k);
+                    self.read(buffer, at)
                 })
                 .collect();
             self.points.insert(v, elements.clone());
@@ -572,11 +586,11 @@ impl Nest<'_, '_> {
     }
 
     fn store(&mut self, v: usize, elements: &[Value]) {
-        let Some(view) = self.stored.get(&v).cloned() else { return };
+        let Some((buffer, base)) = self.home(v) else { return };
         let Some((strides, inside)) = self.own_strides(v) else { return };
         for (k, x) in inside.into_iter().zip(elements) {
-            let at = self.place(&view.base, &strides, k);
-            self.lower.emitter.store(view.buffer, at, *x);
+            let at = self.place(&base, &strides, k);
+            self.lower.emitter.store(buffer, at, *x);
         }
     }
 

@@ -35,9 +35,9 @@ impl Nest<'_, '_> {
         self.place_totals(&totals);
     }
 
-    /// Members of points that later lane loops need and that cost more to make again than to read back. `in_turn`: one row is
-    /// done after the other, and all of them can have the same memory for that.
-    fn spill(&mut self, in_turn: bool) -> Result<()> {
+    /// Members of points that later lane loops need and that cost more to make again than to read back. `in_turn`: rows are
+    /// done one after the other, in `at_once` chunks; all rows of a chunk can have the same memory for that.
+    fn spill(&mut self, in_turn: bool, at_once: usize) -> Result<()> {
         let members = self.cluster.members.clone();
         let mut wanted: FxHashSet<usize> = FxHashSet::default();
         for &i in &members {
@@ -82,7 +82,7 @@ impl Nest<'_, '_> {
                 self.sharing.extend([v, w]);
             } else {
                 let view = if in_turn {
-                    let elements = self.inside(v) * self.cluster.k;
+                    let elements = self.inside(v) * self.cluster.k * at_once;
                     let ty =
                         storage(self.p.ty(ValueId::new(v)).dtype()).ok_or_else(|| error!(Rule, "no scalar type"))?;
                     View::dense(self.lower.new_scratch(ty, elements), &[elements])
@@ -171,7 +171,9 @@ impl Nest<'_, '_> {
         // Running totals allow one thread for each chunk.
         let parallel = total > WORTH_THREADS && (self.cluster.totals.is_empty() || by_chunk.is_some());
         if !whole {
-            self.spill(!parallel)?;
+            self.by_chunk = by_chunk.is_some();
+            let at_once = if self.by_chunk { self.chunk_count() } else { 1 };
+            self.spill(!parallel || self.by_chunk, at_once)?;
         }
         let last_phase = self.phases.values().copied().max().unwrap_or(0);
         self.begin_totals()?;
