@@ -33,6 +33,7 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "simplify",
         "dead code",
         "checkpoints",
+        "fission",
         "layout",
         "loops",
         "strength",
@@ -44,13 +45,13 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "execute",
     ];
     assert_eq!(names, wanted);
-    for optimized in &phases[5..14] {
+    for optimized in &phases[5..15] {
         assert!(optimized.equations > 0 && optimized.bytes > 0);
         assert!(optimized.text.parse::<Program>().is_ok());
     }
-    assert!(phases[14].text.contains("main grad_f"), "{}", phases[14].text);
-    assert!(phases[15].text.contains("arena"));
-    assert!(phases[18].text.contains("f64[]"));
+    assert!(phases[15].text.contains("main grad_f"), "{}", phases[15].text);
+    assert!(phases[16].text.contains("arena"));
+    assert!(phases[19].text.contains("f64[]"));
     Ok(())
 }
 

@@ -37,7 +37,8 @@ impl Planner<'_> {
                 let dims = self.dims(operands[0]).to_vec();
                 let Some(&first) = axes.first() else { continue };
                 let n = leading(&dims, first);
-                if count(&dims) / n.max(1) <= self.values.inside {
+                // Longer rows are folded in lanes, which lie together in memory.
+                if count(&dims) / n.max(1) <= self.values.small {
                     self.lower(operands[0], n);
                     self.lower(result, n);
                 } else {
