@@ -217,11 +217,14 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     Ok(outputs)
 }
 
+/// Results of at most so many elements are computed while a transformation runs.
+const COMPUTED_AT_ONCE: usize = 16;
+
 /// Whether an operation on numbers, met while a transformation runs, is better part of the program than computed now:
 /// a mask as large as an operand would be a constant of that size, and a loop may take its time, or for ever. Small
 /// results and single numbers are computed.
 fn belongs_to_program(op: &Op, inputs: &[Array], results: &[Type]) -> bool {
-    let large = || results.iter().any(|t| t.shape().count().is_none_or(|n| n > EMBED_LIMIT));
+    let large = || results.iter().any(|t| t.shape().count().is_none_or(|n| n > COMPUTED_AT_ONCE));
     let splat = |a: &Array| a.concrete().is_some_and(|c| c.splat_value().is_some());
     let single = || (is_elementwise(op) || op.is::<Broadcast>()) && inputs.iter().all(splat);
     state::is_closed() && (inputs.is_empty() || op.holds_programs() || (large() && !single()))

@@ -48,6 +48,9 @@ impl Select<'_> {
                     self.vec(op::load(size == 8), self.len(size), src, None, Rm::Mem(from), None);
                     self.reversed(size == 8, dst, src);
                 }
+                Pattern::Indexed { step, .. } if self.strided(ty, step) => {
+                    self.load_strided(size == 8, dst, from.plus(n * step), step / width as i32);
+                }
                 Pattern::Indexed { indices, step } => {
                     let from = from.plus(n * step);
                     match ty {
@@ -256,6 +259,62 @@ impl Select<'_> {
         self.vec(if double { op::PERMUTE_WIDE } else { op::PERMUTE }, len, dst, Some(order), src, None);
     }
 
+    /// Whether whole vectors lie in memory with gaps that are known. Then their elements are moved one by one: where processors
+    /// are kept from leaking what gathers read, a gather takes longer than that, and a scatter always does.
+    fn strided(&self, ty: Ty, step: i32) -> bool {
+        ty.size() >= 4 && self.remaining().is_none() && step != 0
+    }
+
+    fn load_strided(&mut self, double: bool, dst: Reg, from: Mem, stride: i32) {
+        let size = if double { 8 } else { 4 };
+        let width = self.step.map_or(0, |s| s.plan.width) as i32;
+        let in_part = 16 / size;
+        let mut parts: Vec<Reg> = Vec::new();
+        for first in (0..width).step_by(in_part as usize) {
+            let at = |lane: i32| Rm::Mem(from.plus((first + lane) * stride));
+            let mut part = self.made(op::load_one(double), Len(16), None, at(0), None);
+            for lane in 1..in_part.min(width - first) {
+                part = match double {
+                    true => self.made(op::LOAD_UPPER, Len(16), Some(part), at(lane), None),
+                    false => self.made(op::LOAD_LANE, Len(16), Some(part), at(lane), Some((lane as u8) << 4)),
+                };
+            }
+            parts.push(part);
+        }
+        for (enc, len) in [(op::INSERT_128, Len(32)), (op::INSERT_256, Len(64))] {
+            if parts.len() > 1 {
+                parts = parts.chunks(2).map(|pair| self.made(enc, len, Some(pair[0]), pair[1], Some(1))).collect();
+            }
+        }
+        self.emit(Inst::Copy { dst, src: parts[0] });
+    }
+
+    fn store_strided(&mut self, double: bool, src: Reg, to: Mem, stride: i32) {
+        let size = if double { 8 } else { 4 };
+        let width = self.step.map_or(0, |s| s.plan.width) as i32;
+        let mut parts = vec![src];
+        for (enc, bytes) in [(op::EXTRACT_256, 64), (op::EXTRACT_128, 32)] {
+            if width * size >= bytes {
+                let halves = |s: &mut Self, r: Reg| [r, s.made(enc, Len(bytes as u8), None, r, Some(1))];
+                parts = parts.into_iter().flat_map(|r| halves(self, r)).collect();
+            }
+        }
+        let in_part = 16 / size;
+        for (k, part) in parts.into_iter().enumerate() {
+            for lane in 0..in_part.min(width - k as i32 * in_part) {
+                let (enc, src) = match (double, lane) {
+                    (_, 0) => (op::store_one(double), part),
+                    (true, _) => (op::STORE_UPPER, part),
+                    (false, lane) => {
+                        (op::store_one(false), self.made(op::SHUFFLE, Len(16), None, part, Some(lane as u8)))
+                    }
+                };
+                let to = to.plus((k as i32 * in_part + lane) * stride);
+                self.emit(Inst::StoreVec { enc, len: Len(16), src, to, mask: None });
+            }
+        }
+    }
+
     fn gather(&mut self, double: bool, dst: Reg, from: Mem, index: Reg) -> Option<()> {
         let wide = self.step?.plan.wide;
         let size: u8 = if double { 8 } else { 4 };
@@ -348,6 +407,10 @@ impl Select<'_> {
                     self.reversed(size == 8, turned, src);
                     let len = self.len(size);
                     self.store_vector(size == 8, len, turned, to.plus(pace + size as i32), None);
+                }
+                (_, Some(_)) if self.strided(ty, pace) => {
+                    let src = self.vector(value, k)?;
+                    self.store_strided(size == 8, src, to, pace / step.plan.width as i32);
                 }
                 (_, Some(index)) => {
                     let src = self.vector(value, k)?;

@@ -158,6 +158,16 @@ pub const BYTES_TO_I64: Enc = w38(false, 0x32);
 pub const EXTRACT_128: Enc = w3a(false, 0x39).bytes(16).mr();
 /// The upper 256 bits of 512.
 pub const EXTRACT_256: Enc = w3a(true, 0x3B).bytes(32).mr();
+/// 128 bits into a register of at least 256, at the place of the immediate.
+pub const INSERT_128: Enc = w3a(false, 0x18).bytes(16);
+/// 256 bits into a register of 512, at the place of the immediate.
+pub const INSERT_256: Enc = w3a(true, 0x1A).bytes(32);
+/// 64 bits of memory to the upper half of 128.
+pub const LOAD_UPPER: Enc = enc(1, 1, true, 0x16).bytes(8);
+/// The upper half of 128 bits to memory.
+pub const STORE_UPPER: Enc = enc(1, 1, true, 0x17).bytes(8).mr();
+/// 32 bits of memory to the lane of 128 bits that the upper half of the immediate says.
+pub const LOAD_LANE: Enc = w3a(false, 0x21).bytes(4);
 /// 32-bit lanes by an immediate, within 128 bits.
 pub const SHUFFLE: Enc = enc(1, 1, false, 0x70);
 /// 32-bit lanes of two registers by an immediate, within 128 bits.

@@ -45,8 +45,11 @@ impl Planner<'_> {
                     // Kept trailing dimensions that are small: a row of points for each.
                     let last = axes[axes.len() - 1];
                     let n = leading(&dims, last + 1);
-                    self.lower(operands[0], n);
-                    self.lower(result, count(self.dims(result)) / (count(&dims) / n.max(1)).max(1));
+                    let kept = count(&dims) / n.max(1);
+                    if kept <= self.values.small {
+                        self.lower(operands[0], n);
+                        self.lower(result, count(self.dims(result)) / kept.max(1));
+                    }
                 }
             } else if let Some(c) = e.op().downcast::<Concatenate>() {
                 let n = leading(self.dims(result), c.axis);

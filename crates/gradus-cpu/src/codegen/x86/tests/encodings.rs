@@ -5,6 +5,7 @@ use crate::codegen::x86::opcodes as op;
 
 const ZMM: Len = Len(64);
 const YMM: Len = Len(32);
+const XMM: Len = Len(16);
 
 fn bytes(f: impl FnOnce(&mut Code)) -> Vec<u8> {
     let mut code = Code::default();
@@ -44,6 +45,21 @@ fn evex() {
     // vcmpltps k3, zmm28, zmm1
     let code = evex(op::compare(false), ZMM, 3, Some(28), reg(1), Some(17), None, false);
     assert_eq!(code, [0x62, 0xf1, 0x1c, 0x40, 0xc2, 0xd9, 0x11]);
+    // vinsertf32x4 ymm31, ymm9, xmm17, 1
+    let code = evex(op::INSERT_128, YMM, 31, Some(9), reg(17), Some(1), None, false);
+    assert_eq!(code, [0x62, 0x23, 0x35, 0x28, 0x18, 0xf9, 0x01]);
+    // vinsertf64x4 zmm3, zmm20, ymm2, 1
+    let code = evex(op::INSERT_256, ZMM, 3, Some(20), reg(2), Some(1), None, false);
+    assert_eq!(code, [0x62, 0xf3, 0xdd, 0x40, 0x1a, 0xda, 0x01]);
+    // vmovhpd xmm4, xmm18, [r13 + 16]
+    let code = evex(op::LOAD_UPPER, XMM, 4, Some(18), at(13, None, 16), None, None, false);
+    assert_eq!(code, [0x62, 0xd1, 0xed, 0x00, 0x16, 0x65, 0x02]);
+    // vmovhpd [rax + 8], xmm19
+    let code = evex(op::STORE_UPPER, XMM, 19, None, at(0, None, 8), None, None, false);
+    assert_eq!(code, [0x62, 0xe1, 0xfd, 0x08, 0x17, 0x58, 0x01]);
+    // vinsertps xmm5, xmm21, [r12 + 4], 0x20
+    let code = evex(op::LOAD_LANE, XMM, 5, Some(21), at(12, None, 4), Some(0x20), None, false);
+    assert_eq!(code, [0x62, 0xd3, 0x55, 0x00, 0x21, 0x6c, 0x24, 0x01, 0x20]);
     // vpmovqd ymm19, zmm27
     let code = evex(op::NARROW, ZMM, 27, None, reg(19), None, None, false);
     assert_eq!(code, [0x62, 0x22, 0x7e, 0x48, 0x35, 0xdb]);
@@ -56,6 +72,18 @@ fn vex() {
     // vfmadd231pd ymm15, ymm14, [r13 + 32]
     let code = vex(op::fma231(true), true, 15, Some(14), at(13, None, 32), None);
     assert_eq!(code, [0xc4, 0x42, 0x8d, 0xb8, 0x7d, 0x20]);
+    // vinsertf128 ymm11, ymm9, xmm7, 1
+    let code = vex(op::INSERT_128, true, 11, Some(9), reg(7), Some(1));
+    assert_eq!(code, [0xc4, 0x63, 0x35, 0x18, 0xdf, 0x01]);
+    // vmovhpd xmm4, xmm8, [r13 + 16]
+    let code = vex(op::LOAD_UPPER, false, 4, Some(8), at(13, None, 16), None);
+    assert_eq!(code, [0xc4, 0xc1, 0x39, 0x16, 0x65, 0x10]);
+    // vmovhpd [rax + 8], xmm9
+    let code = vex(op::STORE_UPPER, false, 9, None, at(0, None, 8), None);
+    assert_eq!(code, [0xc5, 0x79, 0x17, 0x48, 0x08]);
+    // vinsertps xmm5, xmm11, [r12 + 4], 0x20
+    let code = vex(op::LOAD_LANE, false, 5, Some(11), at(12, None, 4), Some(0x20));
+    assert_eq!(code, [0xc4, 0xc3, 0x21, 0x21, 0x6c, 0x24, 0x04, 0x20]);
     // vmovups ymm1, [rax]
     assert_eq!(vex(op::load(false), true, 1, None, at(0, None, 0), None), [0xc5, 0xfc, 0x10, 0x08]);
     // vpsrlq ymm9, ymm10, 32
