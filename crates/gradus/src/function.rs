@@ -89,7 +89,8 @@ impl<S: Signature> Fun<S> {
     }
 
     /// What the optimizer may change: by default nothing. `Exactness::Relaxed` takes `0·x` for 0 and `x + 0.0` for x, which
-    /// is wrong for NaN, infinities and the sign of zero.
+    /// is wrong for NaN, infinities and the sign of zero; compiled code also multiplies by a reciprocal where several are
+    /// divided by one number, which can change the last bit.
     pub fn exactness(self, exactness: Exactness) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.exactness = exactness))
     }

@@ -115,3 +115,46 @@ fn a_scratch_arena_that_no_machine_has_is_an_error() -> Result<()> {
     assert!(f(&Array::from(1.0_f64)).item::<f64>().is_err());
     Ok(())
 }
+
+/// Turns a point about one axis by its own coordinates and divides by its length: small matrices, joined from scalars.
+fn turned(p: &Array) -> Array {
+    let (s, c) = (p.index(0).sin(), p.index(0).cos());
+    let (o, i) = (s.zeros_like(), s.ones_like());
+    let rows = [[&i, &o, &o], [&o, &c, &(-&s)], [&o, &s, &c]];
+    let v = Array::stack(rows.into_iter().flatten(), 0).reshape([3, 3]).dot(p);
+    &v / (&v * &v).sum().sqrt()
+}
+
+#[test]
+fn jacobians_at_many_points_are_one_kernel() -> Result<()> {
+    let f = || jit(vmap(jacfwd(turned)));
+    let points = numbers(300).reshape([100, 3]);
+    let phases = f().phases(&points)?;
+    let kernels = &phases.iter().find(|p| p.name == "lower").unwrap().text;
+    assert_eq!((kernels.matches("kernel ").count(), kernels.matches("call ").count()), (1, 0), "{kernels}");
+    assert_eq!(kernels.matches("= scratch").count(), 0, "{kernels}");
+    let (ours, reference) = (f()(&points).to_vec::<f64>()?, f().backend(Interpreter)(&points).to_vec::<f64>()?);
+    for (a, b) in ours.iter().zip(&reference) {
+        assert!((a - b).abs() < 1e-12, "{a} is not {b}");
+    }
+    Ok(())
+}
+
+#[test]
+fn relaxed_code_divides_once() -> Result<()> {
+    let f = || jit(|x: &Array, y: &Array| x / y + (x + 1.0_f64) / y);
+    let (x, y) = (numbers(500), numbers(500) + 4.0_f64);
+    let divisions = |exactness| -> Result<usize> {
+        let phases = f().exactness(exactness).phases(&x, &y)?;
+        Ok(phases.iter().find(|p| p.name == "lower").unwrap().text.matches("= div ").count())
+    };
+    assert_eq!((divisions(Exactness::Exact)?, divisions(Exactness::Relaxed)?), (2, 1));
+    // Both are kept apart, though the program is the same.
+    let exact = f()(&x, &y).to_vec::<f64>()?;
+    let relaxed = f().exactness(Exactness::Relaxed)(&x, &y).to_vec::<f64>()?;
+    let interpreted = f().backend(Interpreter)(&x, &y).to_vec::<f64>()?;
+    assert_eq!(exact, interpreted);
+    assert_ne!(relaxed, exact);
+    assert!(relaxed.iter().zip(&exact).all(|(a, b)| (a - b).abs() <= 1e-15 * b.abs().max(1.0)));
+    Ok(())
+}

@@ -40,7 +40,8 @@ pub enum Exactness {
     #[default]
     Exact,
     /// Results that are NaN, infinite or zero: `0·x` is 0 and `x + 0.0` is x, whatever x is. In [`for_execution`] also the last
-    /// bits of others: `exp(log x)` is x.
+    /// bits of others: `exp(log x)` is x, and compiled code multiplies by one reciprocal where several are divided by one
+    /// number.
     Relaxed,
 }
 

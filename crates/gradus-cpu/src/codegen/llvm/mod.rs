@@ -356,7 +356,7 @@ fn plan(effort: Effort, text: usize) -> (&'static str, i32) {
     };
     match effort {
         Effort::Most => ("default<O3>", 3),
-        Effort::Some | Effort::Auto if text > LARGE => ("function(early-cse)", 2),
+        Effort::Some | Effort::Auto if text > LARGE => ("function(early-cse)", 1),
         Effort::Some | Effort::Auto => ("function(dce,early-cse,slp-vectorizer,early-cse)", 2),
         Effort::Least => ("function(early-cse)", 0),
     }
