@@ -30,7 +30,7 @@ const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NA
   --quick        every case at a small size, as a smoke test
   --only NAME    only cases whose name has NAME in it; several with commas between
   --cores 1|all  on one core or on all; both if not said
-  --tier NAME    interpreter, embedded or llvm; all that this build has if not said
+  --tier NAME    interpreter, embedded or llvm, several with commas between; all that this build has if not said
   --cap SECONDS  leave out calls of ours that are foreseen to take longer (5; with --quick 1)
   --write        write BENCHMARKS.md at the top of the repository";
 
@@ -73,11 +73,14 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
 fn tiers(options: &Options) -> Result<Vec<Tier>> {
     match &options.tier {
         None => Ok(Tier::ALL.into_iter().filter(|t| t.is_available()).collect()),
-        Some(name) => match Tier::named(name) {
-            Some(tier) if tier.is_available() => Ok(vec![tier]),
-            Some(_) => Err(format!("the tier `{name}` is not in this build").into()),
-            None => Err(format!("there is no tier `{name}`").into()),
-        },
+        Some(names) => names
+            .split(',')
+            .map(|name| match Tier::named(name) {
+                Some(tier) if tier.is_available() => Ok(tier),
+                Some(_) => Err(format!("the tier `{name}` is not in this build").into()),
+                None => Err(format!("there is no tier `{name}`").into()),
+            })
+            .collect(),
     }
 }
 

@@ -28,6 +28,10 @@ pub trait Executable: fmt::Debug + Send + Sync {
 pub trait Backend: fmt::Debug + Send + Sync {
     /// Its name; part of cache keys.
     fn name(&self) -> &'static str;
+    /// What it found on this machine and what it does without: a line for `explain`. Nothing to say: an empty text.
+    fn about(&self) -> String {
+        String::new()
+    }
     /// Makes a program ready. Only verified programs are taken: the proof is in the type.
     fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>>;
 }

@@ -10,6 +10,7 @@ use gradus_core::program::{Program, Verified};
 use gradus_core::{Array, Backend, Executable, Type};
 use rustc_hash::FxHashMap;
 
+use crate::codegen::llvm;
 use crate::error::{Result, error};
 use crate::native::Native;
 use crate::{ir, lower, memory};
@@ -68,6 +69,20 @@ impl Backend for Cpu {
             (Tier::Auto, false) => "cpu, uncontracted",
             (Tier::Embedded, false) => "cpu (embedded), uncontracted",
             (Tier::Llvm, false) => "cpu (llvm), uncontracted",
+        }
+    }
+
+    fn about(&self) -> String {
+        if self.options.tier == Tier::Embedded {
+            return "the embedded one, as chosen".into();
+        }
+        let hot = if self.options.tier == Tier::Auto { " for programs that are called often" } else { "" };
+        match llvm::available() {
+            Ok(found) => {
+                let (major, minor, patch) = found.version();
+                format!("LLVM {major}.{minor}.{patch}{hot} ({})", found.path().display())
+            }
+            Err(why) => format!("the embedded one alone: {why}"),
         }
     }
 

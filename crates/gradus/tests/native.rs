@@ -158,3 +158,25 @@ fn relaxed_code_divides_once() -> Result<()> {
     assert!(relaxed.iter().zip(&exact).all(|(a, b)| (a - b).abs() <= 1e-15 * b.abs().max(1.0)));
     Ok(())
 }
+
+/// A compiler that is not there is no news for calls, but whoever asks is told.
+#[test]
+fn explain_names_the_compiler() {
+    let line = |f: Fun<gradus::args::Sig1<Array, Array>>| {
+        let text = f.explain(&numbers(3)).to_string();
+        text.lines().find(|l| l.contains("compiler: ")).map(str::to_owned)
+    };
+    let f = || jit(|x: &Array| x.sin());
+    assert_eq!(line(f().backend(Interpreter)), None);
+    assert_eq!(line(f().tier(Tier::Embedded)).as_deref(), Some("  compiler: the embedded one, as chosen"));
+    if std::env::var_os("GRADUS_LLVM").is_some_and(|v| v == "off") {
+        let without = "  compiler: the embedded one alone: there is no LLVM: GRADUS_LLVM is off";
+        assert_eq!(line(f().tier(Tier::Llvm)).as_deref(), Some(without));
+        assert_eq!(f().tier(Tier::Llvm)(&Array::from(0.0_f64)).item::<f64>().ok(), Some(0.0));
+        return;
+    }
+    let exe = std::env::current_exe().unwrap();
+    let name = "explain_names_the_compiler";
+    let done = std::process::Command::new(exe).args(["--exact", name]).env("GRADUS_LLVM", "off").status().unwrap();
+    assert!(done.success());
+}

@@ -92,6 +92,8 @@ pub(super) struct About {
     pub(super) mode: Mode,
     pub(super) exactness: Exactness,
     pub(super) backend: &'static str,
+    /// What the backend says of itself.
+    pub(super) compiler: String,
 }
 
 /// Whether a call would find its program ready, and if not, what differs from the nearest entry.
@@ -147,6 +149,9 @@ impl fmt::Display for Explanation {
             "  options: {:?} tracing, {:?} rewrites, backend {}, device cpu, any layout",
             self.about.mode, self.about.exactness, self.about.backend
         )?;
+        if !self.about.compiler.is_empty() {
+            writeln!(f, "  compiler: {}", self.about.compiler)?;
+        }
         for part in &self.key {
             writeln!(f, "  {part:?}")?;
         }

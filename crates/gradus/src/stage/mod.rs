@@ -328,6 +328,7 @@ impl<S: Signature> Core<S> {
             mode: self.options.mode,
             exactness: self.options.exactness,
             backend: self.options.backend.name(),
+            compiler: self.options.backend.about(),
         };
         let entries = self.cache.all();
         Explanation::new(about, hit, &key, entries.iter().map(|e| (&e.key, e.failed_guard(&leaves))).collect())
