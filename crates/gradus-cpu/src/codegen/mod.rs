@@ -1,5 +1,6 @@
 //! From the kernel language to machine code.
 
+mod blocks;
 pub mod cranelift;
 #[cfg(any(test, feature = "testing"))]
 pub mod harness;

@@ -3,6 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::codegen::blocks::{Blocks, blocks};
 use crate::ir::{Buffer, Expr, Index, Int, LANES, Loop, Op, Stmt, Ty, Value};
 
 use super::emit::{Emitter, Machine};
@@ -103,13 +104,15 @@ impl Emitter<'_> {
         let mut reach = Reach::Uniform;
         for (v, stride) in &at.terms {
             let uneven = matches!(stride, Int::Value(s) if self.is_varying(*s));
-            if uneven || (self.is_varying(*v) && *v != var) {
+            let counts = *v == var || self.blocks.lane.contains(v);
+            if uneven || (self.is_varying(*v) && !counts) {
                 return Reach::Scattered;
             }
-            if *v == var {
-                reach = match stride {
-                    Int::Const(0) => reach,
-                    stride => Reach::Strided(*stride),
+            if counts {
+                reach = match (stride, reach) {
+                    (Int::Const(0), reach) => reach,
+                    (stride, Reach::Uniform) => Reach::Strided(*stride),
+                    _ => return Reach::Scattered,
                 };
             }
         }
@@ -119,6 +122,10 @@ impl Emitter<'_> {
     /// Looks at a loop of lanes and flags the values of its body.
     pub(super) fn analyze(&mut self, l: &Loop) -> Analysis {
         self.set(l.var, INSIDE | VARYING);
+        self.blocks = blocks(l, |v| match self.scalars[v.index()] {
+            Operand::Literal(_, bits) => Some(bits),
+            _ => None,
+        });
         let mut a = Analysis { widest: 1, ..Analysis::default() };
         while self.spread(&l.body, l.var) {}
         self.stores(&l.body, &mut a.stored);
@@ -150,6 +157,7 @@ impl Emitter<'_> {
         let mut new = false;
         for s in body {
             match s {
+                Stmt::Let(v, _) if self.blocks.same.contains(v) => new |= self.set(*v, INSIDE),
                 Stmt::Let(v, e) => {
                     new |= self.set(*v, INSIDE);
                     let varying = match e {
@@ -279,6 +287,7 @@ impl Emitter<'_> {
         for s in body {
             lives.now += 1;
             match s {
+                Stmt::Let(v, _) if self.blocks.lane.contains(v) => {}
                 Stmt::Let(v, e) => {
                     if self.is_varying(*v) {
                         a.statements += 1;
@@ -349,14 +358,15 @@ impl Analysis {
     }
 
     /// How many lanes one step takes, for a machine and a count if it is known.
-    pub(super) fn lanes(&self, machine: Machine, count: Option<i64>) -> u32 {
+    pub(super) fn lanes(&self, machine: Machine, count: Option<i64>, blocks: &Blocks) -> u32 {
         if self.uneven || count == Some(1) {
             return 1;
         }
+        let widest = if blocks.is_empty() { 2 * LANES } else { LANES };
         let most = REGISTERS.iter().find(|(n, _)| self.statements <= *n).map_or(1, |(_, r)| *r);
-        let least = (machine.vector / self.widest).clamp(2, 2 * LANES);
+        let least = (machine.vector / self.widest).clamp(2, widest);
         let budget = machine.registers * 4 / 5;
-        let mut lanes = 2 * LANES;
+        let mut lanes = widest;
         while lanes > least
             && (lanes * self.widest > most * machine.vector || self.pressure(lanes, machine.vector) > budget)
         {

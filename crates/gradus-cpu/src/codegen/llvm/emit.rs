@@ -5,6 +5,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::codegen::blocks::Blocks;
 use crate::error::{Result, error};
 use crate::ir::{
     Buffer, Call, Carried, Expr, Index, Int, Kernel, Kind, Loop, Module, Op, Stmt, Switch, Ty, Value, While,
@@ -69,6 +70,8 @@ pub(super) struct Emitter<'a> {
     pub(super) vectors: Vec<Operand>,
     /// What is known of values in loops of lanes.
     pub(super) flags: Vec<u8>,
+    /// What is simple in the loop of lanes that is written.
+    pub(super) blocks: Blocks,
     declarations: FxHashSet<String>,
     functions: String,
     swapped: FxHashSet<Buffer>,
@@ -140,6 +143,7 @@ pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) 
         scalars: vec![Operand::None; n],
         vectors: vec![Operand::None; n],
         flags: vec![0; n],
+        blocks: Blocks::default(),
         declarations: FxHashSet::default(),
         functions: String::new(),
         swapped,

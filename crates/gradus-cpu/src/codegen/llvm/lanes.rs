@@ -6,6 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::codegen::blocks::Blocks;
 use crate::error::Result;
 use crate::ir::{Expr, Fold, LANES, Loop, Op, Stmt, Ty, Value};
 
@@ -115,6 +116,13 @@ impl Emitter<'_> {
     pub(super) fn lanes_stmt(&mut self, s: &Stmt) -> Result<()> {
         match s {
             Stmt::Let(v, _) if self.is_hoisted(*v) => Ok(()),
+            Stmt::Let(v, Expr::Op(_, args)) if self.blocks.same.contains(v) => {
+                let index = self.f.lanes.as_ref().map_or(Operand::None, |l| l.index);
+                let by = self.scalars[args[1].index()];
+                self.scalars[v.index()] = put!(self, "lshr i64 {index}, {by}");
+                self.defined(*v);
+                Ok(())
+            }
             Stmt::Let(v, e) if !self.is_varying(*v) => {
                 self.scalar(*v, e)?;
                 self.defined(*v);
@@ -190,7 +198,11 @@ impl Emitter<'_> {
             return Ok(());
         }
         let analysis = self.analyze(l);
-        let lanes = analysis.lanes(self.machine, count);
+        let lanes = analysis.lanes(self.machine, count, &self.blocks);
+        if lanes == 1 {
+            // Then a step is one iteration, and everything is computed for it.
+            self.blocks = Blocks::default();
+        }
         let (before, ready, exit) = (self.f.block, self.label(), self.label());
         let n = match (from, to) {
             (Operand::Literal(_, 0), to) => to,

@@ -1,6 +1,6 @@
 //! Loads and stores of a loop of lanes: one after the other, near each other, or anywhere.
 
-use crate::ir::{Buffer, Index, Int, Ty, Value};
+use crate::ir::{Buffer, Index, Int, LANES, Ty, Value};
 
 use super::analysis::Reach;
 use super::emit::Emitter;
@@ -38,7 +38,7 @@ impl Emitter<'_> {
         let s = Shape { ty: Ty::I64, lanes: l.lanes };
         if let Reach::Strided(stride) = reach {
             let by = self.int(stride);
-            let first = self.first(buffer, base, by);
+            let first = self.first(buffer, at, base, by);
             let iota = self.iota(s);
             let make = |e: &mut Self| {
                 let by = match by {
@@ -77,8 +77,11 @@ impl Emitter<'_> {
     }
 
     /// The address of the first lane, `by` being the stride.
-    fn first(&mut self, buffer: Buffer, base: Operand, by: Operand) -> Operand {
-        let Some(index) = self.f.lanes.as_ref().map(|l| l.index) else { return base };
+    fn first(&mut self, buffer: Buffer, at: &Index, base: Operand, by: Operand) -> Operand {
+        let Some(mut index) = self.f.lanes.as_ref().map(|l| l.index) else { return base };
+        if at.terms.iter().any(|(v, _)| self.blocks.lane.contains(v)) {
+            index = put!(self, "and i64 {index}, {}", LANES - 1);
+        }
         let ty = scalar_name(stored(self.module.buffers[buffer.index()].ty));
         let place = match by {
             Operand::Literal(_, 1) => index,
@@ -104,7 +107,7 @@ impl Emitter<'_> {
     /// and which of them are touched, if not all.
     fn near(&mut self, buffer: Buffer, at: &Index, stride: i64) -> (Operand, u32, Option<Operand>) {
         let base = self.shared(buffer, at);
-        let first = self.first(buffer, base, int(stride));
+        let first = self.first(buffer, at, base, int(stride));
         let lanes = self.width();
         let bools = Shape { ty: Ty::Bool, lanes };
         let mask = self.mask().map(|m| m.memory);

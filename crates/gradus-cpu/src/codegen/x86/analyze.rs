@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::Isa;
 use super::allocate::vectors;
+use crate::codegen::blocks::Blocks;
 use crate::ir::{Expr, Index, Int, Kind, LANES, Loop, Module, Op, Stmt, Ty, Value};
 
 /// How a loop of lanes is run.
@@ -35,39 +36,6 @@ pub fn has_lanes(body: &[Stmt]) -> Option<bool> {
         }
     }
     Some(lanes)
-}
-
-/// Values of a loop of lanes that are simple because its steps are blocks of 32 iterations, and no step is cut short.
-#[derive(Clone, Default, Debug)]
-pub struct Blocks {
-    /// `counter >> n` for n of at least 5: the same in all lanes of a step.
-    pub same: Vec<Value>,
-    /// `counter & 31`: the lane.
-    pub lane: Vec<Value>,
-}
-
-/// What is known of such a loop. `known` says which values are constants outside of it.
-pub fn blocks(l: &Loop, known: impl Fn(Value) -> Option<u64>) -> Blocks {
-    let mut found = Blocks::default();
-    if l.folds.is_empty() || !matches!(l.count, Int::Const(n) if n % LANES as i64 == 0) {
-        return found;
-    }
-    let mut constants: FxHashMap<Value, u64> = FxHashMap::default();
-    for s in &l.body {
-        match s {
-            Stmt::Let(v, Expr::Const(bits)) => drop(constants.insert(*v, *bits)),
-            Stmt::Let(v, Expr::Op(op @ (Op::Shr | Op::And), args)) if args[0] == l.var => {
-                let by = constants.get(&args[1]).copied().or_else(|| known(args[1]));
-                match (op, by) {
-                    (Op::Shr, Some(5..64)) => found.same.push(*v),
-                    (Op::And, Some(31)) => found.lane.push(*v),
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-    }
-    found
 }
 
 /// Marks what varies in the body of a loop of lanes. None: something there has no vector form.

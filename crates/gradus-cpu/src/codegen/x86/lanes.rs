@@ -5,12 +5,13 @@
 //! the frame.
 
 use super::Isa;
-use super::analyze::{self, Blocks};
+use super::analyze;
 use super::encode::{Cond, Len};
 use super::lir::{Alu, Inst, Mem, Reg, Ri, Rm, Test, Unary};
 use super::opcodes as op;
 use super::select::{Key, Scope, Select, Step, Val, is_general};
 use super::small::{is_small, lane_bits, lane_type};
+use crate::codegen::blocks::{Blocks, blocks};
 use crate::ir::{Fold, FoldOp, LANES, Loop, Op, Ty};
 
 /// Bytes of the frame that memory operations use for lanes.
@@ -36,25 +37,25 @@ fn neutral(f: &Fold, ty: Ty) -> u64 {
 impl Select<'_> {
     pub(super) fn lanes_loop(&mut self, l: &Loop, bounds: Option<(Reg, Reg)>) -> Option<()> {
         let before = self.varying.clone();
-        let mut blocks = match bounds {
-            None => analyze::blocks(l, |v| self.const_of(v)),
+        let mut known = match bounds {
+            None => blocks(l, |v| self.const_of(v)),
             Some(_) => Blocks::default(),
         };
-        let mut marked = analyze::mark(l, &mut self.varying, &blocks);
-        let mut plan = analyze::plan(self.module, l, &self.varying, &blocks, self.isa);
+        let mut marked = analyze::mark(l, &mut self.varying, &known);
+        let mut plan = analyze::plan(self.module, l, &self.varying, &known, self.isa);
         if plan.single {
             // Then a step is one vector, not a block.
-            blocks = Blocks::default();
+            known = Blocks::default();
             self.varying.clone_from(&before);
-            marked = analyze::mark(l, &mut self.varying, &blocks);
-            plan = analyze::plan(self.module, l, &self.varying, &blocks, self.isa);
+            marked = analyze::mark(l, &mut self.varying, &known);
+            plan = analyze::plan(self.module, l, &self.varying, &known, self.isa);
         }
         if marked.is_none() {
             // Lanes that leave an inner loop at different times: one iteration after the other is as good.
             self.varying = before;
             return self.serial(l, bounds);
         }
-        self.blocks = blocks;
+        self.blocks = known;
         let count = match bounds {
             Some((_, hi)) => Ri::Reg(hi),
             None => self.int(l.count)?,

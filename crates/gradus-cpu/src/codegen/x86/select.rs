@@ -12,11 +12,12 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Isa;
-use super::analyze::{self, Blocks, Plan};
+use super::analyze::{self, Plan};
 use super::encode::{Cond, Enc, Label, Len};
 use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Shift, Size, Test, Unary};
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
+use crate::codegen::blocks::Blocks;
 use crate::ir::{Carried, Expr, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value};
 
 /// The most vectors that are worked on together.
