@@ -189,8 +189,9 @@ impl Nest<'_, '_> {
             if !self.plan.kept[v] || whole || self.lower.frame.reprs[v].is_some() {
                 continue;
             }
+            let moved = moves(self.p.equations()[i].op());
             let view = match self.lower.frame.laid.get(&v) {
-                Some(view) if self.plan.classes[i] == Class::Point => view.clone(),
+                Some(view) if self.plan.classes[i] == Class::Point && !moved => view.clone(),
                 _ if self.plan.apart[v] => {
                     let (inside, n) = (self.inside(v), self.plan.points[v]);
                     self.lower.frame.apart.insert(v, (inside, n));
@@ -393,11 +394,15 @@ impl Nest<'_, '_> {
     fn own_strides(&self, v: usize) -> Option<(Vec<i64>, Vec<i64>)> {
         let view = self.stored.get(&v)?;
         let at = self.level(v);
-        if self.one_row.contains(&v) {
+        let one_row = self.one_row.contains(&v);
+        // A dense array need not have the nest's dimensions: a reshape that is a copy has its operand's.
+        if one_row || view.is_dense() {
             let inside = self.inside(v) as i64;
             let mut s = inside;
             let mut out = vec![0; self.cuts.len()];
-            for j in (self.row_cuts()..self.cuts.len()).rev() {
+            let first = if one_row { self.row_cuts() } else { 0 };
+            let last = if at == Level::Row { self.row_cuts() } else { self.cuts.len() };
+            for j in (first..last).rev() {
                 out[j] = s;
                 s *= self.cuts[j] as i64;
             }
