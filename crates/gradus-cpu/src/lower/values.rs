@@ -148,8 +148,9 @@ impl Values {
                 continue;
             }
             let r = e.result().index();
-            // A window of an array in memory lies in it; small ones are read at once.
-            if e.op().is::<DynamicSlice>() && count(&v.dims[r]) > small {
+            // A window of an array in memory lies in it; small ones are read at once, and those of 16 bytes an element copied.
+            let moved = storage(p.ty(e.result()).dtype()).is_some();
+            if e.op().is::<DynamicSlice>() && count(&v.dims[r]) > small && moved {
                 v.origins[r].view.strides = v.origin(p.operands(e)[0]).view.strides.clone();
             }
             if !moves(e.op()) {
