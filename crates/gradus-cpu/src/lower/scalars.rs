@@ -45,6 +45,10 @@ pub(super) fn unroll(
 ) -> Vec<Value> {
     if let Some((fold, axes)) = reduction(op) {
         let axes: Vec<usize> = axes.iter().filter(|a| **a >= lead).map(|a| a - lead).collect();
+        if axes.is_empty() {
+            // Nothing is folded, not even into the identity: -0.0 stays.
+            return xs[0].elements.to_vec();
+        }
         return reduce(e, fold, &xs[0], &axes);
     }
     if let Some(d) = op.downcast::<DotGeneral>() {

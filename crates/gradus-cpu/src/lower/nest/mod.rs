@@ -186,7 +186,9 @@ impl Nest<'_, '_> {
         for &i in &self.cluster.members {
             let v = self.result(i);
             let whole = self.plan.classes[i] == Class::Row && (self.cluster.n == self.cluster.k || self.is_total(i));
-            if !self.plan.kept[v] || whole || self.lower.frame.reprs[v].is_some() {
+            // Columns are summed up in memory, even those that nobody reads.
+            let kept = self.plan.kept[v] || self.plan.classes[i] == Class::Column;
+            if !kept || whole || self.lower.frame.reprs[v].is_some() {
                 continue;
             }
             let moved = moves(self.p.equations()[i].op());
