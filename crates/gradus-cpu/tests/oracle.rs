@@ -102,7 +102,7 @@ fn without_products(seed: u64) -> RandomProgram {
 
 #[test]
 fn random_programs_as_written() {
-    for seed in seeds(150) {
+    for seed in seeds(600) {
         let r = without_products(seed);
         check(&r.program, &r.inputs, None, &|| format!("seed {seed}\n{}", r.program));
     }
@@ -110,7 +110,7 @@ fn random_programs_as_written() {
 
 #[test]
 fn random_programs_made_ready() {
-    for seed in seeds(150) {
+    for seed in seeds(600) {
         let r = without_products(seed);
         let p = for_execution(&r.program, Exactness::Exact).unwrap();
         verify(&p).unwrap();
