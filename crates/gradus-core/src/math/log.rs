@@ -65,6 +65,17 @@ pub fn log<A: Arith>(m: &mut A, x: A::F) -> A::F {
     m.select(when, other, y)
 }
 
+/// `2^-e` and `2^-e (1 + x) - 1`, for an exponent that is in its place.
+fn scaled<A: Arith>(m: &mut A, x: A::F, placed: A::I) -> (A::F, A::F) {
+    let unit = power_bits(m, 0);
+    let unit = m.int(unit);
+    let scale = m.isub(unit, placed);
+    let scale = m.from_bits(scale);
+    let one = m.float(1.0);
+    let less = m.sub(scale, one);
+    (scale, m.fma(x, scale, less))
+}
+
 /// `ln(1 + x)`, exact for small arguments: of `2^-e (1 + x) - 1` no digit of `x` is lost before the last rounding.
 pub fn log1p<A: Arith>(m: &mut A, x: A::F) -> A::F {
     let one = m.float(1.0);
@@ -74,12 +85,7 @@ pub fn log1p<A: Arith>(m: &mut A, x: A::F) -> A::F {
     let beyond = if m.wide() { 1000 } else { 120 };
     let when = unusual(m, bits, beyond);
     let (placed, e) = exponent(m, bits);
-    let unit = power_bits(m, 0);
-    let unit = m.int(unit);
-    let scale = m.isub(unit, placed);
-    let scale = m.from_bits(scale);
-    let less = m.sub(scale, one);
-    let f = m.fma(x, scale, less);
+    let (_, f) = scaled(m, x, placed);
     let y = log_parts(m, e, f);
     let other = m.rare(Rare::Log1p, x, x, when);
     let y = m.select(when, other, y);
@@ -99,12 +105,7 @@ fn log1p_of_two<A: Arith>(m: &mut A, w: A::F, low: A::F, a: A::F, large: A::B) -
     let bits = m.isub(bits, placed);
     let near_one = m.from_bits(bits);
     let of_large = m.sub(near_one, one);
-    let unit = power_bits(m, 0);
-    let unit = m.int(unit);
-    let scale = m.isub(unit, placed);
-    let scale = m.from_bits(scale);
-    let less = m.sub(scale, one);
-    let f = m.fma(w, scale, less);
+    let (scale, f) = scaled(m, w, placed);
     let f = m.fma(low, scale, f);
     let f = m.select(large, of_large, f);
     let more = m.select(large, one, zero);

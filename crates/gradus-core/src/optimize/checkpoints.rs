@@ -11,16 +11,12 @@
 //! stay operations, which a compiler runs like a call. The price is that their operands and results are in memory, which
 //! is little for a computation that was worth not to keep.
 
-use smallvec::SmallVec;
-
+use super::Exactness;
 use super::inline::{takes, write_out};
-use super::nested::Nested;
-use super::simplify::map_atom;
-use super::{Exactness, visit};
+use super::nested::{Made, Nested, equations};
 use crate::error::Result;
-use crate::primitives::Types;
 use crate::primitives::control::Checkpoint;
-use crate::program::{Atom, Builder, Program, ValueId};
+use crate::program::Program;
 
 /// Writes out checkpoints; see the head of this file.
 pub(super) fn inline(p: &Program, _: Exactness) -> Result<Program> {
@@ -29,31 +25,16 @@ pub(super) fn inline(p: &Program, _: Exactness) -> Result<Program> {
 
 fn flatten(p: &Program, nested: &Nested<'_>) -> Result<Program> {
     let takers = takers(p);
-    let mut b = Builder::like(p);
-    let mut there: Vec<Atom> = (0..p.inputs().len()).map(|i| Atom::from(ValueId::new(i))).collect();
-    for e in p.equations() {
-        visit();
-        let mut operands: SmallVec<[Atom; 4]> = SmallVec::new();
-        for &a in p.operands(e) {
-            operands.push(map_atom(p, &there, &mut b, a)?);
-        }
-        let types: Types = e.results().map(|r| p.ty(r).clone()).collect();
-        let mut op = e.op().clone();
-        if op.holds_programs() {
-            op = op.map_programs(&|p| nested.of(p))?;
-        }
+    equations(p, &mut |b, e, operands| {
+        let op = nested.op(e.op())?;
         if let Some(checkpoint) = op.downcast::<Checkpoint>()
-            && takes(&checkpoint.program, &b, &operands)
+            && takes(&checkpoint.program, b, operands)
             && p.operands(e).iter().filter_map(|a| a.value()).all(|v| takers[v.index()] == 1)
         {
-            there.extend(write_out(&mut b, &checkpoint.program, &operands, e.place())?);
-            continue;
+            return Ok(Made::There(write_out(b, &checkpoint.program, operands, e.place())?));
         }
-        let made = b.push(op, &operands, types, e.place())?.results();
-        there.extend(made.map(Atom::from));
-    }
-    let outputs = p.outputs().iter().map(|a| map_atom(p, &there, &mut b, *a)).collect::<Result<Vec<_>>>()?;
-    Ok(b.finish(outputs))
+        Ok(Made::As(op))
+    })
 }
 
 /// For each value, how many equations take it, each counted once.

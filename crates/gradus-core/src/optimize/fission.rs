@@ -15,16 +15,15 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::kinds::is_total;
-use super::nested::Nested;
-use super::simplify::map_atom;
+use super::nested::{Made, Nested, equations};
 use super::{Exactness, visit};
 use crate::error::{Place, Result};
+use crate::primitives::Op;
 use crate::primitives::control::Scan;
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::elementwise::Add;
 use crate::primitives::reduce::ReduceSum;
 use crate::primitives::shaping::{Broadcast, Permute, Reshape};
-use crate::primitives::{Op, Types};
 use crate::program::{Atom, Builder, Equation, Program, ValueId};
 use crate::transform::estimated_bytes;
 use crate::types::{DType, Dim, Scalar, Type};
@@ -32,29 +31,14 @@ use crate::types::{DType, Dim, Scalar, Type};
 /// Takes products out of scans; see the head of this file.
 pub(super) fn split(p: &Program, _: Exactness) -> Result<Program> {
     Nested::run(p, &|p, nested| {
-        let mut b = Builder::like(p);
-        let mut there: Vec<Atom> = (0..p.inputs().len()).map(|i| Atom::from(ValueId::new(i))).collect();
-        for e in p.equations() {
-            visit();
-            let mut operands: SmallVec<[Atom; 4]> = SmallVec::new();
-            for &a in p.operands(e) {
-                operands.push(map_atom(p, &there, &mut b, a)?);
-            }
-            let mut op = e.op().clone();
-            if op.holds_programs() {
-                op = op.map_programs(&|p| nested.of(p))?;
-            }
-            if let Some(scan) = op.downcast::<Scan>()
-                && let Some(results) = split_scan(&mut b, scan, &operands, e.place())?
-            {
-                there.extend(results);
-                continue;
-            }
-            let types: Types = e.results().map(|r| p.ty(r).clone()).collect();
-            there.extend(b.push(op, &operands, types, e.place())?.results().map(Atom::from));
-        }
-        let outputs = p.outputs().iter().map(|a| map_atom(p, &there, &mut b, *a)).collect::<Result<Vec<_>>>()?;
-        Ok(b.finish(outputs))
+        equations(p, &mut |b, e, operands| {
+            let op = nested.op(e.op())?;
+            let split = match op.downcast::<Scan>() {
+                Some(scan) => split_scan(b, scan, operands, e.place())?,
+                None => None,
+            };
+            Ok(split.map_or(Made::As(op), Made::There))
+        })
     })
 }
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::nested::Nested;
+use super::nested::{Made, Nested, equations};
 use super::simplify::map_atom;
 use super::{Exactness, visit};
 use crate::error::{Place, Result};
 use crate::primitives::control::{Call, CustomJvp, CustomLinear, CustomVjp, Name, StopGradient};
 use crate::primitives::{Op, Types};
-use crate::program::{Atom, Builder, Program, ValueId};
+use crate::program::{Atom, Builder, Program};
 
 /// A program of at most so many equations is small.
 const SMALL: usize = 64;
@@ -87,41 +87,25 @@ fn flatten(
     room: &Cell<usize>,
     weights: &RefCell<FxHashMap<usize, usize>>,
 ) -> Result<Program> {
-    let mut b = Builder::like(p);
-    let mut there: Vec<Atom> = (0..p.inputs().len()).map(|i| Atom::from(ValueId::new(i))).collect();
-    for e in p.equations() {
-        visit();
-        let mut operands: SmallVec<[Atom; 4]> = SmallVec::new();
-        for &a in p.operands(e) {
-            operands.push(map_atom(p, &there, &mut b, a)?);
-        }
+    equations(p, &mut |b, e, operands| {
         // name x = x; stop_gradient x = x.
         if e.op().is::<Name>() || e.op().is::<StopGradient>() {
-            there.push(operands[0]);
-            continue;
+            return Ok(Made::There(vec![operands[0]]));
         }
-        let types: Types = e.results().map(|r| p.ty(r).clone()).collect();
-        let mut op = e.op().clone();
         // The map that a user's backward pass stands for may ask for conditions that its transpose does not.
         let stated = |body: &Program| body.constraints().iter().all(|c| p.constraints().contains(c));
-        if let Some((name, body)) = called(e.op()).filter(|(_, body)| stated(body)) {
-            let body = nested.of(&body)?;
-            let once = census.calls.get(&name).is_none_or(|n| *n <= 1);
-            let cost = if once { 0 } else { weight(&body, weights) };
-            if takes(&body, &b, &operands) && cost <= SMALL && cost <= room.get() {
-                room.set(room.get() - cost);
-                there.extend(write_out(&mut b, &body, &operands, e.place())?);
-                continue;
-            }
-            op = Op::new(Call { program: body });
-        } else if op.holds_programs() {
-            op = op.map_programs(&|p| nested.of(p))?;
+        let Some((name, body)) = called(e.op()).filter(|(_, body)| stated(body)) else {
+            return nested.op(e.op()).map(Made::As);
+        };
+        let body = nested.of(&body)?;
+        let once = census.calls.get(&name).is_none_or(|n| *n <= 1);
+        let cost = if once { 0 } else { weight(&body, weights) };
+        if takes(&body, b, operands) && cost <= SMALL && cost <= room.get() {
+            room.set(room.get() - cost);
+            return Ok(Made::There(write_out(b, &body, operands, e.place())?));
         }
-        let made = b.push(op, &operands, types, e.place())?.results();
-        there.extend(made.map(Atom::from));
-    }
-    let outputs = p.outputs().iter().map(|a| map_atom(p, &there, &mut b, *a)).collect::<Result<Vec<_>>>()?;
-    Ok(b.finish(outputs))
+        Ok(Made::As(Op::new(Call { program: body })))
+    })
 }
 
 /// Equations of a program, those of loops and branches in it included. A call counts as one: its program is shared.

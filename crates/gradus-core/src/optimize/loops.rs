@@ -10,16 +10,13 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::kinds::{is_pointwise, is_total};
-use super::nested::Nested;
-use super::simplify::map_atom;
+use super::nested::{Made, Nested, equations};
 use super::{Exactness, visit};
 use crate::error::{Place, Result};
+use crate::primitives::Op;
 use crate::primitives::control::{Scan, While};
 use crate::primitives::shaping::{Broadcast, Iota, Reshape};
-use crate::primitives::{Op, Types};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
 use crate::transform::estimated_bytes;
 use crate::types::Type;
@@ -27,29 +24,16 @@ use crate::types::Type;
 /// Moves out of loops what is the same in every step.
 pub(super) fn hoist(p: &Program, _: Exactness) -> Result<Program> {
     Nested::run(p, &|p, nested| {
-        let mut b = Builder::like(p);
-        let mut there: Vec<Atom> = (0..p.inputs().len()).map(|i| Atom::from(ValueId::new(i))).collect();
-        for e in p.equations() {
-            visit();
-            let mut operands: SmallVec<[Atom; 4]> = SmallVec::new();
-            for &a in p.operands(e) {
-                operands.push(map_atom(p, &there, &mut b, a)?);
-            }
-            let mut op = e.op().clone();
-            if op.holds_programs() {
-                op = op.map_programs(&|p| nested.of(p))?;
-            }
+        equations(p, &mut |b, e, operands| {
+            let op = nested.op(e.op())?;
             if let Some(scan) = op.downcast::<Scan>() {
-                there.extend(hoist_scan(&mut b, scan, &operands, e.place())?);
-            } else if let Some(repeat) = op.downcast::<While>() {
-                there.extend(hoist_while(&mut b, repeat, &operands, e.place())?);
-            } else {
-                let types: Types = e.results().map(|r| p.ty(r).clone()).collect();
-                there.extend(b.push(op, &operands, types, e.place())?.results().map(Atom::from));
+                return Ok(Made::There(hoist_scan(b, scan, operands, e.place())?));
             }
-        }
-        let outputs = p.outputs().iter().map(|a| map_atom(p, &there, &mut b, *a)).collect::<Result<Vec<_>>>()?;
-        Ok(b.finish(outputs))
+            if let Some(repeat) = op.downcast::<While>() {
+                return Ok(Made::There(hoist_while(b, repeat, operands, e.place())?));
+            }
+            Ok(Made::As(op))
+        })
     })
 }
 

@@ -5,15 +5,27 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
+use super::simplify::map_atom;
+use super::visit;
 use crate::error::Result;
-use crate::program::Program;
+use crate::primitives::{Op, Types};
+use crate::program::{Atom, Builder, Equation, Program, ValueId};
 
 /// A rewriting of a program that is given the means to rewrite the programs inside it.
 type Run<'f> = &'f dyn Fn(&Program, &Nested<'_>) -> Result<Program>;
 
 /// The old program, which is kept so that its address stays its own, and the new one.
 type Pair = (Arc<Program>, Arc<Program>);
+
+/// What takes the place of an equation.
+pub(super) enum Made {
+    /// An equation with this operation and the same operands.
+    As(Op),
+    /// What was written already; these are its results.
+    There(Vec<Atom>),
+}
 
 pub(super) struct Nested<'f> {
     made: RefCell<FxHashMap<usize, Pair>>,
@@ -36,4 +48,34 @@ impl<'f> Nested<'f> {
         self.made.borrow_mut().insert(address, (p.clone(), new.clone()));
         Ok(new)
     }
+
+    /// An operation with the programs that it holds rewritten.
+    pub fn op(&self, op: &Op) -> Result<Op> {
+        if op.holds_programs() { op.map_programs(&|p| self.of(p)) } else { Ok(op.clone()) }
+    }
+}
+
+/// Writes a program again, equation by equation: `f` is given each with its operands in the new program.
+pub(super) fn equations(
+    p: &Program,
+    f: &mut dyn FnMut(&mut Builder, &Equation, &[Atom]) -> Result<Made>,
+) -> Result<Program> {
+    let mut b = Builder::like(p);
+    let mut there: Vec<Atom> = (0..p.inputs().len()).map(|i| Atom::from(ValueId::new(i))).collect();
+    for e in p.equations() {
+        visit();
+        let mut operands: SmallVec<[Atom; 4]> = SmallVec::new();
+        for &a in p.operands(e) {
+            operands.push(map_atom(p, &there, &mut b, a)?);
+        }
+        match f(&mut b, e, &operands)? {
+            Made::There(results) => there.extend(results),
+            Made::As(op) => {
+                let types: Types = e.results().map(|r| p.ty(r).clone()).collect();
+                there.extend(b.push(op, &operands, types, e.place())?.results().map(Atom::from));
+            }
+        }
+    }
+    let outputs = p.outputs().iter().map(|a| map_atom(p, &there, &mut b, *a)).collect::<Result<Vec<_>>>()?;
+    Ok(b.finish(outputs))
 }

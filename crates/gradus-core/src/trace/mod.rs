@@ -148,11 +148,13 @@ pub fn caller_or_known(place: Place) -> Place {
 /// Applies an operation with one result.
 #[track_caller]
 pub fn bind(op: Op, inputs: &[Array]) -> Array {
-    let mut outputs = bind_all(op, inputs);
-    if outputs.len() == 1 {
-        outputs.remove(0)
-    } else {
-        error!(Rule, "an operation gave {} results", outputs.len()).into()
+    only(bind_all(op, inputs))
+}
+
+fn only(mut outputs: Outputs) -> Array {
+    match outputs.len() {
+        1 => outputs.remove(0),
+        n => error!(Rule, "an operation gave {n} results").into(),
     }
 }
 
@@ -160,11 +162,7 @@ pub fn bind(op: Op, inputs: &[Array]) -> Array {
 #[track_caller]
 pub(crate) fn record(op: Op, inputs: &[Array]) -> Array {
     let place = current_place();
-    match state::record(op, inputs, place) {
-        Ok(mut outputs) if outputs.len() == 1 => outputs.remove(0),
-        Ok(outputs) => error!(Rule, "an operation gave {} results", outputs.len()).into(),
-        Err(e) => e.at(place).into(),
-    }
+    state::record(op, inputs, place).map_or_else(|e| e.at(place).into(), only)
 }
 
 /// Applies an operation: runs it on numbers, records it in a trace, or only infers types, as its operands demand.

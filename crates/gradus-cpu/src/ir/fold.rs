@@ -14,7 +14,7 @@ use super::{Expr, Module, Op, Stmt, Ty, Value, one};
 /// Simplifies every body. Exact rules keep every bit; relaxed ones keep what [`Exactness::Relaxed`] promises.
 pub fn fold(module: Module, exactness: Exactness) -> Module {
     let relaxed = exactness == Exactness::Relaxed;
-    let mut folder = Folder { relaxed, divisors: FxHashMap::default(), ..Folder::default() };
+    let mut folder = Folder { relaxed, ..Folder::default() };
     if relaxed {
         folder.count_divisors(&module);
     }

@@ -521,24 +521,16 @@ impl Nest<'_, '_> {
                 return Ok(unroll(&mut self.lower.emitter, e.op(), l, &[], &dims[l..], ty));
             }
             let strides = self.counting(iota.axis, dims, at);
-            let mut index: Option<Value> = None;
+            let mut terms: Vec<(Value, i64)> = Vec::new();
             if let Some(flat) = self.flat.clone() {
                 for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != 0) {
-                    for (i, times) in self.flat_index(k) {
-                        let s = self.lower.emitter.int(strides[g.inner] * times);
-                        let term = self.lower.emitter.op(Op::Mul, &[i, s]);
-                        index = Some(match index {
-                            Some(i) => self.lower.emitter.op(Op::Add, &[i, term]),
-                            None => term,
-                        });
-                    }
+                    let along = self.flat_index(k).into_iter();
+                    terms.extend(along.map(|(i, times)| (i, strides[g.inner] * times)));
                 }
             }
-            for (j, times, var) in self.open.clone() {
-                let s = strides[j] * times;
-                if s == 0 {
-                    continue;
-                }
+            terms.extend(self.open.iter().map(|(j, times, var)| (*var, strides[*j] * times)));
+            let mut index: Option<Value> = None;
+            for (var, s) in terms.into_iter().filter(|(_, s)| *s != 0) {
                 let term = if s == 1 {
                     var
                 } else {
