@@ -1,19 +1,17 @@
 //! The backend: from a verified program to code that runs, through every phase, each of which can be looked at.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use gradus_core::optimize::{EXECUTION_PASSES, Exactness, run_passes};
 use gradus_core::phases::{Phase, report};
 use gradus_core::program::{Program, Verified};
-use gradus_core::{Array, Backend, Executable, Type};
-use rustc_hash::FxHashMap;
+use gradus_core::{Backend, Constraint, Executable};
 
 use crate::codegen::llvm;
-use crate::error::{Result, error};
+use crate::error::Result;
 use crate::native::Native;
-use crate::{ir, lower, memory};
+use crate::{ir, lower};
 
 /// Which code generator makes the code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -87,18 +85,16 @@ impl Backend for Cpu {
     }
 
     fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
-        if program.is_symbolic() {
-            return Ok(Arc::new(PerSize { program: program.clone(), options: self.options, made: Mutex::default() }));
-        }
         Ok(Arc::new(native(program, program.exactness(), self.options)?))
     }
 }
 
-/// Compiles a program whose dimensions are known.
+/// Compiles a program. One with symbolic dimensions serves every size.
 pub fn native(program: &Program, exactness: Exactness, options: Options) -> Result<Native> {
     let ready = run_passes(EXECUTION_PASSES, program, exactness, &mut |name, p, time| {
         report(|| Phase::new(name, &[p], time));
     })?;
+    let ready = with_equal_symbols(ready);
     let started = Instant::now();
     let mut lowered = lower::lower_with(&ready, options.small)?;
     let module = std::mem::take(&mut lowered.module);
@@ -111,56 +107,22 @@ pub fn native(program: &Program, exactness: Exactness, options: Options) -> Resu
     }
     report(|| Phase::described("lower", module.to_string(), started.elapsed()));
     lowered.module = module;
-    let started = Instant::now();
-    let plan = memory::plan(&lowered.module, &lowered.bytes)?;
-    report(|| Phase::described("plan memory", plan.to_string(), started.elapsed()));
-    Native::new(lowered, plan, options)
+    Native::new(lowered, program.clone(), options)
 }
 
-/// A program with symbolic dimensions: one executable for each size that is met.
-struct PerSize {
-    program: Verified,
-    options: Options,
-    made: Mutex<FxHashMap<Vec<Type>, Arc<Native>>>,
-}
-
-impl fmt::Debug for PerSize {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PerSize").field("program", &self.program.name()).finish()
-    }
-}
-
-impl Executable for PerSize {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        if inputs.len() != self.program.inputs().len() {
-            return Err(error!(
-                Signature,
-                "`{}` takes {} inputs, not {}",
-                self.program.name(),
-                self.program.inputs().len(),
-                inputs.len()
-            ));
-        }
-        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
-        let found = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(&types).cloned();
-        let code = match found {
-            Some(code) => code,
-            None => {
-                let code =
-                    Arc::new(native(&self.program.bind_symbols(&types)?, self.program.exactness(), self.options)?);
-                self.made.lock().unwrap_or_else(PoisonError::into_inner).insert(types, code.clone());
-                code
-            }
-        };
-        code.run(inputs)
-    }
-
-    fn as_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
-        self
-    }
-
-    fn bytes(&self) -> usize {
-        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        self.program.bytes() + made.values().map(|c| c.bytes()).sum::<usize>()
+/// Symbols that a constraint says are equal to something become it: then arrays have the same dimensions where the program says
+/// so, and share loops. The constraints are checked when sizes are bound.
+fn with_equal_symbols(mut p: Program) -> Program {
+    loop {
+        let found = p.constraints().iter().find_map(|c| match c {
+            Constraint::Equal(a, b) => match (a.as_symbol(), b.as_symbol()) {
+                (_, Some(s)) if !a.symbols().iter().any(|x| &**x == s) => Some((s.to_string(), a.clone())),
+                (Some(s), _) if !b.symbols().iter().any(|x| &**x == s) => Some((s.to_string(), b.clone())),
+                _ => None,
+            },
+            _ => None,
+        });
+        let Some((symbol, dim)) = found else { return p };
+        p = p.map_dims(&|d| d.substitute(&|s| (s == symbol).then(|| dim.clone())));
     }
 }

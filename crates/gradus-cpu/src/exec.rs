@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gradus_core::array::Concrete;
+use gradus_core::program::Program;
 use gradus_core::types::Element;
 use gradus_core::{Array, Executable, Type};
 
@@ -16,17 +17,18 @@ use crate::runtime::{by_dtype, call_entry};
 pub struct Evaluated {
     /// The program.
     pub lowered: Lowered,
+    /// The program that it was made from.
+    pub signature: Program,
 }
 
 /// The concrete array of an input, dense.
-pub(crate) fn dense_input(lowered: &Lowered, i: usize, a: &Array) -> Result<Concrete> {
-    let name = &lowered.module.name;
+pub(crate) fn dense_input(name: &str, want: &Type, i: usize, a: &Array) -> Result<Concrete> {
     let Some(c) = a.concrete() else {
         a.clone().ok()?;
         fail!(NotConcrete, "input {i} of `{name}` has no numbers");
     };
-    if c.ty() != &lowered.inputs[i] {
-        fail!(Signature, "input {i} of `{name}` is {} where {} is wanted", c.ty(), lowered.inputs[i]);
+    if c.ty() != want {
+        fail!(Signature, "input {i} of `{name}` is {} where {want} is wanted", c.ty());
     }
     Ok(c.to_dense())
 }
@@ -61,8 +63,11 @@ impl Executable for Evaluated {
         if inputs.len() != l.inputs.len() {
             fail!(Signature, "`{}` takes {} inputs, not {}", l.module.name, l.inputs.len(), inputs.len());
         }
-        let dense = inputs.iter().enumerate().map(|(i, a)| dense_input(l, i, a)).collect::<Result<Vec<_>>>()?;
-        let mut memory = Memory::default();
+        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+        let bound = l.bind(&self.signature, &types)?;
+        let dense = inputs.iter().zip(&bound.inputs).enumerate();
+        let dense = dense.map(|(i, (a, ty))| dense_input(&l.module.name, ty, i, a)).collect::<Result<Vec<_>>>()?;
+        let mut memory = Memory { sizes: bound.sizes, ..Memory::default() };
         for (b, info) in l.module.buffers.iter().enumerate() {
             memory.buffers.push(match info.role {
                 Role::Input(i) => bytes_of(&dense[i as usize]),
@@ -71,17 +76,17 @@ impl Executable for Evaluated {
                     bytes_of(&c.to_dense())
                 }
                 // Scratch is never clean.
-                Role::Output(_) | Role::Scratch => vec![0xA5; l.bytes[b]],
+                Role::Output(_) | Role::Scratch => vec![0xA5; bound.bytes[b]],
             });
         }
         let mut library = |entry: u32, arrays: &[*mut u8]| {
             // SAFETY: the addresses are of the buffers of this memory, as the program says.
-            unsafe { call_entry(&l.entries[entry as usize], arrays.as_ptr(), false) }
+            unsafe { call_entry(&bound.entries[entry as usize], arrays.as_ptr(), false) }
         };
         evaluate_with(&l.module, &mut memory, &mut library)?;
         let made = |i: usize| {
             let b = l.module.buffers.iter().position(|b| b.role == Role::Output(i as u32)).unwrap_or_default();
-            array_from(&l.made[i], &memory.buffers[b])
+            array_from(&bound.made[i], &memory.buffers[b])
         };
         Ok(l.outputs
             .iter()
@@ -98,6 +103,6 @@ impl Executable for Evaluated {
     }
 
     fn bytes(&self) -> usize {
-        self.lowered.bytes.iter().sum()
+        self.lowered.bytes.len() * size_of::<usize>()
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod abi;
 pub mod backend;
+mod bind;
 pub mod codegen;
 mod error;
 pub mod exec;
@@ -14,7 +15,10 @@ pub mod memory;
 pub mod native;
 mod prepared;
 pub mod runtime;
+mod size;
 
 pub use backend::{Cpu, Options, Tier};
+pub use bind::Bound;
 pub use native::Native;
 pub use prepared::Prepared;
+pub use size::Size;

@@ -383,7 +383,7 @@ mod tests {
         let dot = "dot_general{lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[]}";
         let program: gradus_core::Program = text.replace("dot", dot).parse().unwrap_or_else(|e| panic!("{e}"));
         let lowered = lower_with(&program, crate::lower::SMALL).unwrap();
-        plan(&lowered.module, &lowered.bytes).unwrap()
+        plan(&lowered.module, &lowered.bind(&program, program.inputs()).unwrap().bytes).unwrap()
     }
 
     #[test]

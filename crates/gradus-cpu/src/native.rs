@@ -6,17 +6,20 @@ use std::ffi::c_void;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use gradus_core::array::{Concrete, recycled};
 use gradus_core::phases::{Phase, report};
+use gradus_core::program::Program;
 use gradus_core::types::Element;
 use gradus_core::{Array, Executable, Type};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::abi::{Context, MainFn};
 use crate::backend::{Options, Tier};
+use crate::bind::Bound;
 use crate::codegen::cranelift;
 use crate::codegen::llvm;
 use crate::codegen::x86;
@@ -24,7 +27,7 @@ use crate::error::{Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::Role;
 use crate::lower::{Lowered, Output};
-use crate::memory::{MemoryPlan, Place};
+use crate::memory::{self, MemoryPlan, Place};
 use crate::runtime::{Run, by_dtype, call, parallel};
 
 /// Calls after which a program is worth the optimizing compiler.
@@ -46,15 +49,29 @@ pub(crate) enum Slot {
 /// A program as machine code.
 pub struct Native {
     shared: Arc<Shared>,
-    slots: Vec<Slot>,
+    /// What its inputs must be, with the symbols as the user named them.
+    signature: Program,
     constants: Vec<Concrete>,
     calls: AtomicU32,
+    /// If nothing about it is symbolic.
+    fixed: Option<Arc<Ready>>,
+    /// By the dimensions of all inputs.
+    sized: RwLock<FxHashMap<SmallVec<[usize; 8]>, Arc<Ready>>>,
 }
+
+/// A program for given sizes: the memory that its run needs.
+pub(crate) struct Ready {
+    pub bound: Bound,
+    pub plan: MemoryPlan,
+    pub slots: Vec<Slot>,
+}
+
+/// So many sizes are remembered; making one ready again takes some microseconds.
+const REMEMBERED: usize = 256;
 
 /// What the background compiler needs to outlive a call.
 struct Shared {
     lowered: Lowered,
-    plan: MemoryPlan,
     options: Options,
     embedded: OnceLock<cranelift::Compiled>,
     /// The optimizing tier's code, when it is ready.
@@ -66,6 +83,32 @@ struct Shared {
 impl fmt::Debug for Native {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Native").field("name", &self.shared.lowered.module.name).finish()
+    }
+}
+
+impl Ready {
+    fn new(lowered: &Lowered, signature: &Program, types: &[Type]) -> Result<Ready> {
+        let bound = lowered.bind(signature, types)?;
+        let plan = memory::plan(&lowered.module, &bound.bytes)?;
+        let buffers = &lowered.module.buffers;
+        let slots = buffers
+            .iter()
+            .enumerate()
+            .map(|(b, info)| match info.role {
+                Role::Input(i) => Slot::Input(i),
+                Role::Output(i) => Slot::Output(i),
+                Role::Constant(i) => Slot::Constant(i),
+                Role::Scratch => match plan.places[b] {
+                    None => Slot::Nowhere,
+                    Some(Place { output: None, offset }) => Slot::Scratch(offset),
+                    Some(Place { output: Some(o), offset }) => match buffers[o.index()].role {
+                        Role::Output(i) => Slot::Inside(i, offset),
+                        _ => Slot::Nowhere,
+                    },
+                },
+            })
+            .collect();
+        Ok(Ready { bound, plan, slots })
     }
 }
 
@@ -101,34 +144,20 @@ pub(crate) fn dump_folder() -> Option<&'static std::path::Path> {
 
 impl Native {
     /// Makes machine code.
-    pub fn new(lowered: Lowered, plan: MemoryPlan, options: Options) -> Result<Native> {
+    pub fn new(lowered: Lowered, signature: Program, options: Options) -> Result<Native> {
         let constants = lowered
             .constants
             .iter()
             .map(|a| a.concrete().map(Concrete::to_dense).ok_or_else(|| error!(Rule, "a constant has no numbers")))
             .collect::<Result<Vec<_>>>()?;
-        let slots = lowered
-            .module
-            .buffers
-            .iter()
-            .enumerate()
-            .map(|(b, info)| match info.role {
-                Role::Input(i) => Slot::Input(i),
-                Role::Output(i) => Slot::Output(i),
-                Role::Constant(i) => Slot::Constant(i),
-                Role::Scratch => match plan.places[b] {
-                    None => Slot::Nowhere,
-                    Some(Place { output: None, offset }) => Slot::Scratch(offset),
-                    Some(Place { output: Some(o), offset }) => match lowered.module.buffers[o.index()].role {
-                        Role::Output(i) => Slot::Inside(i, offset),
-                        _ => Slot::Nowhere,
-                    },
-                },
-            })
-            .collect();
+        let started = Instant::now();
+        let fixed = if lowered.is_symbolic() { None } else { Some(Arc::new(Ready::new(&lowered, &signature, &[])?)) };
+        report(|| {
+            let text = fixed.as_ref().map_or_else(|| "when sizes are known\n".into(), |r| r.plan.to_string());
+            Phase::described("plan memory", text, started.elapsed())
+        });
         let shared = Arc::new(Shared {
             lowered,
-            plan,
             options,
             embedded: OnceLock::new(),
             better: OnceLock::new(),
@@ -140,7 +169,8 @@ impl Native {
             shared.embed()?;
             made = "embedded";
         }
-        let native = Native { shared, slots, constants, calls: AtomicU32::new(0) };
+        let calls = AtomicU32::new(0);
+        let native = Native { shared, signature, constants, calls, fixed, sized: RwLock::default() };
         report(|| {
             let mut text = format!("{made}, {} bytes", native.code_bytes());
             if let Some(why) = native.shared.without.get() {
@@ -159,8 +189,26 @@ impl Native {
             + self.shared.better.get().map_or(0, llvm::Compiled::bytes)
     }
 
-    pub(crate) fn slots(&self) -> &[Slot] {
-        &self.slots
+    /// What a run on inputs of these types needs.
+    pub(crate) fn ready(&self, inputs: &[Array]) -> Result<Arc<Ready>> {
+        if let Some(ready) = &self.fixed {
+            return Ok(ready.clone());
+        }
+        let mut key: SmallVec<[usize; 8]> = SmallVec::new();
+        for a in inputs {
+            key.extend_from_slice(a.concrete().map_or(&[], Concrete::dims));
+        }
+        if let Some(found) = self.sized.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(found.clone());
+        }
+        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+        let ready = Arc::new(Ready::new(&self.shared.lowered, &self.signature, &types)?);
+        let mut sized = self.sized.write().unwrap_or_else(PoisonError::into_inner);
+        if sized.len() >= REMEMBERED {
+            sized.clear();
+        }
+        sized.insert(key, ready.clone());
+        Ok(ready)
     }
 
     pub(crate) fn constant(&self, i: usize) -> &Concrete {
@@ -172,9 +220,17 @@ impl Native {
         &self.shared.lowered
     }
 
-    /// Where its scratch arrays lie.
-    pub fn plan(&self) -> &MemoryPlan {
-        &self.shared.plan
+    /// What a run needs, if that does not depend on its inputs.
+    pub(crate) fn ready_without_inputs(&self) -> Result<Arc<Ready>> {
+        self.fixed.clone().ok_or_else(|| {
+            error!(Value, "`{}` has symbolic dimensions, so its buffers have no sizes", self.shared.lowered.module.name)
+                .help("prepare the function for known dimensions, without `.symbolic(..)`")
+        })
+    }
+
+    /// Where its scratch arrays lie; none if that takes the sizes to say.
+    pub fn plan(&self) -> Option<&MemoryPlan> {
+        self.fixed.as_ref().map(|ready| &ready.plan)
     }
 
     /// Whether the optimizing tier's code runs, and if not, why.
@@ -195,7 +251,8 @@ impl Native {
         }
         let write = |name: &str, text: &str| drop(std::fs::write(folder.join(name), text));
         write("kernels.txt", &l.module.to_string());
-        write("memory.txt", &format!("{}{}\n", self.shared.plan, l.copies.join("\n")));
+        let plan = self.plan().map_or_else(String::new, MemoryPlan::to_string);
+        write("memory.txt", &format!("{plan}{}\n", l.copies.join("\n")));
         if let Some(code) = self.shared.embedded.get() {
             write("assembly.txt", code.assembly());
         }
@@ -217,14 +274,14 @@ impl Native {
     }
 
     /// Runs the code on given memory.
-    pub(crate) fn run_on(&self, table: &mut [*mut u8]) -> Result<()> {
+    pub(crate) fn run_on(&self, bound: &Bound, table: &mut [*mut u8]) -> Result<()> {
         let main =
             self.shared.main().ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name))?;
-        let run =
-            Run { entries: &self.shared.lowered.entries, error: Cell::new(None), threads: self.shared.options.threads };
+        let threads = self.shared.options.threads;
+        let run = Run { entries: &bound.entries, error: Cell::new(None), serial: &bound.serial, threads };
         let context = Context {
             buffers: table.as_mut_ptr(),
-            sizes: std::ptr::null(),
+            sizes: bound.sizes.as_ptr(),
             call,
             parallel,
             run: std::ptr::from_ref(&run).cast::<c_void>(),
@@ -349,21 +406,22 @@ impl Executable for Native {
         if inputs.len() != l.inputs.len() {
             fail!(Signature, "`{}` takes {} inputs, not {}", l.module.name, l.inputs.len(), inputs.len());
         }
+        let ready = self.ready(inputs)?;
         let mut dense: SmallVec<[Concrete; 8]> = SmallVec::new();
         let mut addresses: SmallVec<[*const u8; 8]> = SmallVec::new();
         for (i, a) in inputs.iter().enumerate() {
             match a.concrete() {
-                Some(c) if c.is_dense() && c.ty() == &l.inputs[i] => addresses.push(address(c)),
+                Some(c) if c.is_dense() && c.ty() == &ready.bound.inputs[i] => addresses.push(address(c)),
                 _ => {
-                    dense.push(dense_input(l, i, a)?);
+                    dense.push(dense_input(&l.module.name, &ready.bound.inputs[i], i, a)?);
                     addresses.push(dense.last().map_or(std::ptr::null(), address));
                 }
             }
         }
-        let made = l.made.iter().map(Made::new).collect::<Result<SmallVec<[Made<'_>; 8]>>>()?;
-        let arena = Arena::take(self.shared.plan.bytes)?;
+        let made = ready.bound.made.iter().map(Made::new).collect::<Result<SmallVec<[Made<'_>; 8]>>>()?;
+        let arena = Arena::take(ready.plan.bytes)?;
         let mut table: SmallVec<[*mut u8; 32]> = SmallVec::new();
-        for slot in &self.slots {
+        for slot in &ready.slots {
             table.push(match slot {
                 // Inputs are only read: the plan writes outputs and scratch.
                 Slot::Input(i) => addresses[*i as usize].cast_mut(),
@@ -375,7 +433,7 @@ impl Executable for Native {
                 Slot::Nowhere => std::ptr::null_mut(),
             });
         }
-        let result = self.run_on(&mut table);
+        let result = self.run_on(&ready.bound, &mut table);
         arena.put_back();
         result?;
         self.count_call();
@@ -397,6 +455,6 @@ impl Executable for Native {
 
     fn bytes(&self) -> usize {
         let constants: usize = self.constants.iter().filter_map(|c| c.ty().bytes()).sum();
-        self.code_bytes() + constants + self.slots.len() * size_of::<Slot>()
+        self.code_bytes() + constants + self.shared.lowered.module.buffers.len() * size_of::<Slot>()
     }
 }

@@ -9,7 +9,7 @@ use gradus_core::{Array, Type};
 
 use crate::error::{Result, error, fail};
 use crate::exec::address;
-use crate::native::{Arena, Native, Slot};
+use crate::native::{Arena, Native, Ready, Slot};
 use crate::runtime::by_dtype;
 
 /// A compiled program with memory for its inputs, outputs and scratch arrays.
@@ -22,6 +22,7 @@ pub struct Prepared {
     /// Inputs that do not change: what the function captured.
     captures: Vec<Concrete>,
     arena: Arena,
+    ready: Arc<Ready>,
     table: Vec<*mut u8>,
     scratch: Vec<*mut u8>,
 }
@@ -51,8 +52,9 @@ impl Prepared {
         let l = native.lowered();
         let free =
             l.inputs.len().checked_sub(captures.len()).ok_or_else(|| error!(Signature, "too many inputs are given"))?;
-        let mut inputs = l.inputs[..free].iter().map(zeros).collect::<Result<Vec<_>>>()?;
-        let mut outputs = l.made.iter().map(zeros).collect::<Result<Vec<_>>>()?;
+        let ready = native.ready_without_inputs()?;
+        let mut inputs = ready.bound.inputs[..free].iter().map(zeros).collect::<Result<Vec<_>>>()?;
+        let mut outputs = ready.bound.made.iter().map(zeros).collect::<Result<Vec<_>>>()?;
         let captures = captures
             .iter()
             .map(|a| {
@@ -64,9 +66,9 @@ impl Prepared {
         if l.outputs.iter().any(|(_, o)| !matches!(o, crate::lower::Output::Made(_))) {
             fail!(Value, "`{}` gives back an input or a constant: there is nothing to prepare for it", l.module.name);
         }
-        let arena = Arena::new(native.plan().bytes)?;
-        let table: Vec<*mut u8> = native
-            .slots()
+        let arena = Arena::new(ready.plan.bytes)?;
+        let table: Vec<*mut u8> = ready
+            .slots
             .iter()
             .map(|slot| match *slot {
                 Slot::Input(i) if (i as usize) < free => pointer(&mut inputs[i as usize]),
@@ -80,7 +82,7 @@ impl Prepared {
             })
             .collect();
         let scratch = table.clone();
-        Ok(Prepared { native, inputs, outputs, captures, arena, table, scratch })
+        Ok(Prepared { native, inputs, outputs, captures, arena, ready, table, scratch })
     }
 
     /// The elements of an input, in row-major order, to be written.
@@ -104,7 +106,7 @@ impl Prepared {
     pub fn run(&mut self) -> Result<()> {
         // Loops trade buffers in the table; it begins anew each time.
         self.scratch.copy_from_slice(&self.table);
-        self.native.run_on(&mut self.scratch)
+        self.native.run_on(&self.ready.bound, &mut self.scratch)
     }
 
     /// Bytes of scratch memory.

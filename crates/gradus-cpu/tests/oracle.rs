@@ -6,7 +6,7 @@ use gradus_core::optimize::{Exactness, for_execution};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder, verify};
 use gradus_core::testing::{RandomProgram, Recipe, canonical, seeds};
-use gradus_core::{Array, Executable, Place, Program, Result, Scalar, interpret};
+use gradus_core::{Array, Dim, Executable, Place, Program, Result, Scalar, interpret};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Options, Tier};
 
@@ -55,8 +55,7 @@ fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executab
 fn evaluated(p: &Program, small: usize) -> Result<Arc<dyn Executable>> {
     let lowered = gradus_cpu::lower::lower_with(p, small)?;
     gradus_cpu::ir::verify(&lowered.module).map_err(|e| e.note(lowered.module.to_string()))?;
-    gradus_cpu::memory::plan(&lowered.module, &lowered.bytes)?;
-    Ok(Arc::new(Evaluated { lowered }))
+    Ok(Arc::new(Evaluated { lowered, signature: p.clone() }))
 }
 
 fn check(p: &Program, inputs: &[Array], tolerance: Option<f64>, context: &dyn Fn() -> String) {
@@ -118,6 +117,47 @@ fn random_programs_made_ready() {
     }
 }
 
+/// Inputs of a program with its symbols replaced by numbers.
+fn sized_inputs(p: &Program, seed: u64, size: &dyn Fn(&str) -> i64) -> Vec<Array> {
+    let mut source = gradus_core::testing::Source::seed(seed);
+    let known = |d: &Dim| d.substitute(&|s| Some(Dim::from(size(s))));
+    p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut source, &t.map_dims(known), true)).collect()
+}
+
+/// One machine program for every size, against the interpreter at each.
+fn check_sizes(p: &Program, sizes: &[Vec<Array>], tolerance: Option<f64>, context: &dyn Fn() -> String) {
+    for small in [16, 4] {
+        for (way, code) in ways(p, small) {
+            let code = code.unwrap_or_else(|e| panic!("{way}: {e}\n{}", context()));
+            for inputs in sizes {
+                let types: Vec<String> = inputs.iter().map(|a| a.ty().unwrap().to_string()).collect();
+                let context = || format!("{way}, {small}, {}\n{}", types.join(" "), context());
+                match (interpret(p, inputs), code.run(inputs)) {
+                    (Ok(want), Ok(have)) => assert_same(&have, &want, tolerance, &context),
+                    (Err(_), Err(_)) => {}
+                    (Ok(_), Err(e)) => panic!("compiled code failed: {e}\n{}", context()),
+                    (Err(e), Ok(_)) => panic!("compiled code did not fail: {e}\n{}", context()),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn random_programs_with_symbolic_sizes() {
+    for seed in seeds(200) {
+        let equations = 4 + (seed % 29) as usize;
+        let r = RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: true });
+        let ready = for_execution(&r.program, Exactness::Exact).unwrap();
+        verify(&ready).unwrap();
+        let sizes: Vec<Vec<Array>> =
+            [0, 1, 2, 3, 5, 17, 40].iter().map(|n| sized_inputs(&r.program, seed, &|_| *n)).collect();
+        for p in [&r.program, &ready] {
+            check_sizes(p, &sizes, None, &|| format!("seed {seed}\n{p}"));
+        }
+    }
+}
+
 /// Programs over arrays that fill loops: rows, columns, points with unrolled dimensions, and what joins them.
 #[test]
 fn loops_of_every_kind() {
@@ -164,6 +204,26 @@ fn loops_of_every_kind() {
             p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut source, t, true)).collect();
         let tolerance = text.contains("dot_general").then_some(1e-12);
         check(&p, &inputs, tolerance, &|| text.to_string());
+        // The same with large dimensions that are known only when it runs: one, and all of them.
+        let mut large: Vec<i64> = p.inputs().iter().flat_map(|t| t.shape().iter()).filter_map(Dim::constant).collect();
+        large.retain(|n| *n >= 5);
+        large.sort_unstable();
+        large.dedup();
+        let choices = [large[..large.len().min(1)].to_vec(), large];
+        for chosen in choices.iter().filter(|c| !c.is_empty()) {
+            let named = |d: &Dim| match d.constant().filter(|n| chosen.contains(n)) {
+                Some(n) => Dim::symbol(&format!("S{n}")).unwrap(),
+                None => d.clone(),
+            };
+            let p = p.map_dims(&named);
+            verify(&p).unwrap_or_else(|e| panic!("{e}\n{p}"));
+            let sizes: Vec<Vec<Array>> = [0, 1, 7, 33, 100]
+                .iter()
+                .map(|k| sized_inputs(&p, 3, &|s| if *k == 100 { s[1..].parse().unwrap() } else { *k }))
+                .collect();
+            // How many columns there are decides the order of their sums.
+            check_sizes(&p, &sizes, Some(1e-4), &|| p.to_string());
+        }
     }
 }
 
@@ -215,9 +275,11 @@ fn results_lend_their_memory_until_they_are_written() {
             p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut dice, t, true)).collect();
         let options = Options { tier: Tier::Embedded, contract: false, small: 16, threads: true };
         let native = gradus_cpu::backend::native(&p, Exactness::Exact, options).unwrap();
-        lent += native.plan().places.iter().flatten().filter(|at| at.output.is_some()).count();
+        lent += native.plan().unwrap().places.iter().flatten().filter(|at| at.output.is_some()).count();
         let (want, have) = (interpret(&p, &inputs).unwrap(), native.run(&inputs).unwrap());
-        assert_same(&have, &want, None, &|| format!("seed {seed}\n{p}{}\n{}", native.plan(), native.lowered().module));
+        assert_same(&have, &want, None, &|| {
+            format!("seed {seed}\n{p}{}\n{}", native.plan().unwrap(), native.lowered().module)
+        });
     }
     assert!(lent > 150, "{lent}");
 }
@@ -304,7 +366,8 @@ fn totals_join_the_rows() {
         let p: Program = text.parse().unwrap();
         let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
         let names: Vec<String> = l.module.kernels.iter().map(|k| k.name.clone()).collect();
-        let scratch = gradus_cpu::memory::plan(&l.module, &l.bytes).unwrap().bytes;
+        let bytes = l.bind(&p, p.inputs()).unwrap().bytes;
+        let scratch = gradus_cpu::memory::plan(&l.module, &bytes).unwrap().bytes;
         (names, scratch)
     };
     let (names, scratch) = lowered(&normed("f32", "32", 64));

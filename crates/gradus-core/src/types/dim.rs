@@ -639,8 +639,8 @@ impl Dim {
         high * Dim::from_wide(g) + low
     }
 
-    /// `q` with `q*divisor == self` as polynomials, by long division.
-    fn exact_quotient(&self, divisor: &Dim) -> Option<Dim> {
+    /// `q` with `q*divisor == self` as polynomials, by long division: it holds even where the divisor is zero.
+    pub fn exact_quotient(&self, divisor: &Dim) -> Option<Dim> {
         let (lead, c) = divisor.terms().next()?;
         let (mut quotient, mut rest) = (Dim::from(0i64), self.clone());
         for _ in 0..MAX_MONOMIALS {

@@ -384,28 +384,6 @@ pub enum Stmt {
     Swap(Buffer, Buffer),
 }
 
-impl Stmt {
-    /// A loop of so many iterations, one after the other.
-    pub fn serial(var: Value, count: usize, carried: Vec<Carried>, body: Vec<Stmt>) -> Stmt {
-        let count = Int::Const(count as i64);
-        Stmt::Loop(Box::new(Loop { var, count, kind: Kind::Serial, carried, folds: Vec::new(), body }))
-    }
-
-    /// A loop of so many iterations in vector lanes.
-    pub fn lanes(var: Value, count: usize, folds: Vec<Fold>, body: Vec<Stmt>) -> Stmt {
-        let count = Int::Const(count as i64);
-        Stmt::Loop(Box::new(Loop { var, count, kind: Kind::Lanes, carried: Vec::new(), folds, body }))
-    }
-
-    /// A loop of so many iterations that carries and folds nothing.
-    pub fn counted(kind: Kind, var: Value, count: usize, body: Vec<Stmt>) -> Stmt {
-        match kind {
-            Kind::Serial => Stmt::serial(var, count, Vec::new(), body),
-            Kind::Lanes => Stmt::lanes(var, count, Vec::new(), body),
-        }
-    }
-}
-
 /// How the iterations of a loop are run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {

@@ -1,18 +1,19 @@
 //! Loops and branches: small values go around in registers, arrays in two buffers that trade places, and an array that
 //! only gets updates stays where it is.
 
+use gradus_core::DType;
 use gradus_core::primitives::control::{Scan, Switch, While};
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::DynamicUpdateSlice;
 use gradus_core::program::{Atom, Equation, Program, ValueId};
-use gradus_core::{DType, Dim};
 use rustc_hash::FxHashSet;
 
 use super::Lower;
 use super::values::{Repr, Values, dims_of};
-use super::views::{Dims, View, count};
+use super::views::{Dims, View, count, is_empty};
 use crate::error::{Result, error};
 use crate::ir::{self, Buffer, Carried, Op, Stmt, Ty, Value};
+use crate::size::Size;
 
 /// How a carry goes around.
 enum Way {
@@ -76,8 +77,8 @@ fn is_right_factor(body: &Program, input: usize) -> bool {
         if let Some(d) = e.op().downcast::<DotGeneral>()
             && operands[1].value() == Some(ValueId::new(input))
         {
-            let elements = body.ty(operands[0]).shape().count().unwrap_or(0);
-            let summed = body.ty(operands[1]).shape().last().and_then(Dim::as_usize).unwrap_or(0);
+            let elements = count(&dims_of(body.ty(operands[0]))).guess();
+            let summed = body.ty(operands[1]).shape().last().map_or(0, |d| Size::of(d).guess());
             if d.rhs_contract != [1] || !d.rhs_batch.is_empty() || elements <= summed {
                 return false;
             }
@@ -91,7 +92,7 @@ impl Lower {
     /// The same matrix with its rows next to each other: products of matrices would turn it around in every step.
     fn turned(&mut self, p: &Program, a: Atom, view: View) -> Result<View> {
         let ty = p.ty(a);
-        if view.strides[1] != 1 || view.dims.contains(&1) {
+        if view.strides[1] != 1 || view.dims.contains(&Size::ONE) {
             return Ok(view);
         }
         let buffer = self.buffer(ty, ir::Role::Scratch)?;
@@ -101,8 +102,9 @@ impl Lower {
         Ok(to.permuted(&[1, 0]))
     }
 
-    fn is_small(&self, ty: &gradus_core::Type, dims: &Dims) -> bool {
-        Ty::computing(ty.dtype()).is_some() && (1..=self.small).contains(&count(dims))
+    /// Whether an array lives in scalars.
+    pub(super) fn is_small(&self, ty: &gradus_core::Type, dims: &[Size]) -> bool {
+        Ty::computing(ty.dtype()).is_some() && count(dims).known().is_some_and(|n| (1..=self.small).contains(&n))
     }
 
     /// Brings the carries of a loop onto their way: operands from `first` on, as many as there are `carries`.
@@ -122,7 +124,7 @@ impl Lower {
         read.extend(consts.iter().chain(sequences).filter_map(|a| self.placed(values, *a)).map(|view| view.buffer));
         for (j, &a) in operands.iter().enumerate() {
             let ty = &body.inputs()[first + j];
-            let dims = dims_of(ty)?;
+            let dims = dims_of(ty);
             if self.is_small(ty, &dims) {
                 let init = self.elements(p, values, a)?;
                 let params = init.iter().map(|v| self.emitter.value(self.emitter.ty(*v))).collect();
@@ -161,7 +163,7 @@ impl Lower {
         let buffer = self.buffer(ty, ir::Role::Scratch)?;
         self.frame.owned.insert(buffer);
         let to = View::dense(buffer, dims);
-        if count(dims) == 0 {
+        if is_empty(dims) {
             return Ok(to);
         }
         match self.splat_of(p, a) {
@@ -217,14 +219,14 @@ impl Lower {
 
     pub(super) fn scan(&mut self, p: &Program, values: &Values, e: &Equation, s: &Scan) -> Result<()> {
         let operands = p.operands(e);
-        let n = s.length.as_usize().ok_or_else(|| error!(NotConcrete, "a loop of {} steps", s.length))?;
+        let n = Size::of(&s.length);
         let (consts, rest) = operands.split_at(s.consts);
         let sequences = &rest[s.carries..];
         let mut inputs = Vec::new();
         for (i, &a) in consts.iter().enumerate() {
             let input = self.argument(p, values, a)?;
             inputs.push(match input {
-                Repr::Memory(view) if n >= WORTH_TURNING && is_right_factor(&s.body, i) => {
+                Repr::Memory(view) if n.guess() >= WORTH_TURNING && is_right_factor(&s.body, i) => {
                     Repr::Memory(self.turned(p, a, view)?)
                 }
                 input => input,
@@ -233,9 +235,9 @@ impl Lower {
         let ways = self.begin_carries(p, values, &s.body, operands, (s.consts, s.carries))?;
         let mut views = Vec::new();
         for &a in sequences {
-            views.push(match count(values.dims(a)) {
-                0 => None,
-                _ => Some(self.memory(p, values, a)?),
+            views.push(match is_empty(values.dims(a)) {
+                true => None,
+                false => Some(self.memory(p, values, a)?),
             });
         }
         // Results that are stacked.
@@ -249,7 +251,7 @@ impl Lower {
         let var = self.emitter.value(Ty::I64);
         self.emitter.begin();
         let step = if s.reverse {
-            let last = self.emitter.int(n as i64 - 1);
+            let last = self.emitter.size(n - 1i64);
             self.emitter.op(Op::Sub, &[last, var])
         } else {
             var
@@ -257,7 +259,7 @@ impl Lower {
         inputs.extend(ways.iter().map(Way::repr));
         for (j, view) in views.iter().enumerate() {
             let ty = &s.body.inputs()[s.consts + s.carries + j];
-            let dims = dims_of(ty)?;
+            let dims = dims_of(ty);
             inputs.push(match view {
                 Some(view) => {
                     let element = View {
@@ -291,7 +293,7 @@ impl Lower {
         let made = self.block(&s.body, inputs, &wanted, Self::owned_by(&ways))?;
         let carried = self.end_step(&ways, &made)?;
         let body = self.emitter.end();
-        self.emitter.push(Stmt::serial(var, n, carried.clone(), body));
+        self.emitter.serial(var, n, carried.clone(), body);
         for (r, repr) in results.iter().zip(Self::after(&ways, &carried)) {
             self.frame.reprs[r.index()] = Some(repr);
         }
@@ -382,7 +384,9 @@ impl Lower {
         for (r, place) in e.results().zip(places) {
             let repr = match place {
                 Some(view) => Repr::Memory(view),
-                None => Repr::Elements(left.by_ref().take(count(&values.dims[r.index()])).collect()),
+                None => {
+                    Repr::Elements(left.by_ref().take(count(&values.dims[r.index()]).known().unwrap_or(0)).collect())
+                }
             };
             self.frame.reprs[r.index()] = Some(repr);
         }

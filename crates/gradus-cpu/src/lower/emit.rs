@@ -3,15 +3,20 @@
 use gradus_core::primitives::Op as Primitive;
 use gradus_core::primitives::convert::{Bitcast, Convert};
 use gradus_core::primitives::elementwise::{Compare, Direction, IntegerPow, Polygamma};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::ir::{Buffer, Expr, Index, Math, Module, Op, Special, Stmt, Ty, Value, one};
+use super::views::At;
+use crate::ir::{Buffer, Carried, Expr, Fold, Index, Int, Kind, Loop, Math, Module, Op, Special, Stmt, Ty, Value, one};
+use crate::size::Size;
 
 /// The module that is being made, with a stack of open bodies.
 #[derive(Debug, Default)]
 pub(super) struct Emitter {
     pub module: Module,
     open: Vec<Vec<Stmt>>,
+    /// The scalars of sizes that are known at run time.
+    sizes: FxHashMap<u32, Value>,
 }
 
 impl Emitter {
@@ -66,13 +71,84 @@ impl Emitter {
         self.define(op.result(&types), Expr::Op(op, args.into()))
     }
 
-    pub fn load(&mut self, buffer: Buffer, at: Index) -> Value {
+    pub fn load(&mut self, buffer: Buffer, at: At) -> Value {
         let ty = self.module.buffers[buffer.index()].ty;
+        let at = self.index(&at);
         self.define(ty, Expr::Load(buffer, at))
     }
 
-    pub fn store(&mut self, buffer: Buffer, at: Index, value: Value) {
+    pub fn store(&mut self, buffer: Buffer, at: At, value: Value) {
+        let at = self.index(&at);
         self.push(Stmt::Store { buffer, at, value });
+    }
+
+    /// A place as the kernel language writes it.
+    pub fn index(&mut self, at: &At) -> Index {
+        let mut index = Index::at(at.offset.constant().unwrap_or(0));
+        if let Size::Symbolic(_) = at.offset {
+            let value = self.size(at.offset);
+            index.terms.push((value, Int::Const(1)));
+        }
+        for (value, stride) in &at.terms {
+            let stride = self.count(*stride);
+            index = index.plus(*value, stride);
+        }
+        index
+    }
+
+    /// A size as a scalar. One that is known at run time is read before everything else.
+    pub fn size(&mut self, size: Size) -> Value {
+        match size {
+            Size::Known(n) => self.int(n),
+            Size::Symbolic(n) => match self.sizes.get(&n) {
+                Some(v) => *v,
+                None => {
+                    let v = self.value(Ty::I64);
+                    self.sizes.insert(n, v);
+                    v
+                }
+            },
+        }
+    }
+
+    /// A size as the count of a loop or a stride.
+    pub fn count(&mut self, size: Size) -> Int {
+        match size {
+            Size::Known(n) => Int::Const(n),
+            Size::Symbolic(_) => Int::Value(self.size(size)),
+        }
+    }
+
+    /// A loop around a body that carries and folds nothing.
+    pub fn counted(&mut self, kind: Kind, var: Value, count: Size, body: Vec<Stmt>) {
+        match kind {
+            Kind::Serial => self.serial(var, count, Vec::new(), body),
+            Kind::Lanes => self.lanes(var, count, Vec::new(), body),
+        }
+    }
+
+    /// A loop around a body, one iteration after the other.
+    pub fn serial(&mut self, var: Value, count: impl Into<Size>, carried: Vec<Carried>, body: Vec<Stmt>) {
+        let count = self.count(count.into());
+        self.push(Stmt::Loop(Box::new(Loop { var, count, kind: Kind::Serial, carried, folds: Vec::new(), body })));
+    }
+
+    /// A loop around a body in vector lanes.
+    pub fn lanes(&mut self, var: Value, count: impl Into<Size>, folds: Vec<Fold>, body: Vec<Stmt>) {
+        let count = self.count(count.into());
+        self.lanes_of(var, count, folds, body);
+    }
+
+    /// A loop of lanes whose count is a scalar.
+    pub fn lanes_of(&mut self, var: Value, count: Int, folds: Vec<Fold>, body: Vec<Stmt>) {
+        self.push(Stmt::Loop(Box::new(Loop { var, count, kind: Kind::Lanes, carried: Vec::new(), folds, body })));
+    }
+
+    /// The statements that read the sizes, and which expressions they are.
+    pub fn take_sizes(&mut self) -> Vec<Stmt> {
+        let mut all: Vec<(u32, Value)> = self.sizes.drain().collect();
+        all.sort_unstable();
+        all.into_iter().map(|(n, v)| Stmt::Let(v, Expr::Size(n))).collect()
     }
 
     /// A value as another type.

@@ -9,9 +9,9 @@ mod singles;
 mod values;
 mod views;
 
-use gradus_core::program::{Atom, Equation, Program, ValueId};
+use gradus_core::program::{Atom, Constant, Equation, Program, ValueId};
 use gradus_core::types::Scalar;
-use gradus_core::{Array, Type};
+use gradus_core::{Array, Dim, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::emit::Emitter;
@@ -19,10 +19,11 @@ use self::fusion::{Class, Plan, Unit};
 use self::scalars::{Inner, places, unroll};
 pub use self::values::SMALL;
 use self::values::{NOWHERE, Repr, Root, SMALL_CONSTANT, Values, constant_index, dims_of, storage};
-use self::views::{View, count};
+use self::views::{At, View, count, is_empty};
 use crate::error::{Result, error};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
 use crate::runtime::Entry;
+use crate::size::{self, Size};
 
 /// What a program returns: memory that the run made, or an array that was there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,12 +41,16 @@ pub enum Output {
 pub struct Lowered {
     /// The code.
     pub module: Module,
+    /// What the numbers in its table of sizes are.
+    pub sizes: Vec<Dim>,
     /// The bytes of each buffer.
-    pub bytes: Vec<usize>,
+    pub bytes: Vec<Size>,
     /// Arrays that the code reads.
     pub constants: Vec<Array>,
     /// What its calls do.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Entry<Size>>,
+    /// For each kernel that threads may share: how many points it has, and about how many nanoseconds each takes.
+    pub work: Vec<(Size, f32)>,
     /// Its input types.
     pub inputs: Vec<Type>,
     /// Its output types and where they come from.
@@ -54,6 +59,31 @@ pub struct Lowered {
     pub made: Vec<Type>,
     /// What was copied, and why.
     pub copies: Vec<String>,
+}
+
+/// The work of a kernel.
+pub(crate) struct Work {
+    /// How many points it has.
+    points: Size,
+    /// About how many nanoseconds a point takes.
+    each: f32,
+    /// How often its outermost loop runs.
+    outer: Size,
+    /// Whether threads may share its outermost loop.
+    parallel: bool,
+}
+
+impl Work {
+    /// What one thread does.
+    fn alone() -> Work {
+        Work { points: Size::ZERO, each: 0.0, outer: Size::ONE, parallel: false }
+    }
+
+    /// The iterations of a loop, which threads may share if they take longer than `worth` nanoseconds together, or may do so.
+    fn shared(points: Size, each: f32, outer: Size, worth: f32) -> Work {
+        let large = points.constant().is_none_or(|n| n as f32 * each > worth);
+        Work { points, each, outer, parallel: large }
+    }
 }
 
 /// The values of the block that is being lowered.
@@ -70,7 +100,7 @@ struct Frame {
     /// Where results go that are only wanted with their axes in another order, if a nest makes them.
     laid: FxHashMap<usize, View>,
     /// Results whose points' elements lie apart: how many at each point, and how many points.
-    apart: FxHashMap<usize, (usize, usize)>,
+    apart: FxHashMap<usize, (usize, Size)>,
     /// Memory of the block's constants.
     constants: FxHashMap<usize, Buffer>,
     /// How many units still read a root.
@@ -84,9 +114,10 @@ struct Frame {
 #[derive(Default)]
 pub(crate) struct Lower {
     emitter: Emitter,
-    bytes: Vec<usize>,
+    bytes: Vec<Size>,
     constants: Vec<Array>,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<Size>>,
+    work: Vec<(Size, f32)>,
     copies: Vec<String>,
     /// Buffers whose elements have 16 bytes.
     wide: FxHashSet<Buffer>,
@@ -95,14 +126,22 @@ pub(crate) struct Lower {
     frame: Frame,
 }
 
-/// Lowers a program whose dimensions are known; arrays of at most `small` elements (at least one) live in scalars.
+/// Lowers a program; arrays that certainly have at most `small` elements (at least one) live in scalars.
 pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
+    let (lowered, sizes) = size::collect(|| lower_inside(p, small));
+    let mut lowered = lowered?;
+    lowered.module.sizes = sizes.len() as u32;
+    lowered.sizes = sizes;
+    Ok(lowered)
+}
+
+fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
     let mut l = Lower { small: small.max(1), ..Lower::default() };
     l.emitter.module.name = p.name().to_string();
     let mut inputs = Vec::new();
     for (i, ty) in p.inputs().iter().enumerate() {
         let buffer = l.buffer(ty, Role::Input(i as u32))?;
-        inputs.push(Repr::Memory(View::dense(buffer, &dims_of(ty)?)));
+        inputs.push(Repr::Memory(View::dense(buffer, &dims_of(ty))));
     }
     // Outputs that are inputs or constants are given back as they are; equal ones are made once.
     let mut outputs: Vec<(Type, Output)> = Vec::new();
@@ -112,7 +151,7 @@ pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
         let ty = p.ty(a).clone();
         let output = match (a.value(), p.constant(a)) {
             (Some(v), _) if v.index() < p.inputs().len() => Output::Input(v.index()),
-            (None, Some(c)) => {
+            (None, Some(c)) if !ty.shape().is_symbolic() => {
                 constants.push(c.to_array()?);
                 Output::Constant(constants.len() - 1)
             }
@@ -120,7 +159,7 @@ pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
                 Some(i) => Output::Made(i),
                 None => {
                     let buffer = l.buffer(&ty, Role::Output(made.len() as u32))?;
-                    made.push((a, View::dense(buffer, &dims_of(&ty)?)));
+                    made.push((a, View::dense(buffer, &dims_of(&ty))));
                     Output::Made(made.len() - 1)
                 }
             },
@@ -131,7 +170,9 @@ pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
     l.emitter.begin();
     let wanted: Vec<(Atom, Option<View>)> = made.iter().map(|(a, v)| (*a, Some(v.clone()))).collect();
     l.block(p, inputs, &wanted, FxHashSet::default())?;
-    l.emitter.module.main = l.emitter.end();
+    let main = l.emitter.end();
+    l.emitter.module.main = l.emitter.take_sizes();
+    l.emitter.module.main.extend(main);
     let made = made.iter().map(|(a, _)| p.ty(*a).clone()).collect();
     l.emitter.module.calls = l.entries.iter().map(Entry::name).collect();
     Ok(Lowered {
@@ -139,6 +180,8 @@ pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
         bytes: l.bytes,
         constants: l.constants,
         entries: l.entries,
+        work: l.work,
+        sizes: Vec::new(),
         inputs: p.inputs().to_vec(),
         outputs,
         made,
@@ -150,7 +193,11 @@ impl Lower {
     // ---- memory ----
 
     fn buffer(&mut self, ty: &Type, role: Role) -> Result<Buffer> {
-        let bytes = ty.bytes().ok_or_else(|| error!(Size, "an array of type {ty} is too large"))?;
+        let bytes = match ty.bytes() {
+            Some(bytes) => Size::from(bytes),
+            None if ty.shape().is_symbolic() => count(&dims_of(ty)) * ty.dtype().size(),
+            None => return Err(error!(Size, "an array of type {ty} is too large")),
+        };
         // Numbers of 16 bytes are only moved by the library; code counts their bytes.
         let storage = storage(ty.dtype());
         let buffer = self.new_buffer(storage.unwrap_or(Ty::U8), bytes, role);
@@ -160,13 +207,13 @@ impl Lower {
         Ok(buffer)
     }
 
-    fn new_buffer(&mut self, ty: Ty, bytes: usize, role: Role) -> Buffer {
+    fn new_buffer(&mut self, ty: Ty, bytes: Size, role: Role) -> Buffer {
         self.emitter.module.buffers.push(BufferInfo { ty, role });
         self.bytes.push(bytes);
         Buffer(self.bytes.len() as u32 - 1)
     }
 
-    fn new_scratch(&mut self, ty: Ty, elements: usize) -> Buffer {
+    fn new_scratch(&mut self, ty: Ty, elements: Size) -> Buffer {
         let b = self.new_buffer(ty, elements * ty.size(), Role::Scratch);
         self.frame.owned.insert(b);
         b
@@ -210,8 +257,11 @@ impl Lower {
             return Ok(*b);
         }
         let constant = &p.constants()[c];
-        let array = constant.to_array()?;
-        let b = self.buffer(constant.ty(), Role::Constant(self.constants.len() as u32))?;
+        let array = match constant.splat_value() {
+            Some(value) => Constant::splat(Type::scalar(constant.ty().dtype()), value).to_array()?,
+            None => constant.to_array()?,
+        };
+        let b = self.buffer(array.ty()?, Role::Constant(self.constants.len() as u32))?;
         self.constants.push(array);
         self.frame.constants.insert(c, b);
         Ok(b)
@@ -221,16 +271,12 @@ impl Lower {
     fn memory(&mut self, p: &Program, values: &Values, a: Atom) -> Result<View> {
         match values.origin(a).root {
             Root::Value(r) => drop(self.in_memory(p, values, r as usize)?),
-            Root::Constant(c) => {
-                let b = self.constant_memory(p, c as usize)?;
-                if p.constants()[c as usize].splat_value().is_some() {
-                    // Filled memory: every place may be read.
-                    let o = values.origin(a);
-                    let mut view = o.view.clone();
-                    view.buffer = b;
-                    return Ok(view);
-                }
+            Root::Constant(c) if p.constants()[c as usize].splat_value().is_some() => {
+                // One number is enough: along every axis the next element is the same one.
+                let buffer = self.constant_memory(p, c as usize)?;
+                return Ok(View { buffer, base: At::start(), ..values.origin(a).view.clone() });
             }
+            Root::Constant(c) => drop(self.constant_memory(p, c as usize)?),
         }
         self.placed(values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))
     }
@@ -257,8 +303,7 @@ impl Lower {
         };
         let offset = view.base.offset;
         view.buffer = home.buffer;
-        view.base = home.base;
-        view.base.offset += offset;
+        view.base = home.base.further(offset);
         Some(view)
     }
 
@@ -295,12 +340,11 @@ impl Lower {
     fn elements(&mut self, p: &Program, values: &Values, a: Atom) -> Result<Vec<Value>> {
         let o = values.origin(a).clone();
         if let Some(v) = self.splat_of(p, a) {
-            return Ok(vec![v; count(values.dims(a))]);
+            return Ok(vec![v; count(values.dims(a)).known().unwrap_or(0)]);
         }
         if let Some(elements) = self.elements_at_hand(p, o.root) {
-            return Ok(places(&View { base: Index::at(o.view.base.offset), ..o.view })
-                .map(|k| elements[k as usize])
-                .collect());
+            let view = View { base: At::start().further(o.view.base.offset), ..o.view };
+            return Ok(places(&view).map(|k| elements[k as usize]).collect());
         }
         let key = match a.value() {
             Some(v) => Root::Value(v.index() as u32),
@@ -329,8 +373,13 @@ impl Lower {
     }
 
     /// Adds a kernel and runs it. What it takes from outside is found in its body.
-    fn push_kernel(&mut self, name: &str, outputs: Vec<Value>, parallel: bool, cost: f32, body: Vec<Stmt>) {
+    /// `work`: how many points it has, and about how many nanoseconds each takes; `outer`: how often its outermost loop runs.
+    fn push_kernel(&mut self, name: &str, outputs: Vec<Value>, work: Work, body: Vec<Stmt>) {
         let index = self.emitter.module.kernels.len() as u32;
+        let Work { points, each, outer, parallel } = work;
+        // Work that is known only at run time is judged then.
+        let cost = points.constant().map_or(f32::INFINITY, |n| n as f32 * each / outer.guess().max(1) as f32);
+        self.work.push((points, each));
         let (name, inputs) = (format!("k{index}_{name}"), free_values(&body));
         self.emitter.module.kernels.push(Kernel { name, inputs, outputs, parallel, cost, body });
         self.emitter.push(Stmt::Kernel(index));
@@ -347,7 +396,7 @@ impl Lower {
         wanted: &[(Atom, Option<View>)],
         owned: FxHashSet<Buffer>,
     ) -> Result<Vec<Repr>> {
-        let values = Values::new(p, &inputs, self.small)?;
+        let values = Values::new(p, &inputs, self.small);
         let plan = fusion::plan(p, &values);
         let mut reprs: Vec<Option<Repr>> = inputs.into_iter().map(Some).collect();
         reprs.resize(p.value_count(), None);
@@ -370,7 +419,7 @@ impl Lower {
             if let (Some(view), Root::Value(r)) = (view, o.root)
                 && r as usize >= p.inputs().len()
                 && o.view.is_dense()
-                && o.view.base == Index::at(0)
+                && o.view.base == At::start()
                 && o.view.buffer == NOWHERE
                 && count(&values.dims[r as usize]) == count(&view.dims)
                 && !self.frame.wanted.contains_key(&(r as usize))
@@ -388,7 +437,7 @@ impl Lower {
             }
         }
         for c in 0..p.constants().len() {
-            if p.constants()[c].splat_value().is_none() && count(&values.constants[c].0) > 0 {
+            if p.constants()[c].splat_value().is_none() && !is_empty(&values.constants[c].0) {
                 self.constant_memory(p, c)?;
             }
         }
@@ -425,12 +474,7 @@ impl Lower {
         for (a, view) in wanted {
             out.push(match view {
                 Some(view) => Repr::Memory(view.clone()),
-                None if count(values.dims(*a)) <= self.small
-                    && values.ty(*a).is_some()
-                    && count(values.dims(*a)) > 0 =>
-                {
-                    Repr::Elements(self.elements(p, values, *a)?)
-                }
+                None if self.is_small(p.ty(*a), values.dims(*a)) => Repr::Elements(self.elements(p, values, *a)?),
                 None => Repr::Memory(self.memory(p, values, *a)?),
             });
         }
@@ -457,7 +501,7 @@ impl Lower {
                 return Ok(());
             }
         }
-        if count(&to.dims) <= self.small && values.ty(a).is_some() {
+        if count(&to.dims).at_most(self.small) && values.ty(a).is_some() {
             let elements = self.elements(p, values, a)?;
             self.store_all(to, &elements);
             return Ok(());
@@ -480,9 +524,14 @@ impl Lower {
 }
 
 /// The places of a view's elements in its buffer, in row-major order.
-fn places_from(view: &View) -> Vec<Index> {
-    let further = |k| Index { offset: view.base.offset + k, terms: view.base.terms.clone() };
-    places(&View { base: Index::at(0), ..view.clone() }).map(further).collect()
+fn places_from(view: &View) -> Vec<At> {
+    // Within a small array with large strides, they may still be known only at run time.
+    let mut all = vec![view.base.clone()];
+    for (d, s) in view.dims.iter().zip(&view.strides) {
+        let along = 0..d.constant().unwrap_or(0);
+        all = all.iter().flat_map(|at| along.clone().map(|i| at.further(*s * i))).collect();
+    }
+    all
 }
 
 /// The bits of a number in the low bytes.

@@ -8,8 +8,9 @@ use smallvec::SmallVec;
 use super::emit::{Emitter, elementwise};
 use super::fusion::reduction;
 use super::values::{moves, view_of};
-use super::views::{Dims, View, count, row_major};
+use super::views::{Dims, View, count, fixed, row_major};
 use crate::ir::{Buffer, FoldOp, LANES, Op, Ty, Value};
+use crate::size::Size;
 
 /// Multiplications that a product may be unrolled to.
 const LARGEST_PRODUCT: usize = 512;
@@ -19,10 +20,10 @@ const LARGEST_PRODUCT: usize = 512;
 pub(super) fn unrolls(op: &Primitive, dims: &dyn Fn(usize) -> Dims) -> bool {
     if let Some(d) = op.downcast::<DotGeneral>() {
         let (l, r) = (dims(0), dims(1));
-        let contracted: usize = d.lhs_contract.iter().map(|a| l[*a]).product();
-        let batch: usize = d.lhs_batch.iter().map(|a| l[*a]).product();
-        let work = count(&l) * count(&r) / (contracted * batch).max(1);
-        return contracted > 0 && work <= LARGEST_PRODUCT;
+        let contracted: Size = d.lhs_contract.iter().map(|a| l[*a]).product();
+        let batch: Size = d.lhs_batch.iter().map(|a| l[*a]).product();
+        let work = (count(&l) * count(&r)).over(contracted * batch);
+        return work.is_some_and(|work| work.at_most(LARGEST_PRODUCT));
     }
     op.is::<Iota>() || op.is::<Concatenate>() || op.is::<Pad>() || moves(op) || reduction(op).is_some()
 }
@@ -30,7 +31,8 @@ pub(super) fn unrolls(op: &Primitive, dims: &dyn Fn(usize) -> Dims) -> bool {
 /// Operands of an operation inside a point: their elements there and their dimensions there.
 pub(super) struct Inner<'a> {
     pub elements: &'a [Value],
-    pub dims: &'a [usize],
+    /// All known.
+    pub dims: &'a [Size],
 }
 
 /// An operation written out. `lead`: how many leading axes the operation's own axis numbers count that are not here;
@@ -40,9 +42,10 @@ pub(super) fn unroll(
     op: &Primitive,
     lead: usize,
     xs: &[Inner<'_>],
-    dims: &[usize],
+    dims: &[Size],
     ty: Ty,
 ) -> Vec<Value> {
+    let total = count(dims).known().unwrap_or(0);
     if let Some((fold, axes)) = reduction(op) {
         let axes: Vec<usize> = axes.iter().filter(|a| **a >= lead).map(|a| a - lead).collect();
         if axes.is_empty() {
@@ -61,9 +64,12 @@ pub(super) fn unroll(
         return pad(p, lead, xs, dims);
     }
     if let Some(i) = op.downcast::<Iota>() {
-        let strides = row_major(dims);
         let axis = i.axis - lead;
-        return (0..count(dims)).map(|k| e.number(ty, (k as i64 / strides[axis] % dims[axis] as i64) as f64)).collect();
+        let index = View {
+            strides: (0..dims.len()).map(|a| Size::from(i64::from(a == axis))).collect(),
+            ..View::dense(Buffer(0), dims)
+        };
+        return places(&index).map(|k| e.number(ty, k as f64)).collect();
     }
     if moves(op) {
         let x = View::dense(Buffer(0), xs[0].dims);
@@ -72,7 +78,7 @@ pub(super) fn unroll(
             None => xs[0].elements.to_vec(),
         };
     }
-    (0..count(dims))
+    (0..total)
         .map(|k| {
             let args: SmallVec<[Value; 3]> = xs.iter().map(|x| x.elements[k]).collect();
             elementwise(e, op, &args, ty)
@@ -80,13 +86,14 @@ pub(super) fn unroll(
         .collect()
 }
 
-/// The places of a view's elements in row-major order.
-pub(super) fn places(view: &View) -> impl Iterator<Item = i64> + '_ {
-    let dense = row_major(&view.dims);
-    (0..count(&view.dims) as i64).map(move |k| {
-        view.base.offset
-            + (0..view.dims.len()).map(|a| k / dense[a] % view.dims[a].max(1) as i64 * view.strides[a]).sum::<i64>()
-    })
+/// The places of a view's elements in row-major order; all about it is known.
+pub(super) fn places(view: &View) -> impl Iterator<Item = i64> + use<> {
+    let mut all = vec![view.base.offset.constant().unwrap_or(0)];
+    for (d, s) in view.dims.iter().zip(&view.strides) {
+        let (d, s) = (d.constant().unwrap_or(0), s.constant().unwrap_or(0));
+        all = all.iter().flat_map(|at| (0..d).map(move |i| at + i * s)).collect();
+    }
+    all.into_iter()
 }
 
 /// Combines scalars in the order of every reduction: 32 lanes, then halves. `op(identity, ·)` in the end.
@@ -168,10 +175,10 @@ fn dot(e: &mut Emitter, d: &DotGeneral, lead: usize, xs: &[Inner<'_>], ty: Ty) -
     let right_lead = shared;
     let (lc, rc) = (here(&d.lhs_contract, lead), here(&d.rhs_contract, right_lead));
     let (lb, rb) = (here(&d.lhs_batch, lead), here(&d.rhs_batch, right_lead));
-    let free = |dims: &[usize], c: &[usize], b: &[usize]| -> Vec<usize> {
+    let free = |dims: &[Size], c: &[usize], b: &[usize]| -> Vec<usize> {
         (0..dims.len()).filter(|a| !c.contains(a) && !b.contains(a)).collect()
     };
-    let offsets = |dims: &[usize], list: &[usize]| -> Vec<i64> {
+    let offsets = |dims: &[Size], list: &[usize]| -> Vec<i64> {
         let strides = row_major(dims);
         let some: Dims = list.iter().map(|a| dims[*a]).collect();
         let view = View { strides: list.iter().map(|a| strides[*a]).collect(), ..View::dense(Buffer(0), &some) };
@@ -206,29 +213,31 @@ fn dot(e: &mut Emitter, d: &DotGeneral, lead: usize, xs: &[Inner<'_>], ty: Ty) -
     out
 }
 
-fn concatenate(axis: usize, xs: &[Inner<'_>], dims: &[usize]) -> Vec<Value> {
-    let outer: usize = dims[..axis].iter().product();
-    let mut out = Vec::with_capacity(count(dims));
+fn concatenate(axis: usize, xs: &[Inner<'_>], dims: &[Size]) -> Vec<Value> {
+    let outer: usize = fixed(&dims[..axis]).iter().product();
+    let mut out = Vec::new();
     for o in 0..outer {
         for x in xs {
-            let run = count(x.dims) / outer.max(1);
+            let run = x.elements.len() / outer.max(1);
             out.extend_from_slice(&x.elements[o * run..(o + 1) * run]);
         }
     }
     out
 }
 
-fn pad(p: &Pad, lead: usize, xs: &[Inner<'_>], dims: &[usize]) -> Vec<Value> {
+fn pad(p: &Pad, lead: usize, xs: &[Inner<'_>], dims: &[Size]) -> Vec<Value> {
     let [x, fill] = xs else { return Vec::new() };
-    let mut out = vec![fill.elements[0]; count(dims)];
-    let (from, to) = (row_major(x.dims), row_major(dims));
+    let (old, new) = (fixed(x.dims), fixed(dims));
+    let dense = |dims: &[Size]| -> Vec<i64> { row_major(dims).iter().filter_map(|s| s.constant()).collect() };
+    let (from, to) = (dense(x.dims), dense(dims));
+    let mut out = vec![fill.elements[0]; new.iter().product()];
     'elements: for (k, v) in x.elements.iter().enumerate() {
         let mut at = 0;
-        for a in 0..dims.len() {
-            let i = k as i64 / from[a] % x.dims[a].max(1) as i64;
+        for a in 0..new.len() {
+            let i = k as i64 / from[a] % old[a].max(1) as i64;
             let low = p.low[a + lead].constant().unwrap_or(0);
             let place = low + i * (p.interior[a + lead] as i64 + 1);
-            if !(0..dims[a] as i64).contains(&place) {
+            if !(0..new[a] as i64).contains(&place) {
                 continue 'elements;
             }
             at += place * to[a];

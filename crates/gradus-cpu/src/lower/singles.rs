@@ -7,12 +7,13 @@ use gradus_core::primitives::index::{DynamicSlice, DynamicUpdateSlice};
 use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation, Program};
 
-use super::Lower;
 use super::values::{Repr, Root, Values, storage};
-use super::views::{Dims, Strides, View, count, row_major};
+use super::views::{At, Dims, Strides, View, count, is_empty, row_major};
+use super::{Lower, Work};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Fold, FoldOp, Index, Int, Kind, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Fold, FoldOp, Kind, Op, Stmt, Ty, Value};
 use crate::runtime::{Entry, Evaluate, Gemm, Placed};
+use crate::size::Size;
 
 /// Calls of programs that are larger than this are compiled by themselves.
 const LARGEST_BODY: usize = 2000;
@@ -37,7 +38,7 @@ impl Lower {
             op.downcast::<CustomJvp>(),
             op.downcast::<CustomVjp>(),
         ) {
-            (Some(c), ..) if c.program.equations().len() <= LARGEST_BODY => Some(&c.program),
+            (Some(c), ..) if c.program.equations().len() <= LARGEST_BODY || c.program.is_symbolic() => Some(&c.program),
             (_, Some(c), ..) => Some(&c.program),
             (_, _, Some(c), _) => Some(&c.function),
             (.., Some(c)) => Some(&c.function),
@@ -46,6 +47,14 @@ impl Lower {
         if let Some(body) = body {
             return self.nested(p, values, e, body);
         }
+        if let Some(s) = op.downcast::<gradus_core::primitives::size::Size>()
+            && let Some(ty) = values.types[e.result().index()]
+        {
+            let number = self.emitter.size(Size::of(&s.dim));
+            let number = self.emitter.convert(number, ty);
+            self.frame.reprs[e.result().index()] = Some(Repr::Elements(vec![number]));
+            return Ok(());
+        }
         if let Some(d) = op.downcast::<DotGeneral>()
             && let Some(gemm) = self.product(p, values, e, d)?
         {
@@ -53,12 +62,14 @@ impl Lower {
         }
         let typed = e.results().all(|r| storage(p.ty(r).dtype()).is_some());
         let v = e.result().index();
-        if typed && count(&values.dims[v]) > 0 {
+        if typed && !is_empty(&values.dims[v]) {
             if let Some(c) = op.downcast::<Concatenate>() {
                 return self.concatenate(p, values, e, c);
             }
-            if let Some(pad) = op.downcast::<Pad>() {
-                return self.pad(p, values, e, pad);
+            if let Some(pad) = op.downcast::<Pad>()
+                && let Some(landing) = Landing::new(pad, values.dims(p.operands(e)[0]), &values.dims[v])
+            {
+                return self.pad(p, values, e, &landing);
             }
             if op.is::<DynamicSlice>() {
                 return self.dynamic_slice(p, values, e);
@@ -108,8 +119,7 @@ impl Lower {
 
     /// An operand as an inner block takes it.
     pub(super) fn argument(&mut self, p: &Program, values: &Values, a: Atom) -> Result<Repr> {
-        let n = count(values.dims(a));
-        if n <= values.small && n > 0 && values.ty(a).is_some() {
+        if self.is_small(p.ty(a), values.dims(a)) {
             return Ok(Repr::Elements(self.elements(p, values, a)?));
         }
         Ok(Repr::Memory(self.memory(p, values, a)?))
@@ -118,36 +128,35 @@ impl Lower {
     // ---- copies ----
 
     /// A nest over given dimensions; `f` writes the point from the places of each array.
-    fn over(&mut self, name: &str, dims: &[usize], arrays: &[&View], f: &mut dyn FnMut(&mut Self, &[Index])) {
-        if count(dims) == 0 {
+    fn over(&mut self, name: &str, dims: &[Size], arrays: &[&View], f: &mut dyn FnMut(&mut Self, &[At])) {
+        if is_empty(dims) {
             return;
         }
         // Neighbouring axes that all arrays walk as one are one loop.
-        let mut loops: Vec<(usize, Vec<i64>)> = Vec::new();
+        let mut loops: Vec<(Size, Vec<Size>)> = Vec::new();
         for (a, &d) in dims.iter().enumerate() {
             if d == 1 {
                 continue;
             }
-            let strides: Vec<i64> = arrays.iter().map(|v| v.strides[a]).collect();
+            let strides: Vec<Size> = arrays.iter().map(|v| v.strides[a]).collect();
             match loops.last_mut() {
-                Some((n, outer)) if outer.iter().zip(&strides).all(|(o, s)| *o == s * d as i64) => {
-                    *n *= d;
+                Some((n, outer)) if outer.iter().zip(&strides).all(|(o, s)| *o == *s * d) => {
+                    *n = *n * d;
                     *outer = strides;
                 }
                 _ => loops.push((d, strides)),
             }
         }
         if loops.is_empty() {
-            loops.push((1, vec![0; arrays.len()]));
+            loops.push((Size::ONE, vec![Size::ZERO; arrays.len()]));
         }
-        let total = count(dims);
         self.emitter.begin();
         let mut vars: Vec<Value> = Vec::new();
         for _ in &loops {
             vars.push(self.emitter.value(Ty::I64));
             self.emitter.begin();
         }
-        let places: Vec<Index> = arrays
+        let places: Vec<At> = arrays
             .iter()
             .enumerate()
             .map(|(i, v)| vars.iter().zip(&loops).fold(v.base.clone(), |at, (var, (_, s))| at.plus(*var, s[i])))
@@ -156,12 +165,10 @@ impl Lower {
         for (j, (n, _)) in loops.iter().enumerate().rev() {
             let body = self.emitter.end();
             let kind = if j + 1 == loops.len() { Kind::Lanes } else { Kind::Serial };
-            self.emitter.push(Stmt::counted(kind, vars[j], *n, body));
+            self.emitter.counted(kind, vars[j], *n, body);
         }
         let body = self.emitter.end();
-        let cost = 0.2 * total as f32;
-        let parallel = cost > 100_000.0;
-        self.push_kernel(name, Vec::new(), parallel, cost / loops[0].0 as f32, body);
+        self.push_kernel(name, Vec::new(), Work::shared(count(dims), 0.2, loops[0].0, 100_000.0), body);
     }
 
     pub(super) fn copy(&mut self, from: &View, to: &View, dtype: DType) -> Result<()> {
@@ -185,19 +192,20 @@ impl Lower {
         Ok(())
     }
 
-    fn call(&mut self, entry: Entry, buffers: Vec<(Buffer, Index)>, scalars: Vec<Value>) {
+    fn call(&mut self, entry: Entry<Size>, buffers: Vec<(Buffer, At)>, scalars: Vec<Value>) {
         let index = self.entries.len() as u32;
         self.entries.push(entry);
-        let in_bytes = |at: Index| Index {
-            offset: at.offset * 16,
-            terms: at
-                .terms
-                .into_iter()
-                .map(|(v, s)| (v, if let Int::Const(s) = s { Int::Const(s * 16) } else { s }))
-                .collect(),
+        let in_bytes = |at: At| At {
+            offset: at.offset * 16usize,
+            terms: at.terms.into_iter().map(|(v, s)| (v, s * 16usize)).collect(),
         };
-        let buffers =
-            buffers.into_iter().map(|(b, at)| (b, if self.wide.contains(&b) { in_bytes(at) } else { at })).collect();
+        let buffers = buffers
+            .into_iter()
+            .map(|(b, at)| {
+                let at = if self.wide.contains(&b) { in_bytes(at) } else { at };
+                (b, self.emitter.index(&at))
+            })
+            .collect();
         self.emitter.push(Stmt::Call(Box::new(crate::ir::Call { entry: index, buffers, scalars })));
     }
 
@@ -213,10 +221,8 @@ impl Lower {
         let mut buffers = Vec::new();
         let mut inputs = Vec::new();
         for &a in p.operands(e) {
-            let splat = p.constant(a).is_some_and(|c| c.splat_value().is_some());
             let view = self.memory(p, values, a)?;
-            let strides = if splat { row_major(values.dims(a)) } else { view.strides.clone() };
-            inputs.push(placed(p.ty(a).dtype(), values.dims(a), &strides));
+            inputs.push(placed(p.ty(a).dtype(), values.dims(a), &view.strides));
             buffers.push((view.buffer, view.base));
         }
         let mut outputs = Vec::new();
@@ -234,12 +240,12 @@ impl Lower {
 
     fn concatenate(&mut self, p: &Program, values: &Values, e: &Equation, c: &Concatenate) -> Result<()> {
         let to = self.dense_result(p, values, e.result().index())?;
-        let mut start = vec![0; to.dims.len()];
+        let mut start = vec![Size::ZERO; to.dims.len()];
         let step = vec![1; to.dims.len()];
         for &a in p.operands(e) {
             let dims = values.dims(a).clone();
             let part = to.sliced(&start, &dims, &step);
-            if count(&dims) > 0 {
+            if !is_empty(&dims) {
                 match self.splat_of(p, a) {
                     Some(v) => self.fill(&part, v)?,
                     None => {
@@ -248,12 +254,12 @@ impl Lower {
                     }
                 }
             }
-            start[c.axis] += dims[c.axis];
+            start[c.axis] = start[c.axis] + dims[c.axis];
         }
         Ok(())
     }
 
-    fn pad(&mut self, p: &Program, values: &Values, e: &Equation, pad: &Pad) -> Result<()> {
+    fn pad(&mut self, p: &Program, values: &Values, e: &Equation, landing: &Landing) -> Result<()> {
         let operands = p.operands(e);
         let to = self.dense_result(p, values, e.result().index())?;
         let fill = match self.splat_of(p, operands[1]) {
@@ -264,28 +270,15 @@ impl Lower {
             }
         };
         self.fill(&to, fill)?;
-        // The part of the operand that lands inside, and where.
-        let dims = values.dims(operands[0]).clone();
-        let (mut first, mut size, mut start, mut step) = (vec![], Dims::new(), vec![], vec![]);
-        for a in 0..dims.len() {
-            let every = pad.interior[a] as i64 + 1;
-            let low = pad.low[a].constant().ok_or_else(|| error!(NotConcrete, "padding by {}", pad.low[a]))?;
-            let from = if low < 0 { (-low + every - 1) / every } else { 0 };
-            let end = (to.dims[a] as i64 - 1 - low).div_euclid(every).min(dims[a] as i64 - 1);
-            first.push(from as usize);
-            size.push((end - from + 1).max(0) as usize);
-            start.push((low + from * every).max(0) as usize);
-            step.push(every as usize);
-        }
-        if count(&size) == 0 {
+        if is_empty(&landing.size) {
             return Ok(());
         }
-        let part = to.sliced(&start, &size, &step);
+        let part = to.sliced(&landing.start, &landing.size, &landing.step);
         match self.splat_of(p, operands[0]) {
             Some(v) => self.fill(&part, v),
             None => {
                 let from = self.memory(p, values, operands[0])?;
-                let from = from.sliced(&first, &size, &vec![1; size.len()]);
+                let from = from.sliced(&landing.first, &landing.size, &vec![1; landing.size.len()]);
                 self.copy(&from, &part, p.ty(operands[0]).dtype())
             }
         }
@@ -294,10 +287,10 @@ impl Lower {
     // ---- windows ----
 
     /// The corner of a window: every start held in range.
-    fn corner(&mut self, p: &Program, values: &Values, x: &View, window: &[usize], starts: &[Atom]) -> Result<Index> {
+    fn corner(&mut self, p: &Program, values: &Values, x: &View, window: &[Size], starts: &[Atom]) -> Result<At> {
         let mut at = x.base.clone();
         for (a, &start) in starts.iter().enumerate() {
-            let room = x.dims[a] as i64 - window[a] as i64;
+            let room = x.dims[a] - window[a];
             if room == 0 {
                 continue;
             }
@@ -311,7 +304,7 @@ impl Lower {
             } else {
                 self.emitter.convert(place, Ty::I64)
             };
-            let (zero, top) = (self.emitter.int(0), self.emitter.int(room));
+            let (zero, top) = (self.emitter.int(0), self.emitter.size(room));
             let place = self.emitter.op(Op::Max, &[place, zero]);
             let place = self.emitter.op(Op::Min, &[place, top]);
             at = at.plus(place, x.strides[a]);
@@ -326,7 +319,7 @@ impl Lower {
         let dims = values.dims[v].clone();
         let base = self.corner(p, values, &x, &dims, &operands[1..])?;
         let view = View { buffer: x.buffer, base, dims: dims.clone(), strides: x.strides };
-        if count(&dims) > values.small {
+        if !count(&dims).at_most(values.small) {
             self.frame.reprs[v] = Some(Repr::Memory(view));
             return Ok(());
         }
@@ -346,8 +339,7 @@ impl Lower {
         let view = self.placed(values, a)?;
         let Root::Value(r) = o.root else { return None };
         let last = self.frame.uses.get(&o.root).copied().unwrap_or(0) <= 1;
-        let whole =
-            view.is_dense() && view.base == Index::at(0) && count(&values.dims[r as usize]) == count(&view.dims);
+        let whole = view.is_dense() && view.base == At::start() && count(&values.dims[r as usize]) == count(&view.dims);
         let shared = self.frame.reprs.iter().enumerate().any(|(i, repr)| {
             i != r as usize
                 && matches!(repr, Some(Repr::Memory(v)) if v.buffer == view.buffer)
@@ -382,12 +374,12 @@ impl Lower {
             }
         };
         let window = values.dims(operands[1]).clone();
-        if count(&window) == 0 {
+        if is_empty(&window) {
             return Ok(());
         }
         let base = self.corner(p, values, &to, &window, &operands[2..])?;
         let part = View { buffer: to.buffer, base, dims: window.clone(), strides: to.strides };
-        if count(&window) <= values.small && values.ty(operands[1]).is_some() {
+        if count(&window).at_most(values.small) && values.ty(operands[1]).is_some() {
             let elements = self.elements(p, values, operands[1])?;
             self.store_all(&part, &elements);
             return Ok(());
@@ -406,22 +398,22 @@ impl Lower {
     /// `to[j] = Σ vector[i]·matrix[i, j]`; the strides of both along i come with them, `along` is the matrix's along j.
     fn vector_product(
         &mut self,
-        vector: (&View, i64),
-        matrix: (&View, i64),
-        along: i64,
-        n: usize,
-        k: usize,
+        vector: (&View, Size),
+        matrix: (&View, Size),
+        along: Size,
+        n: Size,
+        k: Size,
         to: &View,
     ) {
         // A lane for each result if neighbours of them are neighbours in the matrix, else lanes along the sum.
         if along == 1 || matrix.1 != 1 {
             return self.product_by_results(vector, matrix, along, n, k, to);
         }
-        let blocks = n / AT_ONCE;
-        for (rows, first, count) in [(AT_ONCE, 0, blocks), (1, blocks * AT_ONCE, n % AT_ONCE)] {
-            if count > 0 {
-                let row = |v: &View, by: i64| View { base: further(&v.base, first as i64 * by), ..v.clone() };
-                let (matrix, to) = ((&row(matrix.0, along), matrix.1), row(to, 1));
+        let blocks = n.floor_div(AT_ONCE);
+        for (rows, first, count) in [(AT_ONCE, Size::ZERO, blocks), (1, blocks * AT_ONCE, n.modulo(AT_ONCE))] {
+            if count != 0 {
+                let row = |v: &View, by: Size| View { base: v.base.further(first * by), ..v.clone() };
+                let (matrix, to) = ((&row(matrix.0, along), matrix.1), row(to, Size::ONE));
                 self.product_by_rows(vector, matrix, along, (rows, count), k, &to);
             }
         }
@@ -430,20 +422,20 @@ impl Lower {
     /// A product with a lane for each result. One sum after another would wait for each multiply-add to end.
     fn product_by_results(
         &mut self,
-        (x, xk): (&View, i64),
-        (a, ak): (&View, i64),
-        along: i64,
-        n: usize,
-        k: usize,
+        (x, xk): (&View, Size),
+        (a, ak): (&View, Size),
+        along: Size,
+        n: Size,
+        k: Size,
         to: &View,
     ) {
         let ty = self.emitter.module.buffers[to.buffer.index()].ty;
         let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
-        let sums = if k >= 2 * AT_ONCE { AT_ONCE } else { 1 };
+        let sums = if k.guess() >= 2 * AT_ONCE { AT_ONCE } else { 1 };
         let at_a = a.base.clone().plus(j, along);
-        let term = |l: &mut Self, x_at: &Index, a_at: &Index, r: usize, sum: Value| {
-            let u = l.emitter.load(x.buffer, further(x_at, r as i64 * xk));
-            let v = l.emitter.load(a.buffer, further(a_at, r as i64 * ak));
+        let term = |l: &mut Self, x_at: &At, a_at: &At, r: Size, sum: Value| {
+            let u = l.emitter.load(x.buffer, x_at.further(xk * r));
+            let v = l.emitter.load(a.buffer, a_at.further(ak * r));
             l.emitter.op(Op::Fma, &[u, v, sum])
         };
         self.emitter.begin();
@@ -451,75 +443,89 @@ impl Lower {
         let init = self.emitter.number(ty, 0.0);
         let params: Vec<Value> = (0..sums).map(|_| self.emitter.value(ty)).collect();
         self.emitter.begin();
-        let (x_at, a_at) = (x.base.clone().plus(i, xk * sums as i64), at_a.clone().plus(i, ak * sums as i64));
-        let next: Vec<Value> = params.iter().enumerate().map(|(r, sum)| term(self, &x_at, &a_at, r, *sum)).collect();
+        let (x_at, a_at) = (x.base.clone().plus(i, xk * sums), at_a.clone().plus(i, ak * sums));
+        let next: Vec<Value> =
+            params.iter().enumerate().map(|(r, sum)| term(self, &x_at, &a_at, r.into(), *sum)).collect();
         let body = self.emitter.end();
         let mut totals: Vec<Value> = (0..sums).map(|_| self.emitter.value(ty)).collect();
         let carried = (0..sums).map(|r| Carried { init, param: params[r], next: next[r], result: totals[r] }).collect();
-        self.emitter.push(Stmt::serial(i, k / sums, carried, body));
-        for (r, left) in (k / sums * sums..k).enumerate() {
-            totals[r] = term(self, &x.base, &at_a, left, totals[r]);
+        self.emitter.serial(i, k.floor_div(sums), carried, body);
+        match k.known() {
+            Some(k) => {
+                for (r, left) in (k / sums * sums..k).enumerate() {
+                    totals[r] = term(self, &x.base, &at_a, left.into(), totals[r]);
+                }
+            }
+            None => {
+                let (i, param, result) = (self.emitter.value(Ty::I64), self.emitter.value(ty), self.emitter.value(ty));
+                self.emitter.begin();
+                let (x_at, a_at) = (x.base.clone().plus(i, xk), at_a.clone().plus(i, ak));
+                let next = term(self, &x_at, &a_at, k.floor_div(sums) * sums, param);
+                let body = self.emitter.end();
+                let carried = vec![Carried { init: totals[0], param, next, result }];
+                self.emitter.serial(i, k.modulo(sums), carried, body);
+                totals[0] = result;
+            }
         }
         while totals.len() > 1 {
             let pairs = totals.chunks(2).map(|pair| self.emitter.op(Op::Add, pair));
             totals = pairs.collect();
         }
-        self.emitter.store(to.buffer, to.base.clone().plus(j, 1), totals[0]);
+        self.emitter.store(to.buffer, to.base.clone().plus(j, 1usize), totals[0]);
         let body = self.emitter.end();
-        self.emitter.push(Stmt::counted(Kind::Lanes, j, n, body));
-        self.push_product(n, 0.05 * k as f32);
+        self.emitter.counted(Kind::Lanes, j, n, body);
+        self.push_product(n, k);
     }
 
     /// A product with lanes along its sums, for several rows of the matrix at once: they share what is read of the vector.
     fn product_by_rows(
         &mut self,
-        (x, xk): (&View, i64),
-        (a, ak): (&View, i64),
-        along: i64,
-        (rows, count): (usize, usize),
-        k: usize,
+        (x, xk): (&View, Size),
+        (a, ak): (&View, Size),
+        along: Size,
+        (rows, count): (usize, Size),
+        k: Size,
         to: &View,
     ) {
         let ty = self.emitter.module.buffers[to.buffer.index()].ty;
         let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
-        let at_a = a.base.clone().plus(j, along * rows as i64).plus(i, ak);
+        let at_a = a.base.clone().plus(j, along * rows).plus(i, ak);
         self.emitter.begin();
         self.emitter.begin();
         self.emitter.begin();
         let u = self.emitter.load(x.buffer, x.base.clone().plus(i, xk));
         let mut folds = Vec::with_capacity(rows);
-        for r in 0..rows as i64 {
-            let v = self.emitter.load(a.buffer, further(&at_a, r * along));
+        for r in 0..rows {
+            let v = self.emitter.load(a.buffer, at_a.further(along * r));
             let value = self.emitter.op(Op::Mul, &[u, v]);
             folds.push(Fold { op: FoldOp::Add, value, result: self.emitter.value(ty) });
         }
         let body = self.emitter.end();
-        self.emitter.push(Stmt::lanes(i, k, folds.clone(), body));
+        self.emitter.lanes(i, k, folds.clone(), body);
         for (r, fold) in folds.iter().enumerate() {
-            let at = to.base.clone().plus(j, rows as i64);
-            self.emitter.store(to.buffer, further(&at, r as i64), fold.result);
+            let at = to.base.clone().plus(j, rows);
+            self.emitter.store(to.buffer, at.further(r), fold.result);
         }
         let body = self.emitter.end();
-        self.emitter.push(Stmt::counted(Kind::Serial, j, count, body));
-        self.push_product(count, 0.05 * (k * rows) as f32);
+        self.emitter.counted(Kind::Serial, j, count, body);
+        self.push_product(count, k * rows);
     }
 
-    /// The kernel of a product whose outermost loop is open: so many steps, each of this cost.
-    fn push_product(&mut self, steps: usize, cost: f32) {
+    /// The kernel of a product whose outermost loop is open: so many steps, each of so many multiplications.
+    fn push_product(&mut self, steps: Size, each: Size) {
         let body = self.emitter.end();
-        let parallel = cost * steps as f32 > 40_000.0;
-        self.push_kernel("product", Vec::new(), parallel, cost, body);
+        self.push_kernel("product", Vec::new(), Work::shared(steps * each, 0.05, steps, 40_000.0), body);
     }
 
     /// A product by the library of matrix products, if its axes can be told as rows, columns and batches.
     fn product(&mut self, p: &Program, values: &Values, e: &Equation, d: &DotGeneral) -> Result<Option<()>> {
         let v = e.result().index();
         let dtype = p.ty(e.result()).dtype();
-        if !matches!(dtype, DType::F32 | DType::F64) || count(&values.dims[v]) == 0 {
+        if !matches!(dtype, DType::F32 | DType::F64) || is_empty(&values.dims[v]) {
             return Ok(None);
         }
         let operands = p.operands(e);
-        if operands.iter().any(|a| count(values.dims(*a)) == 0) {
+        if operands.iter().any(|a| is_empty(values.dims(*a))) {
             return Ok(None);
         }
         let mut sides = Vec::new();
@@ -529,16 +535,11 @@ impl Lower {
             let a = operands[i];
             let dims = values.dims(a).clone();
             let free: Vec<usize> = (0..dims.len()).filter(|x| !contract.contains(x) && !batch.contains(x)).collect();
-            let splat = p.constant(a).is_some_and(|c| c.splat_value().is_some());
-            let mut view = self.memory(p, values, a)?;
-            if splat {
-                view.strides = row_major(&dims);
-            }
-            let run = |view: &View, axes: &[usize]| -> Option<i64> {
+            let view = self.memory(p, values, a)?;
+            let run = |view: &View, axes: &[usize]| -> Option<Size> {
                 let sized: Vec<usize> = axes.iter().copied().filter(|a| view.dims[*a] != 1).collect();
-                let joined =
-                    sized.windows(2).all(|w| view.strides[w[0]] == view.strides[w[1]] * view.dims[w[1]] as i64);
-                joined.then(|| sized.last().map_or(1, |a| view.strides[*a]))
+                let joined = sized.windows(2).all(|w| view.strides[w[0]] == view.strides[w[1]] * view.dims[w[1]]);
+                joined.then(|| sized.last().map_or(Size::ONE, |a| view.strides[*a]))
             };
             let told = (run(&view, &free), run(&view, contract));
             let (f, k, view) = match told {
@@ -552,24 +553,24 @@ impl Lower {
                     let to = View::dense(buffer, &from.dims.clone());
                     self.copies.push(format!("{} is copied for a product: its axes are not in runs", p.ty(a)));
                     self.copy(&from, &to, dtype)?;
-                    let mut strides: Strides = smallvec::smallvec![0; dims.len()];
+                    let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
                     order.iter().enumerate().for_each(|(i, a)| strides[*a] = to.strides[i]);
-                    let view = View { buffer, base: Index::at(0), dims: dims.clone(), strides };
+                    let view = View { buffer, base: At::start(), dims: dims.clone(), strides };
                     let (Some(f), Some(k)) = (run(&view, &free), run(&view, contract)) else { return Ok(None) };
                     (f, k, view)
                 }
             };
-            let size = |axes: &[usize]| -> usize { axes.iter().map(|a| dims[*a]).product() };
-            let batches: Vec<(usize, i64)> = batch.iter().map(|a| (dims[*a], view.strides[*a])).collect();
+            let size = |axes: &[usize]| -> Size { axes.iter().map(|a| dims[*a]).product() };
+            let batches: Vec<(Size, Size)> = batch.iter().map(|a| (dims[*a], view.strides[*a])).collect();
             sides.push((view, size(&free), f, size(contract), k, batches));
         }
         let (rhs, lhs) = (sides.pop(), sides.pop());
         let (Some((l, m, lf, k, lk, lb)), Some((r, n, rf, _, rk, rb))) = (lhs, rhs) else { return Ok(None) };
         let to = self.dense_result(p, values, v)?;
-        if lb.iter().all(|b| b.0 == 1) && (m == 1 || n == 1) {
+        if lb.iter().all(|b| b.0 == Size::ONE) && (m == Size::ONE || n == Size::ONE) {
             // A matrix by a vector: no blocks to choose, every element of the matrix is read once.
             let (vector, matrix, count, along) =
-                if m == 1 { ((&l, lk), (&r, rk), n, rf) } else { ((&r, rk), (&l, lk), m, lf) };
+                if m == Size::ONE { ((&l, lk), (&r, rk), n, rf) } else { ((&r, rk), (&l, lk), m, lf) };
             self.vector_product(vector, matrix, along, count, k, &to);
             return Ok(Some(()));
         }
@@ -578,9 +579,9 @@ impl Lower {
             m,
             n,
             k,
-            lhs: [lf as isize, lk as isize],
-            rhs: [rk as isize, rf as isize],
-            batches: lb.iter().zip(&rb).map(|(a, b)| (a.0, a.1 as isize, b.1 as isize)).collect(),
+            lhs: [lf, lk],
+            rhs: [rk, rf],
+            batches: lb.iter().zip(&rb).map(|(a, b)| (a.0, a.1, b.1)).collect(),
         };
         let buffers = vec![(l.buffer, l.base), (r.buffer, r.base), (to.buffer, to.base)];
         self.call(Entry::Gemm(gemm), buffers, Vec::new());
@@ -588,12 +589,55 @@ impl Lower {
     }
 }
 
-/// A place some elements further.
-fn further(at: &Index, by: i64) -> Index {
-    Index { offset: at.offset + by, terms: at.terms.clone() }
+/// An array in memory as a call sees it.
+fn placed(dtype: DType, dims: &[Size], strides: &[Size]) -> Placed<Size> {
+    Placed { dtype, dims: dims.to_vec(), strides: strides.to_vec() }
 }
 
-/// An array in memory as a call sees it.
-fn placed(dtype: DType, dims: &[usize], strides: &[i64]) -> Placed {
-    Placed { dtype, dims: dims.to_vec(), strides: strides.iter().map(|s| *s as isize).collect() }
+/// The part of a padded operand that lands inside, and where.
+struct Landing {
+    /// The first of its elements, along each axis.
+    first: Dims,
+    /// How many of them.
+    size: Dims,
+    /// Where the first lands.
+    start: Dims,
+    /// How far apart they land.
+    step: Vec<usize>,
+}
+
+impl Landing {
+    /// None if it takes the sizes to say.
+    fn new(pad: &Pad, from: &[Size], to: &[Size]) -> Option<Landing> {
+        let mut landing = Landing { first: Dims::new(), size: Dims::new(), start: Dims::new(), step: Vec::new() };
+        for a in 0..from.len() {
+            let every = pad.interior[a] + 1;
+            let (low, high) = (Size::of(&pad.low[a]), Size::of(&pad.high[a]));
+            landing.step.push(every);
+            if low.at_least(0) && high.at_least(0) {
+                landing.first.push(Size::ZERO);
+                landing.size.push(from[a]);
+                landing.start.push(low);
+                continue;
+            }
+            if let (Some(low), Some(from), Some(to)) = (low.constant(), from[a].constant(), to[a].constant()) {
+                let every = every as i64;
+                let first = if low < 0 { (-low + every - 1) / every } else { 0 };
+                let end = (to - 1 - low).div_euclid(every).min(from - 1);
+                landing.first.push(first.into());
+                landing.size.push((end - first + 1).max(0).into());
+                landing.start.push((low + first * every).max(0).into());
+                continue;
+            }
+            // Cut off by known amounts: what is left is as long as the result says.
+            let (low, high) = (low.constant()?, high.constant()?);
+            if every != 1 {
+                return None;
+            }
+            landing.first.push((-low).max(0).into());
+            landing.size.push(to[a] - low.max(0) - high.max(0));
+            landing.start.push(low.max(0).into());
+        }
+        Some(landing)
+    }
 }

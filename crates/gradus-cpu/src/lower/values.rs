@@ -7,9 +7,9 @@ use gradus_core::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Sli
 use gradus_core::program::{Atom, Program, ValueId};
 use gradus_core::{DType, Type};
 
-use super::views::{Dims, View, count};
-use crate::error::{Result, error};
+use super::views::{Dims, View, count, is_empty};
 use crate::ir::{Buffer, Ty, Value};
+use crate::size::Size;
 
 /// Arrays of at most so many elements live in scalars, unless told otherwise.
 pub const SMALL: usize = 16;
@@ -48,12 +48,9 @@ pub(super) struct Origin {
     pub view: View,
 }
 
-/// The dimensions of a type; an error if one is symbolic.
-pub(super) fn dims_of(ty: &Type) -> Result<Dims> {
-    ty.shape()
-        .known()
-        .map(|d| d.iter().copied().collect())
-        .ok_or_else(|| error!(NotConcrete, "{ty} has a dimension that is not known when code is made"))
+/// The dimensions of a type.
+pub(super) fn dims_of(ty: &Type) -> Dims {
+    ty.shape().iter().map(Size::of).collect()
 }
 
 /// How elements of a dtype are stored, for operations that only move them.
@@ -67,7 +64,7 @@ pub(super) fn storage(dtype: DType) -> Option<Ty> {
 }
 
 /// What an operation that only moves elements shows of its operand; none if strides cannot say it, or it does more.
-pub(super) fn view_of(op: &Op, x: &View, dims: &[usize]) -> Option<View> {
+pub(super) fn view_of(op: &Op, x: &View, dims: &[Size]) -> Option<View> {
     if let Some(b) = op.downcast::<Broadcast>() {
         return Some(x.broadcast(dims, &b.axes));
     }
@@ -78,8 +75,8 @@ pub(super) fn view_of(op: &Op, x: &View, dims: &[usize]) -> Option<View> {
         return Some(x.reversed(&r.axes));
     }
     if let Some(s) = op.downcast::<Slice>() {
-        let start: Option<Vec<usize>> = s.start.iter().map(|d| d.as_usize()).collect();
-        return Some(x.sliced(&start?, dims, &s.step));
+        let start: Dims = s.start.iter().map(Size::of).collect();
+        return Some(x.sliced(&start, dims, &s.step));
     }
     if op.is::<Reshape>() {
         return x.reshaped(dims);
@@ -112,7 +109,7 @@ pub(super) struct Values {
 
 impl Values {
     /// `inputs`: how the inputs are there.
-    pub fn new(p: &Program, inputs: &[Repr], small: usize) -> Result<Values> {
+    pub fn new(p: &Program, inputs: &[Repr], small: usize) -> Values {
         let mut v = Values {
             small,
             inside: small * MORE_AT_POINTS,
@@ -123,10 +120,10 @@ impl Values {
             constant_origins: Vec::new(),
         };
         for (i, c) in p.constants().iter().enumerate() {
-            let dims = dims_of(c.ty())?;
+            let dims = dims_of(c.ty());
             let view = match c.splat_value() {
                 // One number in every place.
-                Some(_) => View { strides: smallvec::smallvec![0; dims.len()], ..View::dense(NOWHERE, &dims) },
+                Some(_) => View { strides: smallvec::smallvec![Size::ZERO; dims.len()], ..View::dense(NOWHERE, &dims) },
                 None => View::dense(NOWHERE, &dims),
             };
             v.constants.push((dims, Ty::computing(c.ty().dtype())));
@@ -134,7 +131,7 @@ impl Values {
         }
         for i in 0..p.value_count() {
             let ty = p.ty(ValueId::new(i));
-            let dims = dims_of(ty)?;
+            let dims = dims_of(ty);
             let view = match inputs.get(i) {
                 Some(Repr::Memory(view)) => view.clone(),
                 _ => View::dense(NOWHERE, &dims),
@@ -150,7 +147,7 @@ impl Values {
             let r = e.result().index();
             // A window of an array in memory lies in it; small ones are read at once, and those of 16 bytes an element copied.
             let moved = storage(p.ty(e.result()).dtype()).is_some();
-            if e.op().is::<DynamicSlice>() && count(&v.dims[r]) > small && moved {
+            if e.op().is::<DynamicSlice>() && !count(&v.dims[r]).at_most(small) && moved {
                 v.origins[r].view.strides = v.origin(p.operands(e)[0]).view.strides.clone();
             }
             if !moves(e.op()) {
@@ -158,13 +155,13 @@ impl Values {
             }
             let from = v.origin(p.operands(e)[0]).clone();
             // Empty arrays have no places to get wrong; they stay as they are.
-            if count(&v.dims[r]) > 0
+            if !is_empty(&v.dims[r])
                 && let Some(view) = view_of(e.op(), &from.view, &v.dims[r])
             {
                 v.origins[r] = Origin { root: from.root, view };
             }
         }
-        Ok(v)
+        v
     }
 
     pub fn dims(&self, a: Atom) -> &Dims {

@@ -2,49 +2,90 @@
 
 use smallvec::SmallVec;
 
-use crate::ir::{Buffer, Index};
+use crate::ir::{Buffer, Value};
+use crate::size::Size;
 
-/// Known dimensions.
-pub(super) type Dims = SmallVec<[usize; 4]>;
+/// Dimensions.
+pub(super) type Dims = SmallVec<[Size; 4]>;
 /// Distances in elements.
-pub(super) type Strides = SmallVec<[i64; 4]>;
+pub(super) type Strides = SmallVec<[Size; 4]>;
+
+/// Where in a buffer: `offset + Σ value·stride`, in elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct At {
+    /// The part that does not depend on values.
+    pub offset: Size,
+    /// The others. No value stands twice.
+    pub terms: SmallVec<[(Value, Size); 3]>,
+}
+
+impl At {
+    /// The first place of a buffer.
+    pub fn start() -> At {
+        At::default()
+    }
+
+    /// The same place, further by `value·stride`.
+    pub fn plus(mut self, value: Value, stride: impl Into<Size>) -> At {
+        match stride.into() {
+            Size::Known(0) => {}
+            stride => self.terms.push((value, stride)),
+        }
+        self
+    }
+
+    /// The same place, some elements further.
+    pub fn further(&self, by: impl Into<Size>) -> At {
+        At { offset: self.offset + by, terms: self.terms.clone() }
+    }
+}
 
 /// An array in memory: where it begins and how far neighbours are apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct View {
     pub buffer: Buffer,
     /// Where its first element is.
-    pub base: Index,
+    pub base: At,
     pub dims: Dims,
     pub strides: Strides,
 }
 
 /// The number of elements.
-pub(super) fn count(dims: &[usize]) -> usize {
+pub(super) fn count(dims: &[Size]) -> Size {
     dims.iter().product()
 }
 
+/// Whether there are certainly no elements.
+pub(super) fn is_empty(dims: &[Size]) -> bool {
+    count(dims) == 0
+}
+
+/// Dimensions that are known, as numbers. What is written out element by element has no others.
+pub(super) fn fixed(dims: &[Size]) -> SmallVec<[usize; 4]> {
+    dims.iter().map(|d| d.known().unwrap_or(0)).collect()
+}
+
 /// Strides of a dense row-major array.
-pub(super) fn row_major(dims: &[usize]) -> Strides {
-    let mut strides: Strides = smallvec::smallvec![1; dims.len()];
+pub(super) fn row_major(dims: &[Size]) -> Strides {
+    let mut strides: Strides = smallvec::smallvec![Size::ONE; dims.len()];
     for i in (1..dims.len()).rev() {
-        strides[i - 1] = strides[i] * dims[i].max(1) as i64;
+        strides[i - 1] = if dims[i] == 0 { strides[i] } else { strides[i] * dims[i] };
     }
     strides
 }
 
 impl View {
     /// A whole buffer.
-    pub fn dense(buffer: Buffer, dims: &[usize]) -> View {
-        View { buffer, base: Index::at(0), dims: dims.into(), strides: row_major(dims) }
+    pub fn dense(buffer: Buffer, dims: &[Size]) -> View {
+        View { buffer, base: At::start(), dims: dims.into(), strides: row_major(dims) }
     }
 
-    /// Whether elements stand in row-major order without gaps.
+    /// Whether elements certainly stand in row-major order without gaps.
     pub fn is_dense(&self) -> bool {
-        let mut expect = 1;
+        let mut expect = Size::ONE;
         self.dims.iter().zip(&self.strides).rev().all(|(&d, &s)| {
             let fits = d == 1 || s == expect;
-            expect *= d as i64;
+            expect = expect * d;
             fits
         })
     }
@@ -58,10 +99,11 @@ impl View {
     }
 
     /// Axis `i` goes to `axes[i]`; along the others, and along axes of size 1 that grow, elements repeat.
-    pub fn broadcast(&self, dims: &[usize], axes: &[usize]) -> View {
-        let mut strides: Strides = smallvec::smallvec![0; dims.len()];
+    pub fn broadcast(&self, dims: &[Size], axes: &[usize]) -> View {
+        let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
         for (i, &a) in axes.iter().enumerate() {
-            if self.dims[i] == dims[a] {
+            // An axis that is not 1 for certain has the size of the one it becomes.
+            if self.dims[i] != 1 || dims[a] == 1 {
                 strides[a] = self.strides[i];
             }
         }
@@ -70,45 +112,49 @@ impl View {
 
     /// The same elements where each of `n` points has `inside` of them and those lie apart: first one of every point, then the
     /// next of every point. None if an axis runs over both.
-    pub fn apart(&self, inside: usize, n: usize) -> Option<View> {
-        let (inside, n) = (inside as i64, n as i64);
-        let (first, point) = (self.base.offset.rem_euclid(inside), self.base.offset.div_euclid(inside));
+    pub fn apart(&self, inside: usize, n: Size) -> Option<View> {
+        let inside = inside as i64;
+        let offset = self.base.offset.constant()?;
+        let (first, point) = (offset.rem_euclid(inside), offset.div_euclid(inside));
         let (mut lowest, mut highest) = (first, first);
         let mut view = self.clone();
         for (s, d) in view.strides.iter_mut().zip(&self.dims).filter(|(_, d)| **d != 1) {
-            if *s % inside == 0 {
-                *s /= inside;
+            if let Some(points) = s.over(Size::Known(inside)) {
+                *s = points;
                 continue;
             }
-            let reach = *s * (*d as i64 - 1);
+            let reach = s.constant()? * (d.constant()? - 1);
             (lowest, highest) = (lowest + reach.min(0), highest + reach.max(0));
-            *s *= n;
+            *s = *s * n;
         }
-        view.base.offset = point + first * n;
+        view.base.offset = n * first + point;
         (self.base.terms.is_empty() && lowest >= 0 && highest < inside).then_some(view)
     }
 
     /// If this shows a dense array of `dims` with its axes in another order: where in `to`, which holds what is shown, the
     /// array's own elements lie.
-    pub fn laid_out(&self, dims: &[usize], to: &View) -> Option<View> {
-        let mut strides: Strides = smallvec::smallvec![0; dims.len()];
+    pub fn laid_out(&self, dims: &[Size], to: &View) -> Option<View> {
+        let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
         let own = row_major(dims);
-        let sized = |dims: &[usize]| dims.iter().filter(|d| **d != 1).count();
-        if self.base != Index::at(0) || to.dims != self.dims || sized(dims) != sized(&self.dims) {
+        let sized = |dims: &[Size]| dims.iter().filter(|d| **d != 1).count();
+        if self.base != At::start() || to.dims != self.dims || sized(dims) != sized(&self.dims) {
             return None;
         }
+        let mut taken: SmallVec<[usize; 4]> = SmallVec::new();
         for (a, &d) in dims.iter().enumerate().filter(|(_, d)| **d != 1) {
-            let shown = (0..self.dims.len()).find(|b| self.strides[*b] == own[a] && self.dims[*b] == d)?;
+            let is_shown = |b: &usize| self.strides[*b] == own[a] && self.dims[*b] == d && !taken.contains(b);
+            let shown = (0..self.dims.len()).find(is_shown)?;
+            taken.push(shown);
             strides[a] = to.strides[shown];
         }
         Some(View { buffer: to.buffer, base: to.base.clone(), dims: dims.into(), strides })
     }
 
-    pub fn sliced(&self, start: &[usize], dims: &[usize], step: &[usize]) -> View {
+    pub fn sliced(&self, start: &[Size], dims: &[Size], step: &[usize]) -> View {
         let mut v = self.clone();
         for a in 0..dims.len() {
-            v.base.offset += start[a] as i64 * self.strides[a];
-            v.strides[a] = self.strides[a] * step[a] as i64;
+            v.base.offset = v.base.offset + start[a] * self.strides[a];
+            v.strides[a] = self.strides[a] * step[a];
         }
         v.dims = dims.into();
         v
@@ -117,46 +163,40 @@ impl View {
     pub fn reversed(&self, axes: &[usize]) -> View {
         let mut v = self.clone();
         for &a in axes {
-            v.base.offset += (self.dims[a] as i64 - 1).max(0) * self.strides[a];
+            // Of an empty axis nothing is read.
+            if self.dims[a] != 0 {
+                v.base.offset = v.base.offset + (self.dims[a] - 1i64) * self.strides[a];
+            }
             v.strides[a] = -self.strides[a];
         }
         v
     }
 
     /// The same elements in other dimensions, if strides can say so.
-    pub fn reshaped(&self, dims: &[usize]) -> Option<View> {
+    pub fn reshaped(&self, dims: &[Size]) -> Option<View> {
         if self.is_dense() {
             return Some(View { dims: dims.into(), strides: row_major(dims), ..self.clone() });
         }
-        let mut strides: Strides = smallvec::smallvec![0; dims.len()];
+        let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
         // Groups of axes on both sides that hold equally many elements; within a group the old axes must be one run.
         let (mut i, mut j) = (0, 0);
         while i < self.dims.len() && j < dims.len() {
-            let (mut a, mut b) = (self.dims[i], dims[j]);
             let (i0, j0) = (i, j);
-            while a != b {
-                if a < b {
-                    i += 1;
-                    a *= *self.dims.get(i)?;
-                } else {
-                    j += 1;
-                    b *= *dims.get(j)?;
-                }
-            }
+            (i, j) = smallest_group(&self.dims, dims, i, j)?;
             let mut run = None;
             for k in (i0..=i).rev().filter(|&k| self.dims[k] != 1) {
                 match run {
-                    None => run = Some((self.strides[k], self.dims[k] as i64 * self.strides[k])),
+                    None => run = Some((self.strides[k], self.dims[k] * self.strides[k])),
                     Some((inner, next)) if self.strides[k] == next => {
-                        run = Some((inner, next * self.dims[k] as i64));
+                        run = Some((inner, next * self.dims[k]));
                     }
                     _ => return None,
                 }
             }
-            let mut s = run.map_or(0, |(inner, _)| inner);
+            let mut s = run.map_or(Size::ZERO, |(inner, _)| inner);
             for k in (j0..=j).rev() {
                 strides[k] = s;
-                s *= dims[k] as i64;
+                s = s * dims[k];
             }
             (i, j) = (i + 1, j + 1);
         }
@@ -166,63 +206,90 @@ impl View {
     }
 }
 
+/// The last axes of the smallest groups that begin at `i` and `j` and certainly hold equally many elements.
+fn smallest_group(from: &[Size], to: &[Size], i: usize, j: usize) -> Option<(usize, usize)> {
+    let products = |dims: &[Size]| -> SmallVec<[Size; 4]> {
+        dims.iter()
+            .scan(Size::ONE, |so_far, d| {
+                *so_far = *so_far * *d;
+                Some(*so_far)
+            })
+            .collect()
+    };
+    let (a, b) = (products(&from[i..]), products(&to[j..]));
+    (0..a.len()).find_map(|x| b.iter().position(|y| *y == a[x]).map(|y| (i + x, j + y)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn at(v: &View, position: usize) -> i64 {
-        let mut rest = position;
-        let mut place = v.base.offset;
-        for a in (0..v.dims.len()).rev() {
-            place += (rest % v.dims[a]) as i64 * v.strides[a];
-            rest /= v.dims[a];
+        let mut rest = position as i64;
+        let mut place = v.base.offset.constant().unwrap();
+        for (d, s) in v.dims.iter().zip(&v.strides).rev() {
+            let d = d.constant().unwrap();
+            place += rest % d * s.constant().unwrap();
+            rest /= d;
         }
         place
     }
 
+    fn sizes(numbers: &[usize]) -> Dims {
+        numbers.iter().map(|n| Size::from(*n)).collect()
+    }
+
+    fn dense(dims: &[usize]) -> View {
+        View::dense(Buffer(0), &sizes(dims))
+    }
+
+    fn known(dims: &[Size]) -> usize {
+        count(dims).known().unwrap()
+    }
+
     #[test]
     fn elements_that_lie_apart_are_the_same_elements() {
-        let (n, inside) = (12, 6);
+        let (n, inside) = (12i64, 6i64);
         // In a dense array the element of a point; where they lie apart, the place of the same one.
         let moved = |at: i64| at % inside * n + at / inside;
-        let base = View::dense(Buffer(0), &[3, 4, 2, 3]);
+        let base = dense(&[3, 4, 2, 3]);
         let views = [
             base.clone(),
             base.permuted(&[1, 3, 0, 2]),
-            base.sliced(&[0, 1, 1, 0], &[3, 2, 1, 2], &[1, 2, 1, 2]),
+            base.sliced(&sizes(&[0, 1, 1, 0]), &sizes(&[3, 2, 1, 2]), &[1, 2, 1, 2]),
             base.reversed(&[0, 2, 3]),
-            View::dense(Buffer(0), &[3, 4, 6]),
-            View::dense(Buffer(0), &[12, 2, 3]).broadcast(&[12, 5, 2, 3], &[0, 2, 3]),
+            dense(&[3, 4, 6]),
+            dense(&[12, 2, 3]).broadcast(&sizes(&[12, 5, 2, 3]), &[0, 2, 3]),
         ];
         for v in &views {
-            let w = v.apart(inside as usize, n as usize).unwrap();
-            assert!((0..count(&v.dims)).all(|i| moved(at(v, i)) == at(&w, i)), "{v:?}: {w:?}");
+            let w = v.apart(inside as usize, n.into()).unwrap();
+            assert!((0..known(&v.dims)).all(|i| moved(at(v, i)) == at(&w, i)), "{v:?}: {w:?}");
         }
         // Runs over points and their elements at once.
-        assert_eq!(View::dense(Buffer(0), &[72]).apart(6, 12), None);
-        assert_eq!(View::dense(Buffer(0), &[12, 6]).sliced(&[0, 3], &[11, 4], &[1, 1]).apart(6, 12), None);
+        assert_eq!(dense(&[72]).apart(6, 12usize.into()), None);
+        assert_eq!(dense(&[12, 6]).sliced(&sizes(&[0, 3]), &sizes(&[11, 4]), &[1, 1]).apart(6, 12usize.into()), None);
     }
 
     #[test]
     fn reshapes_keep_the_order_of_elements() {
-        let base = View::dense(Buffer(0), &[4, 6, 5]);
+        let base = dense(&[4, 6, 5]);
         let views = [
             base.clone(),
             base.permuted(&[1, 0, 2]),
             base.permuted(&[2, 0, 1]),
-            base.sliced(&[0, 0, 0], &[4, 6, 3], &[1, 1, 1]),
-            base.sliced(&[1, 0, 0], &[2, 6, 5], &[2, 1, 1]),
+            base.sliced(&sizes(&[0, 0, 0]), &sizes(&[4, 6, 3]), &[1, 1, 1]),
+            base.sliced(&sizes(&[1, 0, 0]), &sizes(&[2, 6, 5]), &[2, 1, 1]),
             base.reversed(&[0, 1, 2]),
-            View::dense(Buffer(0), &[4, 5]).broadcast(&[4, 6, 5], &[0, 2]),
+            dense(&[4, 5]).broadcast(&sizes(&[4, 6, 5]), &[0, 2]),
         ];
         let mut made = 0;
         for v in &views {
-            let n = count(&v.dims);
+            let n = known(&v.dims);
             for dims in [&[n][..], &[2, n / 2], &[1, n, 1], &[4, n / 4], &[n / 5, 5], &[2, 2, n / 4], &[n / 3, 3]] {
-                if count(dims) != n {
+                if dims.iter().product::<usize>() != n {
                     continue;
                 }
-                if let Some(w) = v.reshaped(dims) {
+                if let Some(w) = v.reshaped(&sizes(dims)) {
                     made += 1;
                     assert!((0..n).all(|i| at(v, i) == at(&w, i)), "{v:?} as {dims:?}: {w:?}");
                 }

@@ -3,64 +3,98 @@
 use gradus_core::array::{Concrete, for_each_row};
 use gradus_core::primitives::Op;
 use gradus_core::types::Element;
-use gradus_core::{Array, DType, Error, Place, Type};
+use gradus_core::{Array, DType, Dim, Error, Place, Type};
+use smallvec::SmallVec;
 
 use crate::abi::{Context, native_fn};
 use crate::error::{Result, fail};
+use crate::size::Size;
 
 /// An array in memory as a call sees it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Placed {
+pub struct Placed<N = i64> {
     /// The element type.
     pub dtype: DType,
     /// The dimensions.
-    pub dims: Vec<usize>,
+    pub dims: Vec<N>,
     /// The strides, in elements.
-    pub strides: Vec<isize>,
+    pub strides: Vec<N>,
 }
 
 /// One primitive by the interpreter's code.
 #[derive(Clone, Debug)]
-pub struct Evaluate {
+pub struct Evaluate<N = i64> {
     /// What is done.
     pub op: Op,
     /// The user's line.
     pub place: Place,
     /// The operands.
-    pub inputs: Vec<Placed>,
+    pub inputs: Vec<Placed<N>>,
     /// The results, dense.
     pub outputs: Vec<Type>,
 }
 
 /// `c = a b` for each of a batch; strides in elements, the result dense.
 #[derive(Clone, Debug)]
-pub struct Gemm {
+pub struct Gemm<N = i64> {
     /// The element type: f32 or f64.
     pub dtype: DType,
     /// Rows of a.
-    pub m: usize,
+    pub m: N,
     /// Columns of b.
-    pub n: usize,
+    pub n: N,
     /// Columns of a.
-    pub k: usize,
+    pub k: N,
     /// The distances of rows and columns of a.
-    pub lhs: [isize; 2],
+    pub lhs: [N; 2],
     /// The distances of rows and columns of b.
-    pub rhs: [isize; 2],
+    pub rhs: [N; 2],
     /// For each batch axis: its size, and the distances in a and b.
-    pub batches: Vec<(usize, isize, isize)>,
+    pub batches: Vec<(N, N, N)>,
 }
 
-/// What a call of a module does.
+/// What a call of a module does; with numbers that may be known only when it runs.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Entry {
-    Evaluate(Evaluate),
-    Gemm(Gemm),
-    Copy { from: Placed, to: Placed },
+pub enum Entry<N = i64> {
+    Evaluate(Evaluate<N>),
+    Gemm(Gemm<N>),
+    Copy { from: Placed<N>, to: Placed<N> },
 }
 
-impl Entry {
+impl Placed<Size> {
+    fn bind(&self, sizes: &[i64]) -> Placed {
+        let numbers = |all: &[Size]| all.iter().map(|n| n.in_table(sizes)).collect();
+        Placed { dtype: self.dtype, dims: numbers(&self.dims), strides: numbers(&self.strides) }
+    }
+}
+
+impl Entry<Size> {
+    /// The entry for given sizes; `dims` replaces dimensions by their numbers.
+    pub fn bind(&self, sizes: &[i64], dims: &dyn Fn(&Dim) -> Dim) -> Result<Entry> {
+        let number = |n: Size| n.in_table(sizes);
+        Ok(match self {
+            Entry::Evaluate(e) => Entry::Evaluate(Evaluate {
+                op: e.op.map_dims(dims)?,
+                place: e.place,
+                inputs: e.inputs.iter().map(|p| p.bind(sizes)).collect(),
+                outputs: e.outputs.iter().map(|t| t.map_dims(dims)).collect(),
+            }),
+            Entry::Gemm(g) => Entry::Gemm(Gemm {
+                dtype: g.dtype,
+                m: number(g.m),
+                n: number(g.n),
+                k: number(g.k),
+                lhs: g.lhs.map(number),
+                rhs: g.rhs.map(number),
+                batches: g.batches.iter().map(|(n, a, b)| (number(*n), number(*a), number(*b))).collect(),
+            }),
+            Entry::Copy { from, to } => Entry::Copy { from: from.bind(sizes), to: to.bind(sizes) },
+        })
+    }
+}
+
+impl<N: std::fmt::Display> Entry<N> {
     /// Its name in texts.
     pub fn name(&self) -> String {
         match self {
@@ -77,6 +111,8 @@ pub struct Run<'a> {
     pub entries: &'a [Entry],
     /// The error of the call that failed.
     pub error: std::cell::Cell<Option<Error>>,
+    /// For each kernel, whether it is too little work for more than one thread.
+    pub serial: &'a [bool],
     /// Whether products may use more than one thread.
     pub threads: bool,
 }
@@ -135,13 +171,15 @@ pub unsafe fn call_entry(entry: &Entry, arrays: *const *mut u8, threads: bool) -
 /// Calls `f` with the place of every element, in row-major order, counted from the first.
 fn for_each_place(a: &Placed, mut f: impl FnMut(isize)) {
     // A place before the first wraps around and back.
-    for_each_row(&a.dims, &a.strides, 0, |start, len, stride| {
+    let dims: SmallVec<[usize; 6]> = a.dims.iter().map(|d| *d as usize).collect();
+    let strides: SmallVec<[isize; 6]> = a.strides.iter().map(|s| *s as isize).collect();
+    for_each_row(&dims, &strides, 0, |start, len, stride| {
         (0..len as isize).for_each(|i| f((start as isize).wrapping_add(i * stride)));
     });
 }
 
 unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) {
-    let mut places = Vec::with_capacity(b.dims.iter().product());
+    let mut places = Vec::with_capacity(b.dims.iter().product::<i64>() as usize);
     for_each_place(b, |i| places.push(i));
     let mut next = places.into_iter();
     for_each_place(a, |i| {
@@ -153,10 +191,11 @@ unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) {
 }
 
 unsafe fn read<T: Element>(from: *const T, a: &Placed) -> Array {
-    let mut values = Vec::with_capacity(a.dims.iter().product());
+    let mut values = Vec::with_capacity(a.dims.iter().product::<i64>() as usize);
     // SAFETY: every place of the view lies inside the array.
     for_each_place(a, |i| values.push(unsafe { from.offset(i).read_unaligned() }));
-    Concrete::from_vec(&a.dims, values).into()
+    let dims: SmallVec<[usize; 6]> = a.dims.iter().map(|d| *d as usize).collect();
+    Concrete::from_vec(&dims, values).into()
 }
 
 unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
@@ -189,36 +228,46 @@ unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
 const WORTH_THREADS: usize = 1 << 20;
 
 unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) {
+    let total: i64 = g.batches.iter().map(|b| b.0).product();
+    if total == 0 || g.m == 0 || g.n == 0 {
+        return;
+    }
+    if g.k == 0 {
+        // A sum of nothing. All bits zero is the float 0.
+        let bytes = (total * g.m * g.n) as usize * g.dtype.size();
+        // SAFETY: the whole of the result.
+        return unsafe { std::ptr::write_bytes(c, 0, bytes) };
+    }
+    let (m, n, k) = (g.m as usize, g.n as usize, g.k as usize);
     let parallelism =
-        if threads && g.m * g.n * g.k >= WORTH_THREADS { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
-    let total: usize = g.batches.iter().map(|b| b.0).product();
+        if threads && m * n * k >= WORTH_THREADS { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
     for i in 0..total {
-        let (mut rest, mut x, mut y) = (i, 0isize, 0isize);
+        let (mut rest, mut x, mut y) = (i, 0, 0);
         for (n, l, r) in g.batches.iter().rev() {
-            let j = (rest % n) as isize;
+            let j = rest % n;
             x += j * l;
             y += j * r;
             rest /= n;
         }
-        let z = (i * g.m * g.n) as isize;
+        let [x, y, z] = [x, y, i * g.m * g.n].map(|place| place as isize);
         macro_rules! product {
             ($t:ty) => {
                 // SAFETY: the strides of the plan stay inside the three arrays.
                 unsafe {
                     gemm::gemm::<$t>(
-                        g.m,
-                        g.n,
-                        g.k,
+                        m,
+                        n,
+                        k,
                         c.cast::<$t>().offset(z),
                         1,
                         g.n as isize,
                         false,
                         a.cast::<$t>().offset(x),
-                        g.lhs[1],
-                        g.lhs[0],
+                        g.lhs[1] as isize,
+                        g.lhs[0] as isize,
                         b.cast::<$t>().offset(y),
-                        g.rhs[1],
-                        g.rhs[0],
+                        g.rhs[1] as isize,
+                        g.rhs[0] as isize,
                         0.0,
                         1.0,
                         false,

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::Run;
 use crate::abi::{Context, KernelFn, native_fn};
 
 /// Pieces for each thread: enough to even out, few enough to cost nothing.
@@ -17,10 +18,16 @@ native_fn! {
     /// Runs a kernel's iterations `0..count` on all threads.
     ///
     /// # Safety
-    /// `kernel` is machine code of a parallel kernel; `ctx` and `env` are what it was made for.
-    pub fn parallel(ctx: *const Context, kernel: KernelFn, _index: u64, env: *mut u64, count: i64) {
-        // SAFETY: passed on.
-        unsafe { split(ctx, kernel, env, count) }
+    /// `kernel` is machine code of a parallel kernel; `ctx` and `env` are what it was made for, and `run` of `ctx` is a [`Run`].
+    pub fn parallel(ctx: *const Context, kernel: KernelFn, index: u64, env: *mut u64, count: i64) {
+        // SAFETY: the context of a run has the run; the rest is passed on.
+        unsafe {
+            let run: &Run<'_> = &*(*ctx).run.cast();
+            if run.serial.get(index as usize).is_some_and(|serial| *serial) {
+                return kernel(ctx, env, 0, count);
+            }
+            split(ctx, kernel, env, count);
+        }
     }
 }
 

@@ -78,10 +78,10 @@ impl<S: Signature> Compiled<S> {
         Prepared::new(native, &self.entry.captures).map_err(|e| e.at(place))
     }
 
-    /// Bytes of scratch memory that a run needs; none if it is not run by the native compiler.
+    /// Bytes of scratch memory that a run needs; none if it is not run by the native compiler or its dimensions are symbolic.
     pub fn scratch_bytes(&self) -> Option<usize> {
         let code = self.core.executable(&self.entry).ok()?.clone();
-        Some(code.as_any().downcast::<Native>().ok()?.plan().bytes)
+        Some(code.as_any().downcast::<Native>().ok()?.plan()?.bytes)
     }
 
     #[track_caller]

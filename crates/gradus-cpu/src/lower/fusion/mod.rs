@@ -9,7 +9,7 @@ mod sink;
 mod totals;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use gradus_core::primitives::Op;
 use gradus_core::primitives::dot::DotGeneral;
@@ -22,8 +22,9 @@ use smallvec::SmallVec;
 
 use super::emit::{cost, is_elementwise};
 use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
-use super::views::{count, row_major};
+use super::views::{count, is_empty, row_major};
 use crate::ir::{FoldOp, LANES, Ty};
+use crate::size::Size;
 
 /// Elements that one lane loop folds; longer rows are cut.
 pub(super) const CHUNK: usize = 65_536;
@@ -60,15 +61,45 @@ pub(super) enum Level {
     Row,
 }
 
+/// Products of trailing dimensions at which dimensions begin, from 1 to the number of points; each certainly divides the next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cuts(Vec<Size>);
+
+impl Cuts {
+    fn new(n: Size) -> Cuts {
+        if n == 1 { Cuts(vec![n]) } else { Cuts(vec![Size::ONE, n]) }
+    }
+
+    /// One more, if it can be.
+    fn with(mut self, cut: Size) -> Option<Cuts> {
+        if self.0.contains(&cut) {
+            return Some(self);
+        }
+        let below = self.0.iter().rposition(|c| cut.over(*c).is_some())?;
+        self.0.get(below + 1)?.over(cut)?;
+        self.0.insert(below + 1, cut);
+        Some(self)
+    }
+
+    fn union(&self, other: &Cuts) -> Option<Cuts> {
+        other.0.iter().try_fold(self.clone(), |cuts, c| cuts.with(*c))
+    }
+
+    /// The dimensions between cuts, outermost first.
+    pub fn extents(&self) -> Vec<Size> {
+        self.0.windows(2).rev().filter_map(|w| w[1].over(w[0])).collect()
+    }
+}
+
 /// Equations that share a nest.
 #[derive(Debug)]
 pub(super) struct Cluster {
     /// Points of the nest.
-    pub n: usize,
+    pub n: Size,
     /// The length of a row; 0 if nothing is reduced.
-    pub k: usize,
-    /// Products of trailing dimensions at which some member's dimensions begin; each divides the next.
-    pub cuts: BTreeSet<usize>,
+    pub k: Size,
+    /// Where some member's dimensions begin.
+    pub cuts: Cuts,
     level: u32,
     /// Its equations, in program order.
     pub members: Vec<usize>,
@@ -97,7 +128,7 @@ pub(super) struct Plan {
     /// Whether the value must be in memory (or, if it is small, in scalars) after its unit.
     pub kept: Vec<bool>,
     /// For each value, how many of its leading elements are points of nests; the rest of each point is unrolled.
-    pub points: Vec<usize>,
+    pub points: Vec<Size>,
     /// Whether the elements of a value's points may lie apart in memory: everything that reads it can say where they are.
     pub apart: Vec<bool>,
     /// What each unit reads from outside of itself.
@@ -121,13 +152,13 @@ pub(super) fn shares_right(op: &Op) -> bool {
 }
 
 /// How many leading dimensions hold `n` elements together.
-pub(super) fn lead(dims: &[usize], n: usize) -> Option<usize> {
-    let mut product = 1;
+pub(super) fn lead(dims: &[Size], n: Size) -> Option<usize> {
+    let mut product = Size::ONE;
     for (i, d) in dims.iter().enumerate() {
         if product == n {
             return Some(i);
         }
-        product *= d;
+        product = product * *d;
     }
     (product == n).then_some(dims.len())
 }
@@ -136,7 +167,7 @@ struct Planner<'a> {
     p: &'a Program,
     values: &'a Values,
     classes: Vec<Class>,
-    points: Vec<usize>,
+    points: Vec<Size>,
     clusters: Vec<Cluster>,
     /// The cluster that first made each value.
     cluster: Vec<Option<usize>>,
@@ -144,7 +175,7 @@ struct Planner<'a> {
     homes: Vec<SmallVec<[usize; 1]>>,
     levels: Vec<u32>,
     /// The last cluster of a level and number of points.
-    open: FxHashMap<(u32, usize), usize>,
+    open: FxHashMap<(u32, Size), usize>,
 }
 
 /// Plans a block.
@@ -171,7 +202,7 @@ pub(super) fn plan(p: &Program, values: &Values) -> Plan {
 }
 
 impl Planner<'_> {
-    fn dims(&self, a: Atom) -> &[usize] {
+    fn dims(&self, a: Atom) -> &[Size] {
         self.values.dims(a)
     }
 
@@ -187,7 +218,12 @@ impl Planner<'_> {
             && self.p.operands(e).iter().all(|a| self.dims(*a) == &*self.values.dims[e.result().index()])
     }
 
-    fn point_count(&self, a: Atom) -> usize {
+    /// Elements at each point, if that is a known number.
+    fn inside(&self, a: Atom, n: Size) -> Option<usize> {
+        count(self.dims(a)).over(n)?.known()
+    }
+
+    fn point_count(&self, a: Atom) -> Size {
         a.value().map_or_else(|| count(self.dims(a)), |v| self.points[v.index()])
     }
 
@@ -204,9 +240,9 @@ impl Planner<'_> {
         let r = e.result().index();
         let operands = self.p.operands(e);
         let total = count(&self.values.dims[r]);
-        let small = total <= self.values.small
-            && total > 0
-            && operands.iter().all(|a| (1..=SMALL_OPERAND).contains(&count(self.dims(*a))));
+        let one_to = |n: Size, most: usize| n.known().is_some_and(|n| (1..=most).contains(&n));
+        let small =
+            one_to(total, self.values.small) && operands.iter().all(|a| one_to(count(self.dims(*a)), SMALL_OPERAND));
         let typed = self.types(e).is_some();
         if self.values.is_view(r) {
             return Class::View;
@@ -214,7 +250,7 @@ impl Planner<'_> {
         if small && typed && (self.is_map(e) || super::scalars::unrolls(e.op(), &|i| self.dims(operands[i]).into())) {
             return Class::Scalars;
         }
-        if total == 0 || operands.iter().any(|a| count(self.dims(*a)) == 0) {
+        if total == 0 || operands.iter().any(|a| is_empty(self.dims(*a))) {
             return Class::Single;
         }
         if moves(e.op()) {
@@ -248,21 +284,23 @@ impl Planner<'_> {
         let reduced = |a: &usize| axes.contains(a);
         let run = sized.iter().rev().take_while(|a| reduced(a)).count();
         let all = sized.iter().filter(|a| reduced(a)).count();
-        let suffix = count(dims) / n.max(1);
-        let kept_points = n / axes.iter().map(|a| dims[*a]).product::<usize>().max(1);
+        let reduced_points: Size = axes.iter().map(|a| dims[*a]).product();
+        let (Some(suffix), Some(kept_points)) = (count(dims).over(n), n.over(reduced_points)) else {
+            return Class::Single;
+        };
         if all == 0 {
             return Class::Single;
         }
         if run == all {
-            let k: usize = sized[sized.len() - run..].iter().map(|a| dims[*a]).product();
+            let k: Size = sized[sized.len() - run..].iter().map(|a| dims[*a]).product();
             // The result has the same elements at each of its points.
             let fits =
-                self.points[r] * k == n || (kept_points == 1 && count(&self.values.dims[r]) <= self.values.small);
+                self.points[r] * k == n || (kept_points == 1 && count(&self.values.dims[r]).at_most(self.values.small));
             return if fits { Class::Row } else { Class::Single };
         }
-        // Trailing kept dimensions of at most 16 elements are folded in lanes: rows.
-        let kept_behind: usize = sized.iter().rev().take_while(|a| !reduced(a)).map(|a| dims[*a]).product();
-        if run == 0 && kept_behind * suffix > NARROW && self.points[r] == kept_points {
+        // Trailing kept dimensions of at most 16 elements are folded in lanes: rows. Of those known at run time it is guessed.
+        let kept_behind: Size = sized.iter().rev().take_while(|a| !reduced(a)).map(|a| dims[*a]).product();
+        if run == 0 && (kept_behind * suffix).guess() > NARROW && self.points[r] == kept_points {
             Class::Column
         } else {
             Class::Single
@@ -303,7 +341,7 @@ impl Planner<'_> {
     }
 
     /// The points an equation works on, and the length of the rows it makes.
-    fn domain(&self, i: usize) -> (usize, usize) {
+    fn domain(&self, i: usize) -> (Size, Size) {
         let e = &self.p.equations()[i];
         let r = e.result().index();
         match self.classes[i] {
@@ -313,9 +351,9 @@ impl Planner<'_> {
                 let dims = self.dims(self.p.operands(e)[0]);
                 (n, axes.iter().map(|a| dims[*a]).product())
             }
-            Class::Column => (self.point_count(self.p.operands(e)[0]), 0),
-            _ if moves(e.op()) => (count(&self.values.dims[r]), 0),
-            _ => (self.points[r], 0),
+            Class::Column => (self.point_count(self.p.operands(e)[0]), Size::ZERO),
+            _ if moves(e.op()) => (count(&self.values.dims[r]), Size::ZERO),
+            _ => (self.points[r], Size::ZERO),
         }
     }
 
@@ -348,8 +386,8 @@ impl Planner<'_> {
         let c = self.clusters.len();
         let fresh = Cluster {
             n,
-            k: 0,
-            cuts: BTreeSet::from([1, n]),
+            k: Size::ZERO,
+            cuts: Cuts::new(n),
             level: highest + 1,
             members: Vec::new(),
             values: FxHashMap::default(),
@@ -364,7 +402,7 @@ impl Planner<'_> {
             Some((level, cuts, k)) => self.join(i, c, level, cuts, k),
             None => {
                 // Its own dimensions do not fit into loops: it goes through the library.
-                self.clusters[c].n = 0;
+                self.clusters[c].n = Size::ZERO;
                 self.open.remove(&(highest + 1, n));
                 self.classes[i] = Class::Single;
                 self.levels[r] = highest;
@@ -372,11 +410,11 @@ impl Planner<'_> {
         }
     }
 
-    fn join(&mut self, i: usize, c: usize, level: Level, cuts: BTreeSet<usize>, k: usize) {
+    fn join(&mut self, i: usize, c: usize, level: Level, cuts: Cuts, k: Size) {
         let r = self.p.equations()[i].result().index();
         let cluster = &mut self.clusters[c];
         cluster.cuts = cuts;
-        cluster.k = cluster.k.max(k);
+        cluster.k = if k == 0 { cluster.k } else { k };
         cluster.members.push(i);
         cluster.values.insert(r, level);
         self.levels[r] = cluster.level;
@@ -385,7 +423,7 @@ impl Planner<'_> {
     }
 
     /// The level of an equation's result in a cluster, the cuts and the row length it brings, if it may join.
-    fn may_join(&self, i: usize, c: usize) -> Option<(Level, BTreeSet<usize>, usize)> {
+    fn may_join(&self, i: usize, c: usize) -> Option<(Level, Cuts, Size)> {
         let cluster = &self.clusters[c];
         let e = &self.p.equations()[i];
         let r = e.result().index();
@@ -397,7 +435,7 @@ impl Planner<'_> {
         // Points of the nest, or rows of it?
         let at = if n == cluster.n {
             Level::Point
-        } else if cluster.k > 1 && n * cluster.k == cluster.n && class == Class::Point {
+        } else if cluster.has_rows() && n * cluster.k == cluster.n && class == Class::Point {
             Level::Row
         } else {
             return None;
@@ -406,7 +444,7 @@ impl Planner<'_> {
         if cluster.column != (class == Class::Column) || (class == Class::Column && !cluster.members.is_empty()) {
             return None;
         }
-        if class == Class::Row && (at != Level::Point || (cluster.k != 0 && cluster.k != k) || k < 2) {
+        if class == Class::Row && (at != Level::Point || (cluster.k != 0 && cluster.k != k) || k.at_most(1)) {
             return None;
         }
         let mut sees_member = cluster.members.is_empty();
@@ -429,12 +467,12 @@ impl Planner<'_> {
             return None;
         }
         let mut cuts = cluster.cuts.clone();
-        let unit = if at == Level::Row { cluster.k } else { 1 };
-        if let Some(rows) = n.checked_div(k) {
-            cuts = with_cuts(cuts, cluster.n, &[rows, k], 1)?;
+        let unit = if at == Level::Row { cluster.k } else { Size::ONE };
+        if k != 0 {
+            cuts = with_cuts(cuts, cluster.n, &[n.over(k)?, k], Size::ONE)?;
         }
         let operands = self.p.operands(e);
-        let shown: Vec<&[usize]> = match class {
+        let shown: Vec<&[Size]> = match class {
             Class::Row | Class::Column => vec![self.dims(operands[0])],
             _ if moves(e.op()) => vec![self.dims(operands[0])],
             _ => {
@@ -448,7 +486,7 @@ impl Planner<'_> {
         for dims in shown {
             if let Some(l) = lead(dims, n) {
                 cuts = with_cuts(cuts, cluster.n, &dims[..l], unit)?;
-            } else if class != Class::Point || !dims.is_empty() && count(dims) >= n {
+            } else if class != Class::Point || !dims.is_empty() && !is_fewer(count(dims), n) {
                 return None;
             }
         }
@@ -545,11 +583,11 @@ impl Planner<'_> {
     /// Lanes run over points: elements of one kind that are neighbours are read and written at once.
     fn may_lie_apart(&self) -> Vec<bool> {
         let p = self.p;
-        let inside = |v: usize| count(&self.values.dims[v]) / self.points[v].max(1);
+        let inside = |v: usize| count(&self.values.dims[v]).over(self.points[v]).and_then(Size::known).unwrap_or(1);
         let mut apart: Vec<bool> = vec![false; p.value_count()];
         for (i, e) in p.equations().iter().enumerate().filter(|(i, _)| self.classes[*i] == Class::Point) {
             let v = e.result().index();
-            apart[v] = inside(v) > 1 && self.points[v] >= LANES && !moves(p.equations()[i].op());
+            apart[v] = inside(v) > 1 && self.points[v].guess() >= LANES && !moves(p.equations()[i].op());
         }
         for (i, e) in p.equations().iter().enumerate().filter(|(i, _)| self.classes[*i] != Class::View) {
             let in_nest = matches!(self.classes[i], Class::Point | Class::Row | Class::Column);
@@ -570,31 +608,46 @@ impl Planner<'_> {
     }
 }
 
+/// Whether one number is less than another: for certain, or as far as a guess can tell.
+fn is_fewer(a: Size, b: Size) -> bool {
+    match (a.constant(), b.constant()) {
+        (Some(a), Some(b)) => a < b,
+        _ => a.guess() < b.guess(),
+    }
+}
+
 /// The cuts of a nest of `n` points together with those where these dimensions begin; none if the loops cannot be cut so.
 /// `unit`: how many points lie behind one step of the last dimension.
-fn with_cuts(mut cuts: BTreeSet<usize>, n: usize, dims: &[usize], unit: usize) -> Option<BTreeSet<usize>> {
+fn with_cuts(mut cuts: Cuts, n: Size, dims: &[Size], unit: Size) -> Option<Cuts> {
     let mut product = unit;
     for d in dims.iter().rev() {
-        cuts.insert(product);
-        product *= d;
+        cuts = cuts.with(product)?;
+        product = product * *d;
     }
-    if product != n {
-        return None;
+    if product == n { cuts.with(product) } else { None }
+}
+
+impl Cluster {
+    /// Whether something is reduced along rows.
+    fn has_rows(&self) -> bool {
+        self.k != 0 && self.k != 1
     }
-    cuts.insert(product);
-    let list: Vec<usize> = cuts.iter().copied().collect();
-    list.windows(2).all(|w| w[1] % w[0] == 0).then_some(cuts)
+
+    /// How many rows there are.
+    pub fn rows(&self) -> Size {
+        if self.k == 0 { self.n } else { self.n.over(self.k).unwrap_or(Size::ONE) }
+    }
 }
 
 /// Whether rows stay in the first cache, so that what they reduce to can be used in the same nest.
 fn rows_stay(c: &Cluster) -> bool {
-    c.k > 1 && c.k <= LONGEST_ROW && c.n > c.k
+    c.has_rows() && c.k.guess() <= LONGEST_ROW && c.n != c.k
 }
 
 /// Whether an operand, seen by a member at a level, is the root's own point (or row) and nothing else.
 pub(super) fn seen_in_place(
     c: &Cluster,
-    points: &[usize],
+    points: &[Size],
     values: &Values,
     a: Atom,
     root: usize,
@@ -603,27 +656,31 @@ pub(super) fn seen_in_place(
 ) -> bool {
     let view = &values.origin(a).view;
     let dims = values.dims(a);
-    let n = if at == Level::Row { c.n / c.k.max(1) } else { c.n };
+    let n = if at == Level::Row { c.rows() } else { c.n };
     let Some(l) = lead(dims, n) else { return false };
-    let inside = count(&values.dims[root]) / points[root].max(1);
+    let Some(inside) = count(&values.dims[root]).over(points[root]).and_then(Size::constant) else { return false };
     // The places inside a point.
-    let steps = || view.strides[l..].iter().zip(&dims[l..]).map(|(s, d)| s * (*d as i64 - 1));
-    let lowest = view.base.offset + steps().map(|s| s.min(0)).sum::<i64>();
-    let highest = view.base.offset + steps().map(|s| s.max(0)).sum::<i64>();
-    if !view.base.terms.is_empty() || lowest < 0 || highest >= inside as i64 {
+    let steps = view.strides[l..].iter().zip(&dims[l..]).map(|(s, d)| Some(s.constant()? * (d.constant()? - 1)));
+    let (Some(steps), Some(offset)) = (steps.collect::<Option<SmallVec<[i64; 4]>>>(), view.base.offset.constant())
+    else {
+        return false;
+    };
+    let lowest = offset + steps.iter().map(|s| *s.min(&0)).sum::<i64>();
+    let highest = offset + steps.iter().map(|s| *s.max(&0)).sum::<i64>();
+    if !view.base.terms.is_empty() || lowest < 0 || highest >= inside {
         return false;
     }
     let dense = row_major(&dims[..l]);
     match (level, at) {
         (Level::Point, Level::Point) | (Level::Row, Level::Row) => {
-            points[root] == n && (0..l).all(|i| dims[i] == 1 || view.strides[i] == dense[i] * inside as i64)
+            points[root] == n && (0..l).all(|i| dims[i] == 1 || view.strides[i] == dense[i] * inside)
         }
         (Level::Row, Level::Point) => {
-            let rows = c.n / c.k.max(1);
+            let rows = c.rows();
             let Some(r) = lead(&dims[..l], rows) else { return false };
             let dense = row_major(&dims[..r]);
-            points[root].max(1) == rows
-                && (0..r).all(|i| dims[i] == 1 || view.strides[i] == dense[i] * inside as i64)
+            points[root] == rows
+                && (0..r).all(|i| dims[i] == 1 || view.strides[i] == dense[i] * inside)
                 && (r..l).all(|i| dims[i] == 1 || view.strides[i] == 0)
         }
         (Level::Point, Level::Row) => false,

@@ -7,16 +7,17 @@ use gradus_core::program::{Atom, Equation};
 use super::{Planner, lead, reduction, shares_right};
 use crate::ir::Ty;
 use crate::lower::values::moves;
-use crate::lower::views::count;
+use crate::lower::views::{count, is_empty};
+use crate::size::Size;
 
 impl Planner<'_> {
     /// Fewer points for a value, more elements unrolled at each, if its dimensions allow.
-    fn lower(&mut self, a: Atom, n: usize) {
+    fn lower(&mut self, a: Atom, n: Size) {
         let Some(v) = a.value().map(|v| v.index()) else { return };
-        let total = count(&self.values.dims[v]);
-        if n < self.points[v]
-            && n >= 8
-            && total / n.max(1) <= self.values.inside
+        let fewer = self.points[v].over(n).and_then(Size::known).is_some_and(|more| more > 1);
+        if fewer
+            && n.guess() >= 8
+            && self.inside(a, n).is_some_and(|inside| inside <= self.values.inside)
             && lead(&self.values.dims[v], n).is_some()
         {
             self.points[v] = n;
@@ -26,7 +27,7 @@ impl Planner<'_> {
     /// Decides which trailing dimensions are unrolled: small ones that something reduces, joins or multiplies along.
     pub(super) fn find_points(&mut self) {
         let p = self.p;
-        let leading = |dims: &[usize], axis: usize| -> usize { dims[..axis].iter().product() };
+        let leading = |dims: &[Size], axis: usize| -> Size { dims[..axis].iter().product() };
         for e in p.equations() {
             if e.results().len() != 1 {
                 continue;
@@ -38,17 +39,19 @@ impl Planner<'_> {
                 let Some(&first) = axes.first() else { continue };
                 let n = leading(&dims, first);
                 // Longer rows are folded in lanes, which lie together in memory.
-                if count(&dims) / n.max(1) <= self.values.small {
+                let at_most_small = |inside: Option<Size>| inside.is_some_and(|i| i.at_most(self.values.small));
+                if at_most_small(count(&dims).over(n)) {
                     self.lower(operands[0], n);
                     self.lower(result, n);
                 } else {
                     // Kept trailing dimensions that are small: a row of points for each.
                     let last = axes[axes.len() - 1];
                     let n = leading(&dims, last + 1);
-                    let kept = count(&dims) / n.max(1);
-                    if kept <= self.values.small {
+                    if let Some(kept) = count(&dims).over(n).filter(|kept| at_most_small(Some(*kept)))
+                        && let Some(points) = count(self.dims(result)).over(kept)
+                    {
                         self.lower(operands[0], n);
-                        self.lower(result, count(self.dims(result)) / kept.max(1));
+                        self.lower(result, points);
                     }
                 }
             } else if let Some(c) = e.op().downcast::<Concatenate>() {
@@ -86,11 +89,11 @@ impl Planner<'_> {
                 {
                     // Of the points some are reduced away; what is unrolled stays.
                     let dims = planner.dims(v.into());
-                    let reduced: usize = axes.iter().map(|a| dims[*a]).product();
+                    let reduced: Size = axes.iter().map(|a| dims[*a]).product();
                     let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
                     let all_of_points = lead(dims, x).is_some_and(|l| axes.iter().all(|a| *a < l));
-                    if all_of_points && x % reduced.max(1) == 0 {
-                        planner.lower(result, x / reduced.max(1));
+                    if all_of_points && let Some(kept) = x.over(reduced) {
+                        planner.lower(result, kept);
                         planner.lower(v.into(), y * reduced);
                         return;
                     }
@@ -115,7 +118,7 @@ impl Planner<'_> {
 
     /// The number of small products that a product is, each unrolled: leading axes are shared by both operands, or are
     /// free ones of the left and the right operand is small.
-    fn dot_points(&self, d: &DotGeneral, operands: &[Atom]) -> Option<usize> {
+    fn dot_points(&self, d: &DotGeneral, operands: &[Atom]) -> Option<Size> {
         let (l, r) = (self.dims(operands[0]), self.dims(operands[1]));
         let batch = d.lhs_batch.len();
         let in_front = |axes: &[usize]| axes.iter().enumerate().all(|(i, a)| i == *a);
@@ -124,11 +127,11 @@ impl Planner<'_> {
         }
         let free = (batch..l.len()).take_while(|a| !d.lhs_contract.contains(a)).count();
         let limit = self.values.inside;
-        let small = |dims: &[usize], lead: usize| dims[lead..].iter().product::<usize>() <= limit;
+        let small = |dims: &[Size], lead: usize| count(&dims[lead..]).at_most(limit);
         if batch > 0 && small(l, batch) && small(r, batch) {
             return Some(l[..batch].iter().product());
         }
-        if batch == 0 && free > 0 && count(r) <= self.values.inside && small(l, free) {
+        if batch == 0 && free > 0 && count(r).at_most(limit) && small(l, free) {
             return Some(l[..free].iter().product());
         }
         None
@@ -146,27 +149,27 @@ impl Planner<'_> {
         if let Some((_, axes)) = reduction(e.op()) {
             return self.point_count(operands[0]) == n
                 && lead_of(operands[0]).is_some_and(|l| axes.iter().all(|a| *a >= l))
-                && count(self.dims(operands[0])) / n.max(1) <= self.values.inside;
+                && self.inside(operands[0], n).is_some_and(|inside| inside <= self.values.inside);
         }
         if let Some(c) = e.op().downcast::<Concatenate>() {
             return operands.iter().all(|a| {
                 (self.point_count(*a) == n || a.value().is_none())
                     && lead_of(*a).is_some_and(|l| c.axis >= l)
-                    && count(self.dims(*a)) > 0
+                    && !is_empty(self.dims(*a))
             });
         }
         if let Some(pad) = e.op().downcast::<Pad>() {
             let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
             return self.point_count(operands[0]) == n
-                && count(self.dims(operands[0])) > 0
+                && !is_empty(self.dims(operands[0]))
                 && lead_of(operands[0])
                     .is_some_and(|l| (0..l).all(|i| zero(&pad.low[i]) && zero(&pad.high[i]) && pad.interior[i] == 0));
         }
         if let Some(d) = e.op().downcast::<DotGeneral>() {
             let (Some(most), Some(l)) = (self.dot_points(d, operands), lead_of(operands[0])) else { return false };
-            let small = |a: Atom| count(self.dims(a)) / n.max(1) <= self.values.inside;
+            let small = |a: Atom| self.inside(a, n).is_some_and(|inside| inside <= self.values.inside);
             let shared = d.lhs_batch.is_empty();
-            return most % n.max(1) == 0
+            return most.over(n).is_some()
                 && l <= if shared { d.lhs_contract.iter().copied().min().unwrap_or(0) } else { d.lhs_batch.len() }
                 && self.point_count(operands[0]) == n
                 && small(operands[0])

@@ -6,6 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Class, LARGEST_CLUSTER, Level, Planner, lead, seen_in_place, shares_right, with_cuts};
 use crate::lower::emit::is_expensive;
 use crate::lower::values::{Root, moves};
+use crate::size::Size;
 
 impl Planner<'_> {
     /// Moves equations into the nest that alone uses them, and copies cheap ones, so that less goes through memory.
@@ -69,7 +70,7 @@ impl Planner<'_> {
             let arrays: FxHashSet<Root> = p
                 .operands(e)
                 .iter()
-                .filter(|a| self.values.origin(**a).view.strides.iter().any(|s| *s != 0))
+                .filter(|a| self.values.origin(**a).view.strides.iter().any(|s| *s != Size::ZERO))
                 .map(|a| self.values.origin(*a).root)
                 .collect();
             let single = targets.len() == 1 && !at_home && inner <= 1;
@@ -106,12 +107,12 @@ impl Planner<'_> {
                     }
                     let dims = &self.values.dims[r];
                     let mut cuts = self.clusters[c].cuts.clone();
-                    let mut shown: Vec<&[usize]> = vec![dims];
+                    let mut shown: Vec<&[Size]> = vec![dims];
                     let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
                     shown.extend(own.iter().map(|a| self.dims(*a)).filter(|d| *d != &dims[..]));
                     for dims in shown {
                         if let Some(l) = lead(dims, self.points[r]) {
-                            cuts = with_cuts(cuts, self.clusters[c].n, &dims[..l], 1)?;
+                            cuts = with_cuts(cuts, self.clusters[c].n, &dims[..l], Size::ONE)?;
                         }
                     }
                     Some((c, cuts))

@@ -4,18 +4,17 @@
 //! feed it one after the other, and different chunks at the same time. A sum of columns goes from the first row to the last, which one
 //! thread has to do: it joins only a nest that is one thread's work.
 
-use std::collections::BTreeSet;
-
 use gradus_core::program::Atom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    CHUNK, Class, Cluster, LARGEST_CLUSTER, Level, Planner, cost, point_cost, reduction, rows_stay, seen_in_place,
-    shares_right, with_cuts,
+    CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, cost, point_cost, reduction, rows_stay,
+    seen_in_place, shares_right, with_cuts,
 };
 use crate::ir::{FoldOp, LANES, Ty};
 use crate::lower::values::Root;
 use crate::lower::views::count;
+use crate::size::Size;
 
 /// A nest of one chunk that takes longer than this is left to several threads, in nanoseconds.
 const ONE_THREAD: f32 = 500_000.0;
@@ -31,7 +30,7 @@ const TRIED: usize = 8;
 
 impl Planner<'_> {
     pub(super) fn join_totals(&mut self) {
-        let mut rows: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        let mut rows: FxHashMap<Size, Vec<usize>> = FxHashMap::default();
         for (c, cluster) in self.clusters.iter().enumerate() {
             if !cluster.column && !cluster.members.is_empty() && rows_stay(cluster) {
                 rows.entry(cluster.n).or_default().push(c);
@@ -66,7 +65,7 @@ impl Planner<'_> {
             .collect();
         columns.sort_by_key(|c| (self.clusters[*c].level, *c));
         // The first nest for each kind of columns has the lowest level.
-        let mut first: FxHashMap<(Vec<usize>, Vec<usize>), usize> = FxHashMap::default();
+        let mut first: FxHashMap<(Vec<Size>, Vec<usize>), usize> = FxHashMap::default();
         for c in columns {
             let Some(kind) = self.kind_of_columns(c) else { continue };
             let Some(&home) = first.get(&kind) else {
@@ -117,7 +116,7 @@ impl Planner<'_> {
 
     /// The equations of a nest of rows that a nest of columns needs to make an operand itself, with their results, and its cuts
     /// then.
-    fn parts_to_copy(&self, k: usize, a: Atom) -> Option<(Vec<(usize, usize)>, BTreeSet<usize>)> {
+    fn parts_to_copy(&self, k: usize, a: Atom) -> Option<(Vec<(usize, usize)>, Cuts)> {
         let columns = &self.clusters[k];
         let Root::Value(r) = self.values.origin(a).root else { return None };
         let r = r as usize;
@@ -126,7 +125,7 @@ impl Planner<'_> {
         let rows = &self.clusters[c];
         let in_place = seen_in_place(columns, &self.points, self.values, a, r, Level::Point, Level::Point);
         let bytes = columns.n * self.values.types[r]?.size();
-        if bytes <= NEAR || columns.values.contains_key(&r) || !in_place || self.is_read_elsewhere(r, [c, k]) {
+        if bytes.guess() <= NEAR || columns.values.contains_key(&r) || !in_place || self.is_read_elsewhere(r, [c, k]) {
             return None;
         }
         let mut parts: Vec<(usize, usize)> = Vec::new();
@@ -144,7 +143,7 @@ impl Planner<'_> {
             if self.classes[i] != Class::Point || !self.is_map(e) || parts.len() >= MOST_PARTS || time > AGAIN {
                 return None;
             }
-            cuts = with_cuts(cuts, columns.n, &self.values.dims[v], 1)?;
+            cuts = with_cuts(cuts, columns.n, &self.values.dims[v], Size::ONE)?;
             parts.push((i, v));
             for x in self.p.operands(e) {
                 let Root::Value(u) = self.values.origin(*x).root else { continue };
@@ -172,7 +171,7 @@ impl Planner<'_> {
     }
 
     /// The dimensions and axes of a nest of columns.
-    fn kind_of_columns(&self, c: usize) -> Option<(Vec<usize>, Vec<usize>)> {
+    fn kind_of_columns(&self, c: usize) -> Option<(Vec<Size>, Vec<usize>)> {
         let i = *self.clusters[c].members.iter().find(|i| self.classes[**i] == Class::Column)?;
         let e = &self.p.equations()[i];
         let (_, axes) = reduction(e.op())?;
@@ -181,7 +180,7 @@ impl Planner<'_> {
 
     /// The cuts of two nests of columns as one. What depends on the first has a level above its own, unless it is an equation by
     /// itself; so the second may read what nests up to that level make.
-    fn cuts_of_both(&self, first: usize, second: usize) -> Option<BTreeSet<usize>> {
+    fn cuts_of_both(&self, first: usize, second: usize) -> Option<Cuts> {
         let (a, b) = (&self.clusters[first], &self.clusters[second]);
         let root = |a: &Atom| self.values.origin(*a).root;
         let operands = |c: &Cluster| -> Vec<Atom> {
@@ -204,9 +203,7 @@ impl Planner<'_> {
             }
         }
         let fits = a.members.len() + b.members.len() <= LARGEST_CLUSTER;
-        let cuts: BTreeSet<usize> = a.cuts.union(&b.cuts).copied().collect();
-        let list: Vec<usize> = cuts.iter().copied().collect();
-        (shares && fits && list.windows(2).all(|w| w[1] % w[0] == 0)).then_some(cuts)
+        if shares && fits { a.cuts.union(&b.cuts) } else { None }
     }
 
     /// The reductions of a nest that does nothing else, if they are sums over all rows of some nest.
@@ -226,18 +223,19 @@ impl Planner<'_> {
     }
 
     /// The cuts of a nest of rows together with these totals, if it may take them.
-    fn cuts_with_totals(&self, c: usize, t: usize, totals: &[usize]) -> Option<BTreeSet<usize>> {
+    fn cuts_with_totals(&self, c: usize, t: usize, totals: &[usize]) -> Option<Cuts> {
         let (rows, other) = (&self.clusters[c], &self.clusters[t]);
         if rows.members.len() + other.members.len() > LARGEST_CLUSTER || other.level < rows.level {
             return None;
         }
-        let one_thread =
-            rows.n <= CHUNK && (point_cost(self.p, rows) + point_cost(self.p, other)) * rows.n as f32 <= ONE_THREAD;
+        // How much work it is decides: a number of rows that is known at run time says nothing.
+        let (Some(n), Some(k)) = (rows.n.known(), rows.k.known()) else { return None };
+        let one_thread = n <= CHUNK && (point_cost(self.p, rows) + point_cost(self.p, other)) * n as f32 <= ONE_THREAD;
         let fits = if other.column {
-            one_thread && rows.k >= NARROWEST && totals.iter().all(|i| self.keeps_rows(*i, rows.k))
+            one_thread && k >= NARROWEST && totals.iter().all(|i| self.keeps_rows(*i, rows.k))
         } else {
-            let chunks = rows.n.is_multiple_of(CHUNK) && CHUNK.is_multiple_of(rows.k) && rows.n > CHUNK;
-            rows.k.is_multiple_of(LANES) && (one_thread || chunks)
+            let chunks = n.is_multiple_of(CHUNK) && CHUNK.is_multiple_of(k) && n > CHUNK;
+            k.is_multiple_of(LANES) && (one_thread || chunks)
         };
         if !fits {
             return None;
@@ -268,18 +266,16 @@ impl Planner<'_> {
                 }
             }
         }
-        let cuts: BTreeSet<usize> = rows.cuts.union(&other.cuts).copied().collect();
-        let list: Vec<usize> = cuts.iter().copied().collect();
-        (shares && list.windows(2).all(|w| w[1] % w[0] == 0)).then_some(cuts)
+        if shares { rows.cuts.union(&other.cuts) } else { None }
     }
 
     /// Whether a sum of columns is over whole rows of `k` elements, one after the other.
-    fn keeps_rows(&self, i: usize, k: usize) -> bool {
+    fn keeps_rows(&self, i: usize, k: Size) -> bool {
         let e = &self.p.equations()[i];
         let dims = self.dims(self.p.operands(e)[0]);
         let Some((_, axes)) = reduction(e.op()) else { return false };
         let sized = (0..dims.len()).filter(|a| dims[*a] != 1);
         let kept: Vec<usize> = sized.clone().skip_while(|a| axes.contains(a)).collect();
-        kept.iter().all(|a| !axes.contains(a)) && kept.iter().map(|a| dims[*a]).product::<usize>() == k
+        kept.iter().all(|a| !axes.contains(a)) && kept.iter().map(|a| dims[*a]).product::<Size>() == k
     }
 }

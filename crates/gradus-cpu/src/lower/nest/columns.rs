@@ -1,12 +1,13 @@
 //! Reductions over outer loops: one lane for each result, the reduced loops inside.
 
-use super::{Group, Nest, WORTH_THREADS};
+use super::{Group, Nest};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, FoldOp, Index, Kind, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, FoldOp, Kind, Ty, Value};
 use crate::lower::fusion::{CHUNK, Class, Level, lead, reduction};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::NOWHERE;
-use crate::lower::views::{Strides, View, count};
+use crate::lower::views::{At, Strides, View, count};
+use crate::size::Size;
 
 /// Columns of a tile: their totals stay in the first cache, and a row of them is a run that the memory likes.
 const TILE: usize = 512;
@@ -23,19 +24,20 @@ impl Nest<'_, '_> {
         let dims = self.values.dims(self.p.operands(e)[0]).clone();
         // Which cut dimensions are reduced: those of the reduced axes.
         let mut view = View::dense(NOWHERE, &dims);
-        view.strides = (0..dims.len()).map(|a| i64::from(axes.contains(&a))).collect::<Strides>();
+        view.strides = (0..dims.len()).map(|a| Size::from(i64::from(axes.contains(&a)))).collect::<Strides>();
         let marked: Vec<bool> = self
             .strides(&view, &dims, lead(&dims, self.cluster.n).unwrap_or(0), Level::Point)
             .iter()
-            .map(|s| *s != 0)
+            .map(|s| *s != Size::ZERO)
             .collect();
         // The result's strides along the kept ones.
-        let inside = count(&dims) / self.cluster.n.max(1);
-        let mut own = vec![0; self.cuts.len()];
-        let mut s = inside as i64;
+        let inside = count(&dims).over(self.cluster.n).and_then(Size::known);
+        let inside = inside.ok_or_else(|| error!(Rule, "columns of points without a size"))?;
+        let mut own = vec![Size::ZERO; self.cuts.len()];
+        let mut s = Size::from(inside);
         for j in (0..self.cuts.len()).rev().filter(|j| !marked[*j]) {
             own[j] = s;
-            s *= self.cuts[j] as i64;
+            s = s * self.cuts[j];
         }
         let mut accesses = self.accesses();
         let stored: Vec<usize> = self
@@ -63,19 +65,17 @@ impl Nest<'_, '_> {
         };
         let kept = grouped(false, self);
         let reduced = grouped(true, self);
-        let total = self.total_cost();
         let Some(outer) = kept.first().map(|g| g.extent) else {
             return Err(error!(Rule, "columns without a kept axis"));
         };
         if let [g] = &kept[..]
             && inside == 1
             && g.extent.is_multiple_of(TILE)
-            && self.cluster.n > CHUNK
+            && !self.cluster.n.at_most(CHUNK)
         {
             self.lower.emitter.begin();
             self.tiles(&sums, g, &reduced, &own, &stored)?;
-            let tiles = g.extent / TILE;
-            self.finish_kernel(total > WORTH_THREADS, tiles, total, Vec::new());
+            self.finish_kernel(self.work(g.extent.floor_div(TILE)), Vec::new());
             return Ok(());
         }
         let lanes = kept.len() - 1;
@@ -101,23 +101,23 @@ impl Nest<'_, '_> {
                     let ty = nest.lower.emitter.ty(*total);
                     let identity = nest.lower.emitter.constant(ty, op.identity(ty));
                     let result = finish_fold(&mut nest.lower.emitter, op, identity, *total);
-                    let at = nest.place(&base, &own, k as i64);
+                    let at = nest.place(&base, &own, k.into());
                     nest.lower.emitter.store(buffer, at, result);
                 }
             }
             Ok(())
         })?;
-        self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
+        self.finish_kernel(self.work(outer), Vec::new());
         Ok(())
     }
 
     /// Tiles of neighbouring columns with their totals in memory, the reduced loops outside of the lanes: large arrays are read
     /// in long runs and not a few elements from each row.
-    fn tiles(&mut self, sums: &[usize], kept: &Group, reduced: &[Group], own: &[i64], stored: &[usize]) -> Result<()> {
+    fn tiles(&mut self, sums: &[usize], kept: &Group, reduced: &[Group], own: &[Size], stored: &[usize]) -> Result<()> {
         let tile = self.lower.emitter.value(Ty::I64);
         self.lower.emitter.begin();
-        self.open.push((kept.inner, TILE as i64, tile));
-        let lanes = Group { extent: TILE, inner: kept.inner };
+        self.open.push((kept.inner, TILE.into(), tile));
+        let lanes = Group { extent: TILE.into(), inner: kept.inner };
         self.nested(std::slice::from_ref(&lanes), &[Kind::Lanes], &mut |nest: &mut Self| {
             for &i in sums {
                 let (op, buffer, at) = nest.total_at(i, own)?;
@@ -159,17 +159,17 @@ impl Nest<'_, '_> {
         })?;
         self.open.pop();
         let body = self.lower.emitter.end();
-        self.lower.emitter.push(Stmt::serial(tile, kept.extent / TILE, Vec::new(), body));
+        self.lower.emitter.serial(tile, kept.extent.floor_div(TILE), Vec::new(), body);
         Ok(())
     }
 
     /// How a sum combines, and where its total for the current column is.
-    fn total_at(&mut self, i: usize, own: &[i64]) -> Result<(FoldOp, Buffer, Index)> {
+    fn total_at(&mut self, i: usize, own: &[Size]) -> Result<(FoldOp, Buffer, At)> {
         let v = self.result(i);
         let op = self.fold_op(v)?;
         let View { buffer, base, .. } =
             self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
-        Ok((op, buffer, self.place(&base, own, 0)))
+        Ok((op, buffer, self.place(&base, own, Size::ZERO)))
     }
 
     /// The reduced loops of a column, from the outermost; one total for each sum and element of a point.
@@ -198,7 +198,7 @@ impl Nest<'_, '_> {
         let types: Vec<Ty> = init.iter().map(|x| self.lower.emitter.ty(*x)).collect();
         let params: Vec<Value> = types.iter().map(|ty| self.lower.emitter.value(*ty)).collect();
         self.lower.emitter.begin();
-        self.open.push((g.inner, 1, var));
+        self.open.push((g.inner, Size::ONE, var));
         let nexts = self.reduce_inside(sums, rest, ops, &params, stored);
         self.open.pop();
         let body = self.lower.emitter.end();
@@ -208,7 +208,7 @@ impl Nest<'_, '_> {
             carried.push(Carried { init: *init, param: *param, next, result });
         }
         let results = carried.iter().map(|c| c.result).collect();
-        self.lower.emitter.push(Stmt::serial(var, g.extent, carried, body));
+        self.lower.emitter.serial(var, g.extent, carried, body);
         Ok(results)
     }
 }

@@ -9,14 +9,15 @@ use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use gradus_core::program::{Atom, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Lower;
 use super::emit::elementwise;
 use super::fusion::{Class, Cluster, Level, Plan, lead, point_cost, reduction, shares_right};
 use super::scalars::{Inner, places, unroll};
 use super::values::{NOWHERE, Repr, Root, SMALL, Values, moves, storage};
-use super::views::{Strides, View, count};
+use super::views::{At, Strides, View, count};
+use super::{Lower, Work};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Index, Kind, LANES, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Kind, LANES, Op, Ty, Value};
+use crate::size::Size;
 
 /// A nest that takes longer than this is offered to other threads, in nanoseconds.
 const WORTH_THREADS: f32 = 40_000.0;
@@ -24,7 +25,7 @@ const WORTH_THREADS: f32 = 40_000.0;
 /// A loop of the nest: how often, and which of the cut dimensions it runs over.
 #[derive(Clone, Debug)]
 struct Group {
-    extent: usize,
+    extent: Size,
     /// The cut dimension whose stride is the loop's.
     inner: usize,
 }
@@ -36,14 +37,14 @@ pub(super) struct Nest<'a, 'b> {
     plan: &'b Plan,
     cluster: &'b Cluster,
     /// The cut dimensions, outermost first.
-    cuts: Vec<usize>,
+    cuts: Vec<Size>,
     /// The loop variables that are open: which cut dimension's stride each goes with, and by how much it is multiplied.
-    open: Vec<(usize, i64, Value)>,
+    open: Vec<(usize, Size, Value)>,
     /// Elements that are there: of rows, and of the current point.
     rows: FxHashMap<usize, Vec<Value>>,
     points: FxHashMap<usize, Vec<Value>>,
     /// Operands that are there.
-    loaded: FxHashMap<(Buffer, Index), Value>,
+    loaded: FxHashMap<(Buffer, At), Value>,
     /// Where members are stored, that are.
     stored: FxHashMap<usize, View>,
     /// Those of them that lie where another lies at another time.
@@ -67,18 +68,15 @@ struct Flat {
     groups: Vec<Group>,
     /// The place is `var + start·times`.
     var: Value,
-    start: Option<(Value, i64)>,
+    start: Option<(Value, usize)>,
     /// The place, or the block of lanes that it is in.
     place: Option<Value>,
-    indices: Vec<Option<Vec<(Value, i64)>>>,
+    indices: Vec<Option<Vec<(Value, usize)>>>,
 }
 
 /// Writes the nest of a cluster. What it makes is in `lower.reprs` after.
 pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan, cluster: &Cluster) -> Result<()> {
-    // Dimensions between cuts, outermost first.
-    let list: Vec<usize> = cluster.cuts.iter().copied().collect();
-    let mut cuts: Vec<usize> = list.windows(2).map(|w| w[1] / w[0]).collect();
-    cuts.reverse();
+    let cuts = cluster.cuts.extents();
     let mut nest = Nest {
         lower,
         p,
@@ -103,7 +101,7 @@ pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan,
     nest.reserve()?;
     if cluster.column {
         nest.columns()
-    } else if cluster.k > 0 {
+    } else if cluster.k != 0 {
         nest.find_phases();
         nest.rows()
     } else {
@@ -121,13 +119,13 @@ impl Nest<'_, '_> {
     }
 
     /// The points of a level.
-    fn points_at(&self, at: Level) -> usize {
-        if at == Level::Row { self.cluster.n / self.cluster.k.max(1) } else { self.cluster.n }
+    fn points_at(&self, at: Level) -> Size {
+        if at == Level::Row { self.cluster.rows() } else { self.cluster.n }
     }
 
     /// Elements of a value at each of its points.
     fn inside(&self, v: usize) -> usize {
-        count(&self.values.dims[v]) / self.points_at(self.level(v)).max(1)
+        count(&self.values.dims[v]).over(self.points_at(self.level(v))).and_then(Size::known).unwrap_or(0)
     }
 
     /// The level at which an equation's operands are seen.
@@ -169,7 +167,10 @@ impl Nest<'_, '_> {
                 }
                 let o = self.values.origin(a);
                 let l = self.lead_of(i, a, at);
-                let uniform = o.view.strides[..l].iter().zip(self.values.dims(a)).all(|(s, d)| *s == 0 || *d == 1);
+                let uniform = o.view.strides[..l]
+                    .iter()
+                    .zip(self.values.dims(a))
+                    .all(|(s, d)| *s == Size::ZERO || *d == Size::ONE);
                 match o.root {
                     Root::Value(r) if !uniform => {
                         self.lower.in_memory(self.p, self.values, r as usize)?;
@@ -211,8 +212,8 @@ impl Nest<'_, '_> {
     // ---- accesses ----
 
     /// The strides of an operand along the cut dimensions, as seen by an equation that works at a level.
-    fn strides(&self, view: &View, dims: &[usize], l: usize, at: Level) -> Vec<i64> {
-        let mut out = vec![0; self.cuts.len()];
+    fn strides(&self, view: &View, dims: &[Size], l: usize, at: Level) -> Vec<Size> {
+        let mut out = vec![Size::ZERO; self.cuts.len()];
         // From the innermost cut dimension of the level.
         let mut j = match at {
             Level::Point => self.cuts.len(),
@@ -221,11 +222,11 @@ impl Nest<'_, '_> {
         for a in (0..l).rev() {
             let mut left = dims[a];
             let mut stride = view.strides[a];
-            while left > 1 && j > 0 {
+            while left != 1 && j > 0 {
                 j -= 1;
                 out[j] = stride;
-                stride *= self.cuts[j] as i64;
-                left /= self.cuts[j];
+                stride = stride * self.cuts[j];
+                left = left.over(self.cuts[j]).unwrap_or(Size::ONE);
             }
         }
         out
@@ -233,17 +234,17 @@ impl Nest<'_, '_> {
 
     /// How many of the cut dimensions run over rows.
     fn row_cuts(&self) -> usize {
-        let mut product = 1;
+        let mut product = Size::ONE;
         let mut j = self.cuts.len();
-        while j > 0 && product < self.cluster.k {
+        while j > 0 && product != self.cluster.k && self.cluster.k != 0 {
             j -= 1;
-            product *= self.cuts[j];
+            product = product * self.cuts[j];
         }
         j
     }
 
     /// All arrays that are read, as strides along the cut dimensions.
-    fn accesses(&self) -> Vec<Vec<i64>> {
+    fn accesses(&self) -> Vec<Vec<Size>> {
         let mut all = Vec::new();
         for &i in &self.cluster.members {
             let e = &self.p.equations()[i];
@@ -262,9 +263,9 @@ impl Nest<'_, '_> {
     }
 
     /// The index along one axis, as strides along the cut dimensions.
-    fn counting(&self, axis: usize, dims: &[usize], at: Level) -> Vec<i64> {
+    fn counting(&self, axis: usize, dims: &[Size], at: Level) -> Vec<Size> {
         let mut view = View::dense(NOWHERE, dims);
-        view.strides = (0..dims.len()).map(|a| i64::from(a == axis)).collect::<Strides>();
+        view.strides = (0..dims.len()).map(|a| Size::from(i64::from(a == axis))).collect::<Strides>();
         self.strides(&view, dims, lead(dims, self.points_at(at)).unwrap_or(0), at)
     }
 
@@ -274,16 +275,16 @@ impl Nest<'_, '_> {
     }
 
     /// Joins neighbouring cut dimensions that every access walks as one.
-    fn groups(&self, range: std::ops::Range<usize>, accesses: &[Vec<i64>]) -> Vec<Group> {
+    fn groups(&self, range: std::ops::Range<usize>, accesses: &[Vec<Size>]) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         for j in range.rev() {
             if self.cuts[j] == 1 {
                 continue;
             }
             if let Some(g) = groups.last_mut() {
-                let together = accesses.iter().all(|s| s[j] == s[g.inner] * g.extent as i64);
+                let together = accesses.iter().all(|s| s[j] == s[g.inner] * g.extent);
                 if together {
-                    g.extent *= self.cuts[j];
+                    g.extent = g.extent * self.cuts[j];
                     continue;
                 }
             }
@@ -294,15 +295,14 @@ impl Nest<'_, '_> {
     }
 
     /// The place in a buffer that strides along the cut dimensions lead to.
-    fn place(&mut self, base: &Index, strides: &[i64], offset: i64) -> Index {
-        let mut at = base.clone();
-        at.offset += offset;
+    fn place(&mut self, base: &At, strides: &[Size], offset: Size) -> At {
+        let mut at = base.further(offset);
         if let Some(flat) = &self.flat {
             let groups = flat.groups.clone();
             let (var, start) = (flat.var, flat.start);
             // Most arrays lie in one run all the same.
-            let linear = groups.windows(2).all(|w| strides[w[0].inner] == strides[w[1].inner] * w[1].extent as i64);
-            let inner = groups.last().map_or(0, |g| strides[g.inner]);
+            let linear = groups.windows(2).all(|w| strides[w[0].inner] == strides[w[1].inner] * w[1].extent);
+            let inner = groups.last().map_or(Size::ZERO, |g| strides[g.inner]);
             if linear && inner != 0 {
                 at = at.plus(var, inner);
                 if let Some((v, times)) = start {
@@ -319,7 +319,7 @@ impl Nest<'_, '_> {
             }
         }
         for (j, times, var) in &self.open {
-            let s = strides[*j] * times;
+            let s = strides[*j] * *times;
             if s != 0 {
                 at = at.plus(*var, s);
             }
@@ -328,7 +328,7 @@ impl Nest<'_, '_> {
     }
 
     /// The index along one of the loops of a flat row, as values and what each is multiplied by.
-    fn flat_index(&mut self, k: usize) -> Vec<(Value, i64)> {
+    fn flat_index(&mut self, k: usize) -> Vec<(Value, usize)> {
         let Some(flat) = self.flat.clone() else { return Vec::new() };
         if let Some(terms) = &flat.indices[k] {
             return terms.clone();
@@ -348,31 +348,32 @@ impl Nest<'_, '_> {
             match flat.start {
                 None => var,
                 Some((v, times)) => {
-                    let times = e.int(times / unit as i64);
+                    let times = e.int((times / unit) as i64);
                     let begin = e.op(Op::Mul, &[v, times]);
                     e.op(Op::Add, &[begin, var])
                 }
             }
         });
-        let behind = flat.groups[k + 1..].iter().map(|g| g.extent).product::<usize>();
-        let q = if k == last { at } else { quotient(e, at, behind / unit) };
-        let extent = if k == last { flat.groups[k].extent / unit } else { flat.groups[k].extent };
+        let in_units = |size: Size| size.over(Size::from(unit)).unwrap_or(size);
+        let behind = flat.groups[k + 1..].iter().map(|g| g.extent).product::<Size>();
+        let q = if k == last { at } else { quotient(e, at, in_units(behind)) };
+        let extent = if k == last { in_units(flat.groups[k].extent) } else { flat.groups[k].extent };
         let index = if k == 0 {
             q
-        } else if extent.is_power_of_two() {
-            let mask = e.int(extent as i64 - 1);
+        } else if let Some(n) = extent.known().filter(|n| n.is_power_of_two()) {
+            let mask = e.int(n as i64 - 1);
             e.op(Op::And, &[q, mask])
         } else {
             // q - (q / extent)·extent
             let rounds = quotient(e, q, extent);
-            let extent = e.int(extent as i64);
+            let extent = e.size(extent);
             let whole = e.op(Op::Mul, &[rounds, extent]);
             e.op(Op::Sub, &[q, whole])
         };
         let mut terms = vec![(index, 1)];
         if blocks && k == last {
             let mask = e.int(LANES as i64 - 1);
-            terms = vec![(index, LANES as i64), (e.op(Op::And, &[flat.var, mask]), 1)];
+            terms = vec![(index, LANES), (e.op(Op::And, &[flat.var, mask]), 1)];
         }
         if let Some(flat) = &mut self.flat {
             flat.place = Some(at);
@@ -382,42 +383,36 @@ impl Nest<'_, '_> {
     }
 
     /// Where a member is stored, in the current chunk.
-    fn home(&self, v: usize) -> Option<(Buffer, Index)> {
+    fn home(&self, v: usize) -> Option<(Buffer, At)> {
         let View { buffer, base, .. } = self.stored.get(&v).cloned()?;
         match self.chunk {
             Some(chunk) if self.one_row.contains(&v) && self.by_chunk => {
-                Some((buffer, base.plus(chunk, (self.inside(v) * self.cluster.k) as i64)))
+                Some((buffer, base.plus(chunk, self.cluster.k * self.inside(v))))
             }
             _ => Some((buffer, base)),
         }
     }
 
     /// Strides of a member's own memory, and where in it the elements of a point lie.
-    fn own_strides(&self, v: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+    fn own_strides(&self, v: usize) -> Option<(Vec<Size>, Vec<Size>)> {
         let view = self.stored.get(&v)?;
         let at = self.level(v);
         let one_row = self.one_row.contains(&v);
         // A dense array need not have the nest's dimensions: a reshape that is a copy has its operand's.
         if one_row || view.is_dense() {
-            let inside = self.inside(v) as i64;
-            let mut s = inside;
-            let mut out = vec![0; self.cuts.len()];
+            let inside = self.inside(v);
+            let mut s = Size::from(inside);
+            let mut out = vec![Size::ZERO; self.cuts.len()];
             let first = if one_row { self.row_cuts() } else { 0 };
             let last = if at == Level::Row { self.row_cuts() } else { self.cuts.len() };
             for j in (first..last).rev() {
                 out[j] = s;
-                s *= self.cuts[j] as i64;
+                s = s * self.cuts[j];
             }
-            return Some((out, (0..inside).collect()));
+            return Some((out, (0..inside).map(Size::from).collect()));
         }
         let l = lead(&view.dims, self.points_at(at))?;
-        let inside = View {
-            buffer: view.buffer,
-            base: Index::at(0),
-            dims: view.dims[l..].into(),
-            strides: view.strides[l..].into(),
-        };
-        Some((self.strides(view, &view.dims, l, at), places(&inside).collect()))
+        Some((self.strides(view, &view.dims, l, at), offsets(&view.dims[l..], &view.strides[l..])))
     }
 
     // ---- points ----
@@ -430,7 +425,7 @@ impl Nest<'_, '_> {
         let o = self.values.origin(a).clone();
         let inside = View {
             buffer: o.view.buffer,
-            base: Index::at(o.view.base.offset),
+            base: At::start().further(o.view.base.offset),
             dims: dims[l..].into(),
             strides: o.view.strides[l..].into(),
         };
@@ -440,19 +435,16 @@ impl Nest<'_, '_> {
         }
         // An array in scalars, the same at every point.
         if let Some(elements) = self.lower.elements_at_hand(self.p, o.root)
-            && o.view.strides[..l].iter().zip(&dims).all(|(s, d)| *s == 0 || *d == 1)
+            && o.view.strides[..l].iter().zip(&dims).all(|(s, d)| *s == Size::ZERO || *d == Size::ONE)
         {
             return Ok(places(&inside).map(|k| elements[k as usize]).collect());
         }
         if let Some(value) = self.lower.splat_of(self.p, a) {
-            return Ok(vec![value; count(&inside.dims)]);
+            return Ok(vec![value; count(&inside.dims).known().unwrap_or(0)]);
         }
         let view = self.lower.placed(self.values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
         let strides = self.strides(&view, &dims, l, at);
-        let inside =
-            View { base: Index::at(0), dims: inside.dims, strides: view.strides[l..].into(), buffer: view.buffer };
-        let offsets: Vec<i64> = places(&inside).collect();
-        Ok(offsets
+        Ok(offsets(&inside.dims, &view.strides[l..])
             .into_iter()
             .map(|k| {
                 let at = self.place(&view.base, &strides, k);
@@ -462,7 +454,7 @@ impl Nest<'_, '_> {
     }
 
     /// An element, loaded once at each point.
-    fn read(&mut self, buffer: Buffer, at: Index) -> Value {
+    fn read(&mut self, buffer: Buffer, at: At) -> Value {
         if let Some(v) = self.loaded.get(&(buffer, at.clone())) {
             return *v;
         }
@@ -521,20 +513,20 @@ impl Nest<'_, '_> {
                 return Ok(unroll(&mut self.lower.emitter, e.op(), l, &[], &dims[l..], ty));
             }
             let strides = self.counting(iota.axis, dims, at);
-            let mut terms: Vec<(Value, i64)> = Vec::new();
+            let mut terms: Vec<(Value, Size)> = Vec::new();
             if let Some(flat) = self.flat.clone() {
-                for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != 0) {
+                for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != Size::ZERO) {
                     let along = self.flat_index(k).into_iter();
                     terms.extend(along.map(|(i, times)| (i, strides[g.inner] * times)));
                 }
             }
-            terms.extend(self.open.iter().map(|(j, times, var)| (*var, strides[*j] * times)));
+            terms.extend(self.open.iter().map(|(j, times, var)| (*var, strides[*j] * *times)));
             let mut index: Option<Value> = None;
-            for (var, s) in terms.into_iter().filter(|(_, s)| *s != 0) {
+            for (var, s) in terms.into_iter().filter(|(_, s)| *s != Size::ZERO) {
                 let term = if s == 1 {
                     var
                 } else {
-                    let s = self.lower.emitter.int(s);
+                    let s = self.lower.emitter.size(s);
                     self.lower.emitter.op(Op::Mul, &[var, s])
                 };
                 index = Some(match index {
@@ -605,11 +597,11 @@ impl Nest<'_, '_> {
         let Some((g, rest)) = groups.split_first() else { return body(self) };
         let var = self.lower.emitter.value(Ty::I64);
         self.lower.emitter.begin();
-        self.open.push((g.inner, 1, var));
+        self.open.push((g.inner, Size::ONE, var));
         let inside = self.nested(rest, &kinds[1..], body);
         self.open.pop();
         let stmts = self.lower.emitter.end();
-        self.lower.emitter.push(Stmt::counted(kinds[0], var, g.extent, stmts));
+        self.lower.emitter.counted(kinds[0], var, g.extent, stmts);
         inside
     }
 
@@ -619,15 +611,15 @@ impl Nest<'_, '_> {
     }
 
     /// Closes a kernel whose body was written since `begin`.
-    fn finish_kernel(&mut self, parallel: bool, outer: usize, total: f32, outputs: Vec<Value>) {
+    fn finish_kernel(&mut self, work: Work, outputs: Vec<Value>) {
         let body = self.lower.emitter.end();
         let first = self.cluster.members.last().map_or("empty", |i| self.p.equations()[*i].op().name());
-        let cost = total / outer.max(1) as f32;
-        self.lower.push_kernel(first, outputs, parallel, cost, body);
+        self.lower.push_kernel(first, outputs, work, body);
     }
 
-    fn total_cost(&self) -> f32 {
-        point_cost(self.p, self.cluster) * self.cluster.n as f32
+    /// The work of all points, where the outermost loop runs so often.
+    fn work(&self, outer: Size) -> Work {
+        Work::shared(self.cluster.n, point_cost(self.p, self.cluster), outer, WORTH_THREADS)
     }
 
     /// Points without reductions.
@@ -638,9 +630,9 @@ impl Nest<'_, '_> {
         accesses.extend(stored.iter().filter_map(|v| self.own_strides(*v)).map(|(strides, _)| strides));
         let mut groups = self.groups(0..self.cuts.len(), &accesses);
         if groups.is_empty() {
-            groups.push(Group { extent: 1, inner: 0 });
+            groups.push(Group { extent: Size::ONE, inner: 0 });
             if self.cuts.is_empty() {
-                self.cuts.push(1);
+                self.cuts.push(Size::ONE);
             }
         }
         let lanes = lanes_of(&groups);
@@ -651,7 +643,6 @@ impl Nest<'_, '_> {
         order.push(lane);
         order.extend(behind.iter().cloned());
         let kinds: Vec<Kind> = (0..order.len()).map(|i| if i == lanes { Kind::Lanes } else { Kind::Serial }).collect();
-        let total = self.total_cost();
         let outer = order[0].extent;
         self.lower.emitter.begin();
         self.nested(&order, &kinds, &mut |nest: &mut Self| {
@@ -662,23 +653,41 @@ impl Nest<'_, '_> {
             }
             Ok(())
         })?;
-        self.finish_kernel(total > WORTH_THREADS, outer, total, Vec::new());
+        self.finish_kernel(self.work(outer), Vec::new());
         Ok(())
     }
 }
 
+/// Where the elements of a small array lie, in row-major order, counted from the first.
+fn offsets(dims: &[Size], strides: &[Size]) -> Vec<Size> {
+    let mut all = vec![Size::ZERO];
+    for (d, s) in dims.iter().zip(strides) {
+        let along = 0..d.known().unwrap_or(0);
+        all = all.iter().flat_map(|at| along.clone().map(move |i| *at + *s * i)).collect();
+    }
+    all
+}
+
 /// `a / n` of numbers that are not negative: a shift, or a product with the reciprocal, which vectors can do; the half keeps
 /// it exact below 2^50.
-fn quotient(e: &mut super::emit::Emitter, a: Value, n: usize) -> Value {
+fn quotient(e: &mut super::emit::Emitter, a: Value, n: Size) -> Value {
     if n == 1 {
         return a;
     }
-    if n.is_power_of_two() {
+    if let Some(n) = n.known().filter(|n| n.is_power_of_two()) {
         let shift = e.int(i64::from(n.trailing_zeros()));
         return e.op(Op::Shr, &[a, shift]);
     }
     let x = e.convert(a, Ty::F64);
-    let (half, inverse) = (e.number(Ty::F64, 0.5), e.number(Ty::F64, 1.0 / n as f64));
+    let half = e.number(Ty::F64, 0.5);
+    let inverse = match n {
+        Size::Known(n) => e.number(Ty::F64, 1.0 / n as f64),
+        n => {
+            let (one, n) = (e.number(Ty::F64, 1.0), e.size(n));
+            let n = e.convert(n, Ty::F64);
+            e.op(Op::Div, &[one, n])
+        }
+    };
     let x = e.op(Op::Add, &[x, half]);
     let x = e.op(Op::Mul, &[x, inverse]);
     e.convert(x, Ty::I64)
@@ -687,8 +696,8 @@ fn quotient(e: &mut super::emit::Emitter, a: Value, n: usize) -> Value {
 /// Which loop runs in lanes: the innermost, unless it is short and another is long.
 fn lanes_of(groups: &[Group]) -> usize {
     let last = groups.len() - 1;
-    if groups[last].extent >= SMALL {
+    if groups[last].extent.guess() >= SMALL {
         return last;
     }
-    (0..groups.len()).max_by_key(|i| (groups[*i].extent.min(64), *i)).unwrap_or(last)
+    (0..groups.len()).max_by_key(|i| (groups[*i].extent.guess().min(64), *i)).unwrap_or(last)
 }

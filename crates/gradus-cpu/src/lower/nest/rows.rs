@@ -3,14 +3,24 @@
 use gradus_core::program::ValueId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Flat, Group, Nest, WORTH_THREADS};
+use super::{Flat, Group, Nest};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Index, Kind, LANES, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Int, Kind, LANES, Op, Stmt, Ty, Value};
+use crate::lower::Work;
 use crate::lower::emit::is_expensive;
 use crate::lower::fusion::{CHUNK, Class, Level, reduction};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::{Repr, storage};
-use crate::lower::views::View;
+use crate::lower::views::{At, View};
+use crate::size::Size;
+
+/// How long a loop of lanes is.
+#[derive(Clone, Copy)]
+enum Length {
+    Of(Size),
+    /// Computed in the kernel.
+    Scalar(Value),
+}
 
 impl Nest<'_, '_> {
     /// When each member can be computed: after which of the lane loops.
@@ -82,7 +92,7 @@ impl Nest<'_, '_> {
                 self.sharing.extend([v, w]);
             } else {
                 let view = if in_turn {
-                    let elements = self.inside(v) * self.cluster.k * at_once;
+                    let elements = self.cluster.k * (self.inside(v) * at_once);
                     let ty =
                         storage(self.p.ty(ValueId::new(v)).dtype()).ok_or_else(|| error!(Rule, "no scalar type"))?;
                     View::dense(self.lower.new_scratch(ty, elements), &[elements])
@@ -165,11 +175,17 @@ impl Nest<'_, '_> {
         let row_groups = self.groups(0..first, &accesses);
         let lane_groups = self.groups(first..self.cuts.len(), &accesses);
         let whole = self.cluster.n == k;
-        let total = self.total_cost();
         let by_chunk = self.rows_by_chunk(&row_groups);
         let searched = by_chunk.is_none() && self.has_flat_totals() && self.chunk_count() > 1;
+        let rows = self.cluster.rows();
+        let outer = match by_chunk {
+            Some(_) => Size::from(self.chunk_count()),
+            None => row_groups.first().map_or(rows, |g| g.extent),
+        };
+        let mut work = self.work(outer);
         // Running totals allow one thread for each chunk.
-        let parallel = total > WORTH_THREADS && (self.cluster.totals.is_empty() || by_chunk.is_some());
+        work.parallel &= self.cluster.totals.is_empty() || by_chunk.is_some();
+        let parallel = work.parallel;
         if !whole {
             self.by_chunk = by_chunk.is_some();
             let at_once = if self.by_chunk { self.chunk_count() } else { 1 };
@@ -180,20 +196,18 @@ impl Nest<'_, '_> {
         self.lower.emitter.begin();
         if whole {
             let mut outputs = Vec::new();
-            if k > CHUNK {
+            if !k.at_most(CHUNK) {
                 return self.long_row(&lane_groups);
             }
-            let results = self.lane_loop(0, &lane_groups, None, k)?;
+            let results = self.lane_loop(0, &lane_groups, None, Length::Of(k))?;
             for (v, elements) in results {
                 outputs.extend(&elements);
                 self.lower.frame.reprs[v] = Some(Repr::Elements(elements));
             }
-            self.finish_kernel(false, 1, total, outputs);
+            self.finish_kernel(Work::alone(), outputs);
             return Ok(());
         }
-        let rows = self.cluster.n / k;
         let kinds = vec![Kind::Serial; row_groups.len()];
-        let mut outer = row_groups.first().map_or(rows, |g| g.extent);
         let one_row = &mut |nest: &mut Self| {
             nest.rows.clear();
             nest.clear_point();
@@ -216,17 +230,17 @@ impl Nest<'_, '_> {
                 for v in ready {
                     nest.member(v)?;
                 }
-                let results = if k > CHUNK {
+                let results = if let Some(k) = k.known().filter(|k| *k > CHUNK) {
                     nest.chunks(&lane_groups, k)?
                 } else if nest.in_steps(phase) {
                     let step = nest.lower.emitter.value(Ty::I64);
                     nest.lower.emitter.begin();
-                    nest.lane_loop(phase, &lane_groups, Some((step, LANES as i64)), LANES)?;
+                    nest.lane_loop(phase, &lane_groups, Some((step, LANES)), Length::Of(LANES.into()))?;
                     let body = nest.lower.emitter.end();
-                    nest.lower.emitter.push(Stmt::serial(step, k / LANES, Vec::new(), body));
+                    nest.lower.emitter.serial(step, k.floor_div(LANES), Vec::new(), body);
                     Vec::new()
                 } else {
-                    nest.lane_loop(phase, &lane_groups, None, k)?
+                    nest.lane_loop(phase, &lane_groups, None, Length::Of(k))?
                 };
                 nest.clear_point();
                 for (v, elements) in results {
@@ -250,18 +264,17 @@ impl Nest<'_, '_> {
         match by_chunk {
             None => self.nested(&row_groups, &kinds, one_row)?,
             Some(rows) => {
-                outer = self.chunk_count();
                 let chunk = self.lower.emitter.value(Ty::I64);
                 self.lower.emitter.begin();
                 self.chunk = Some(chunk);
-                self.open.push((rows.inner, rows.extent as i64, chunk));
+                self.open.push((rows.inner, rows.extent, chunk));
                 self.nested(&[rows], &kinds, one_row)?;
                 self.open.pop();
                 let body = self.lower.emitter.end();
-                self.lower.emitter.push(Stmt::serial(chunk, outer, Vec::new(), body));
+                self.lower.emitter.serial(chunk, outer, Vec::new(), body);
             }
         }
-        self.finish_kernel(parallel, outer, total, Vec::new());
+        self.finish_kernel(work, Vec::new());
         self.end_totals()
     }
 
@@ -292,8 +305,8 @@ impl Nest<'_, '_> {
         &mut self,
         phase: usize,
         groups: &[Group],
-        start: Option<(Value, i64)>,
-        length: usize,
+        start: Option<(Value, usize)>,
+        length: Length,
     ) -> Result<Vec<(usize, Vec<Value>)>> {
         let folding = self.folds_in(phase);
         let stores = self.stores_in(phase);
@@ -304,9 +317,9 @@ impl Nest<'_, '_> {
         self.clear_point();
         match groups {
             [g] => {
-                self.open.push((g.inner, 1, var));
+                self.open.push((g.inner, Size::ONE, var));
                 if let Some((v, times)) = start {
-                    self.open.push((g.inner, times, v));
+                    self.open.push((g.inner, times.into(), v));
                 }
             }
             // The row does not lie in one run.
@@ -346,7 +359,10 @@ impl Nest<'_, '_> {
         self.open.truncate(depth);
         self.flat = None;
         let body = self.lower.emitter.end();
-        self.lower.emitter.push(Stmt::lanes(var, length, folds, body));
+        match length {
+            Length::Of(size) => self.lower.emitter.lanes(var, size, folds, body),
+            Length::Scalar(v) => self.lower.emitter.lanes_of(var, Int::Value(v), folds, body),
+        }
         self.clear_point();
         Ok(results)
     }
@@ -356,7 +372,7 @@ impl Nest<'_, '_> {
         let full = k / CHUNK;
         let var = self.lower.emitter.value(Ty::I64);
         self.lower.emitter.begin();
-        let parts = self.lane_loop(0, groups, Some((var, CHUNK as i64)), CHUNK)?;
+        let parts = self.lane_loop(0, groups, Some((var, CHUNK)), Length::Of(CHUNK.into()))?;
         let mut carried = Vec::new();
         let mut inits = Vec::new();
         let mut results = Vec::new();
@@ -376,10 +392,10 @@ impl Nest<'_, '_> {
         }
         let body = self.lower.emitter.end();
         inits.into_iter().for_each(|s| self.lower.emitter.push(s));
-        self.lower.emitter.push(Stmt::serial(var, full, carried, body));
+        self.lower.emitter.serial(var, full, carried, body);
         if !k.is_multiple_of(CHUNK) {
             let first = self.lower.emitter.int(full as i64);
-            let rest = self.lane_loop(0, groups, Some((first, CHUNK as i64)), k % CHUNK)?;
+            let rest = self.lane_loop(0, groups, Some((first, CHUNK)), Length::Of((k % CHUNK).into()))?;
             for ((v, so_far), (_, more)) in results.iter_mut().zip(rest) {
                 let op = self.fold_op(*v)?;
                 for (x, y) in so_far.iter_mut().zip(more) {
@@ -400,12 +416,15 @@ impl Nest<'_, '_> {
     /// One long row: threads fold chunks, then one folds what they made.
     fn long_row(&mut self, groups: &[Group]) -> Result<()> {
         let k = self.cluster.k;
-        let (full, rest) = (k / CHUNK, k % CHUNK);
-        let pieces = full + usize::from(rest > 0);
-        let total = self.total_cost();
+        let pieces = (k + (CHUNK - 1)).floor_div(CHUNK);
+        // Chunks of one length that is known, then the rest by itself; or the length of each is computed.
+        let parts = match k.known() {
+            Some(k) => vec![(0, k / CHUNK, Some(CHUNK)), (k / CHUNK, usize::from(k % CHUNK > 0), Some(k % CHUNK))],
+            None => vec![(0, 1, None)],
+        };
         let mut partial: Vec<(usize, Vec<Buffer>)> = Vec::new();
         // `rows` has opened the kernel's body.
-        for (part, chunks, length) in [(0, full, CHUNK), (full, usize::from(rest > 0), rest)] {
+        for (part, chunks, length) in parts {
             if chunks == 0 {
                 continue;
             }
@@ -416,7 +435,17 @@ impl Nest<'_, '_> {
             self.lower.emitter.begin();
             // The rest is chunk number `full`.
             let at = if part > 0 { self.lower.emitter.int(part as i64) } else { var };
-            let results = self.lane_loop(0, groups, Some((at, CHUNK as i64)), length)?;
+            let lanes = match length {
+                Some(length) => Length::Of(length.into()),
+                None => {
+                    let e = &mut self.lower.emitter;
+                    let (most, all) = (e.int(CHUNK as i64), e.size(k));
+                    let before = e.op(Op::Mul, &[at, most]);
+                    let left = e.op(Op::Sub, &[all, before]);
+                    Length::Scalar(e.op(Op::Min, &[left, most]))
+                }
+            };
+            let results = self.lane_loop(0, groups, Some((at, CHUNK)), lanes)?;
             for (j, (v, elements)) in results.into_iter().enumerate() {
                 if part == 0 || partial.len() <= j {
                     let tys: Vec<Ty> = elements.iter().map(|x| self.lower.emitter.ty(*x)).collect();
@@ -424,17 +453,14 @@ impl Nest<'_, '_> {
                     partial.push((v, buffers));
                 }
                 for (x, b) in elements.iter().zip(&partial[j].1) {
-                    self.lower.emitter.store(*b, Index::at(0).plus(at, 1), *x);
+                    self.lower.emitter.store(*b, At::start().plus(at, 1usize), *x);
                 }
             }
             let body = self.lower.emitter.end();
-            self.lower.emitter.push(Stmt::serial(var, chunks, Vec::new(), body));
-            self.finish_kernel(
-                part == 0 && total > WORTH_THREADS,
-                chunks,
-                total * (chunks * length) as f32 / k as f32,
-                Vec::new(),
-            );
+            let outer = if length.is_some() { Size::from(chunks) } else { pieces };
+            self.lower.emitter.serial(var, outer, Vec::new(), body);
+            let work = if part == 0 { self.work(outer) } else { Work::alone() };
+            self.finish_kernel(work, Vec::new());
         }
         for (v, buffers) in partial {
             let op = self.fold_op(v)?;
@@ -445,10 +471,10 @@ impl Nest<'_, '_> {
                 let (var, param, result) =
                     (self.lower.emitter.value(Ty::I64), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
                 self.lower.emitter.begin();
-                let x = self.lower.emitter.load(b, Index::at(0).plus(var, 1));
+                let x = self.lower.emitter.load(b, At::start().plus(var, 1usize));
                 let next = self.lower.emitter.op(op.op(), &[param, x]);
                 let body = self.lower.emitter.end();
-                self.lower.emitter.push(Stmt::serial(var, pieces, vec![Carried { init, param, next, result }], body));
+                self.lower.emitter.serial(var, pieces, vec![Carried { init, param, next, result }], body);
                 let identity = self.lower.emitter.constant(ty, op.identity(ty));
                 elements.push(finish_fold(&mut self.lower.emitter, op, identity, result));
             }

@@ -2,11 +2,13 @@
 
 use super::{Group, Nest};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Fold, FoldOp, Index, LANES, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Fold, FoldOp, LANES, Op, Ty, Value};
+use crate::lower::Work;
 use crate::lower::fusion::{CHUNK, Class};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::Repr;
-use crate::lower::views::View;
+use crate::lower::views::{At, View};
+use crate::size::Size;
 
 impl Nest<'_, '_> {
     pub(super) fn is_total(&self, i: usize) -> bool {
@@ -18,9 +20,9 @@ impl Nest<'_, '_> {
         self.plan.classes[i] == Class::Row
     }
 
-    /// How many chunks the totals of everything go through.
+    /// How many chunks the totals of everything go through. Totals join only nests of a known size.
     pub(super) fn chunk_count(&self) -> usize {
-        self.cluster.n.div_ceil(CHUNK)
+        self.cluster.n.known().map_or(1, |n| n.div_ceil(CHUNK))
     }
 
     pub(super) fn has_flat_totals(&self) -> bool {
@@ -59,9 +61,9 @@ impl Nest<'_, '_> {
             let (buffer, base, elements) = if self.is_flat(i) {
                 let ty = self.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
                 let elements = self.chunk_count() * LANES;
-                let buffer = self.lower.new_scratch(ty, elements);
+                let buffer = self.lower.new_scratch(ty, elements.into());
                 self.stored.insert(v, View::dense(buffer, &self.values.dims[v]));
-                (buffer, Index::at(0), elements)
+                (buffer, At::start(), Size::from(elements))
             } else {
                 let (buffer, base) = self.total_place(v)?;
                 (buffer, base, self.cluster.k)
@@ -71,16 +73,16 @@ impl Nest<'_, '_> {
             let var = e.value(Ty::I64);
             e.begin();
             let nothing = e.constant(ty, FoldOp::Add.neutral(ty));
-            e.store(buffer, base.plus(var, 1), nothing);
+            e.store(buffer, base.plus(var, 1usize), nothing);
             let body = e.end();
-            e.push(Stmt::lanes(var, elements, Vec::new(), body));
+            e.lanes(var, elements, Vec::new(), body);
         }
         let body = self.lower.emitter.end();
-        self.lower.push_kernel("begin_totals", Vec::new(), false, 0.0, body);
+        self.lower.push_kernel("begin_totals", Vec::new(), Work::alone(), body);
         Ok(())
     }
 
-    fn total_place(&self, v: usize) -> Result<(Buffer, Index)> {
+    fn total_place(&self, v: usize) -> Result<(Buffer, At)> {
         let view = self.stored.get(&v).ok_or_else(|| error!(Rule, "a total that nobody reads"))?;
         Ok((view.buffer, view.base.clone()))
     }
@@ -91,9 +93,9 @@ impl Nest<'_, '_> {
             let x = self.operand(i, self.p.operands(&self.p.equations()[i])[0])?[0];
             let (buffer, base) = self.total_place(self.result(i))?;
             if self.is_flat(i) {
-                let mut at = base.plus(var, 1);
+                let mut at = base.plus(var, 1usize);
                 if let Some(chunk) = self.chunk {
-                    at = at.plus(chunk, LANES as i64);
+                    at = at.plus(chunk, LANES);
                 }
                 // A fold rounds a product before it takes it in; a sum would not. So it is a difference.
                 let e = &mut self.lower.emitter;
@@ -102,13 +104,13 @@ impl Nest<'_, '_> {
                 let sum = e.op(Op::Sub, &[so_far, x]);
                 e.store(buffer, at, sum);
             } else {
-                let mut own = vec![0; self.cuts.len()];
-                let mut s = 1;
+                let mut own = vec![Size::ZERO; self.cuts.len()];
+                let mut s = Size::ONE;
                 for j in (self.row_cuts()..self.cuts.len()).rev() {
                     own[j] = s;
-                    s *= self.cuts[j] as i64;
+                    s = s * self.cuts[j];
                 }
-                let at = self.place(&base, &own, 0);
+                let at = self.place(&base, &own, Size::ZERO);
                 let e = &mut self.lower.emitter;
                 let so_far = e.load(buffer, at.clone());
                 let sum = e.op(Op::Add, &[so_far, x]);
@@ -122,8 +124,8 @@ impl Nest<'_, '_> {
     pub(super) fn rows_by_chunk(&self, row_groups: &[Group]) -> Option<Group> {
         let chunks = self.chunk_count();
         match row_groups {
-            [g] if self.has_flat_totals() && chunks > 1 && g.extent.is_multiple_of(chunks) => {
-                Some(Group { extent: g.extent / chunks, inner: g.inner })
+            [g] if self.has_flat_totals() && chunks > 1 => {
+                Some(Group { extent: g.extent.over(chunks.into())?, inner: g.inner })
             }
             _ => None,
         }
@@ -135,11 +137,11 @@ impl Nest<'_, '_> {
         let e = &mut self.lower.emitter;
         let mut row = e.int(0);
         for (g, var) in row_groups.iter().zip(rows) {
-            let extent = e.int(g.extent as i64);
+            let extent = e.size(g.extent);
             let before = e.op(Op::Mul, &[row, extent]);
             row = e.op(Op::Add, &[before, var]);
         }
-        super::quotient(e, row, CHUNK / self.cluster.k)
+        super::quotient(e, row, Size::from(CHUNK).over(self.cluster.k).unwrap_or(Size::ONE))
     }
 
     /// From running totals to results.
@@ -163,27 +165,27 @@ impl Nest<'_, '_> {
                 // The lanes of each chunk, and the chunks one after the other.
                 let (lane, x, chunk) = (e.value(Ty::I64), e.value(ty), e.value(ty));
                 e.begin();
-                let total = e.load(buffer, base.plus(lane, 1).plus(var, LANES as i64));
+                let total = e.load(buffer, base.plus(lane, 1usize).plus(var, LANES));
                 let body = e.end();
-                e.push(Stmt::lanes(lane, LANES, vec![Fold { op: FoldOp::Add, value: total, result: chunk }], body));
+                e.lanes(lane, LANES, vec![Fold { op: FoldOp::Add, value: total, result: chunk }], body);
                 let next = e.op(Op::Add, &[x, chunk]);
                 let body = e.end();
                 let (init, result) = (e.constant(ty, FoldOp::Add.neutral(ty)), e.value(ty));
-                e.push(Stmt::serial(var, chunks, vec![Carried { init, param: x, next, result }], body));
+                e.serial(var, chunks, vec![Carried { init, param: x, next, result }], body);
                 let result = finish_fold(e, FoldOp::Add, identity, result);
                 outputs.push(result);
                 self.lower.frame.reprs[v] = Some(Repr::Elements(vec![result]));
             } else {
-                let at = base.plus(var, 1);
+                let at = base.plus(var, 1usize);
                 let total = e.load(buffer, at.clone());
                 let result = finish_fold(e, FoldOp::Add, identity, total);
                 e.store(buffer, at, result);
                 let body = e.end();
-                e.push(Stmt::lanes(var, self.cluster.k, Vec::new(), body));
+                e.lanes(var, self.cluster.k, Vec::new(), body);
             }
         }
         let body = self.lower.emitter.end();
-        self.lower.push_kernel("end_totals", outputs, false, 0.0, body);
+        self.lower.push_kernel("end_totals", outputs, Work::alone(), body);
         Ok(())
     }
 }
