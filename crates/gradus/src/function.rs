@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
-use crate::stage::{Compiled, Core, Explanation, Phases, Stats, TracedFunction};
+use crate::stage::{Compiled, Core, Declared, Explanation, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
 use gradus_core::optimize::Exactness;
 use gradus_core::{Backend, Mode, Place, Result};
@@ -103,6 +103,28 @@ impl<S: Signature> Fun<S> {
     /// Which code generator of the native compiler makes its code.
     pub fn tier(self, tier: Tier) -> Fun<S> {
         self.backend(Cpu::with_tier(tier))
+    }
+
+    /// Declares dimensions that vary: one program, compiled once, serves all their sizes.
+    ///
+    /// What each argument is, separated by commas: `_` for one that stays as it comes, a type with symbols for the sizes that
+    /// vary, and `(f32[B, 16], _)` for the arrays of a structure, in order. Dimensions may be expressions (`2*B+1`), open (`_`), and have
+    /// conditions (`where B >= 1, B % 8 == 0`). What does not fit is an error that names the argument and the symbol.
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// let mean = jit(|x: &Array| x.mean_axis(0)).symbolic("f32[B, 2] where B >= 1");
+    /// for b in 1..10 {
+    ///     mean(&Array::ones::<f32>([b, 2])).to_vec::<f32>()?;
+    /// }
+    /// assert_eq!(mean.stats().compiles, 1);
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn symbolic(self, arguments: &str) -> Fun<S> {
+        let declared = Declared::read(arguments, Place::caller());
+        Fun::new(self.core.with_options(|o| o.declared = Some(declared)))
     }
 
     /// The most bytes of programs and machine code that this function keeps; the least recently used go first.

@@ -300,6 +300,7 @@ impl Array {
         let fit = |x: OperandValue| -> Result<Array> {
             match x {
                 OperandValue::Number(n) => number_like(n, self.ty()?),
+                OperandValue::Dim(d) => broadcast(&Array::from_dim(&d, self.ty()?.dtype()), self.shape()).ok(),
                 OperandValue::Array(a) if a.ty()? == self.ty()? => Ok(a),
                 OperandValue::Array(a) if a.dtype() == self.dtype() => broadcast(&a, self.shape()).ok(),
                 OperandValue::Array(a) => {
@@ -349,13 +350,12 @@ impl Array {
     #[track_caller]
     fn fit_choices(&self, a: OperandValue, b: OperandValue) -> Result<[Array; 3]> {
         let (a, b) = match (a, b) {
-            (OperandValue::Array(a), OperandValue::Array(b)) => broadcast_pair(&a, &b)?,
-            (OperandValue::Array(a), OperandValue::Number(n)) => broadcast_pair(&a, n)?,
-            (OperandValue::Number(n), OperandValue::Array(b)) => {
-                let (b, a) = broadcast_pair(&b, n)?;
+            (OperandValue::Array(a), b) => broadcast_pair(&a, b)?,
+            (number, OperandValue::Array(b)) => {
+                let (b, a) = broadcast_pair(&b, number)?;
                 (a, b)
             }
-            (OperandValue::Number(a), OperandValue::Number(b)) => broadcast_pair(&Array::scalar(a), b)?,
+            (a, b) => broadcast_pair(&a.into_array(), b)?,
         };
         let (tp, ta) = (self.ty()?, a.ty()?);
         let shape = broadcast_shapes(tp.shape(), ta.shape())

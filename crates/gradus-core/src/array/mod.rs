@@ -181,10 +181,10 @@ impl Array {
     /// The dimensions as numbers; an error if one is symbolic or the array carries one.
     #[track_caller]
     pub fn known_dims(&self) -> Result<Vec<usize>> {
-        let ty = self.ty()?;
+        let (ty, place) = (self.ty()?, Place::caller());
         ty.shape().known().map(|d| d.to_vec()).ok_or_else(|| {
             error!(NotConcrete, "the shape of {ty} is symbolic, so its dimensions have no numbers here")
-                .at(Place::caller())
+                .at(place)
                 .help("compute with `x.dim(i)`, which stays symbolic, or trace without a symbolic dimension")
         })
     }

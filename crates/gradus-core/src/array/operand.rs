@@ -17,6 +17,26 @@ pub enum OperandValue {
     Array(Array),
     /// A number written beside an array: it takes the array's dtype when it loses nothing.
     Number(Scalar),
+    /// A symbolic dimension as a number, which it is when the program runs: it takes the array's dtype.
+    Dim(Dim),
+}
+
+impl OperandValue {
+    /// The operand as an array: a number with a dtype of its own.
+    #[track_caller]
+    pub fn into_array(self) -> Array {
+        match self {
+            OperandValue::Array(a) => a,
+            OperandValue::Number(n) => Array::scalar(n),
+            OperandValue::Dim(d) => Array::from_dim(&d, DType::I64),
+        }
+    }
+}
+
+impl Operand for OperandValue {
+    fn into_operand(self) -> OperandValue {
+        self
+    }
 }
 
 /// Whatever can stand beside an array in an operator: arrays, references to them, and Rust numbers.
@@ -43,7 +63,7 @@ impl Operand for Dim {
     fn into_operand(self) -> OperandValue {
         match self.constant() {
             Some(v) => OperandValue::Number(Scalar::I64(v)),
-            None => OperandValue::Array(Array::from_dim(&self, DType::I64)),
+            None => OperandValue::Dim(self),
         }
     }
 }
@@ -140,6 +160,7 @@ pub(crate) fn broadcast_pair(a: &Array, b: impl Operand) -> Result<(Array, Array
     let ta = a.ty()?.clone();
     match b.into_operand() {
         OperandValue::Number(n) => Ok((a.clone(), number_like(n, &ta)?)),
+        OperandValue::Dim(d) => Ok((a.clone(), broadcast(&Array::from_dim(&d, ta.dtype()).ok()?, ta.shape()).ok()?)),
         OperandValue::Array(b) => {
             let tb = b.ty()?.clone();
             if ta == tb {

@@ -353,6 +353,16 @@ impl Program {
         p
     }
 
+    /// The program with more conditions on its dimensions.
+    pub fn with_constraints(mut self, more: &[Constraint]) -> Program {
+        for c in more {
+            if !self.constraints.contains(c) {
+                self.constraints.push(c.clone());
+            }
+        }
+        self
+    }
+
     /// The program for given input types: symbols are solved for, constraints checked, everything known.
     pub fn bind_symbols(&self, types: &[Type]) -> Result<Program> {
         let bindings = self.solve_symbols(types)?;
@@ -370,6 +380,7 @@ impl Program {
     /// The numbers that input types give to the symbols of this program; an error names what does not fit.
     pub fn solve_symbols(&self, types: &[Type]) -> Result<FxHashMap<Arc<str>, i64>> {
         let mut bindings = FxHashMap::default();
+        let mut told: FxHashMap<Arc<str>, (usize, usize)> = FxHashMap::default();
         let misfit = |i: usize, have: &Type, want: &Type| {
             error!(Signature, "argument {i} of `{}` is {have} where {want} is wanted", self.name)
         };
@@ -378,30 +389,37 @@ impl Program {
             if want.dtype() != have.dtype() || want.rank() != have.rank() {
                 return Err(misfit(i, have, want));
             }
-            for (w, h) in want.shape().iter().zip(have.shape().iter()) {
+            for (axis, (w, h)) in want.shape().iter().zip(have.shape().iter()).enumerate() {
                 let Some(h) = h.constant() else { continue };
                 if let Some((symbol, value)) = w.solve_for(h) {
+                    told.entry(symbol.clone()).or_insert((i, axis));
                     bindings.entry(symbol).or_insert(value);
                 }
             }
         }
         let lookup = |s: &str| bindings.get(s).copied();
+        // Each symbol with its number and the dimension that gave it.
+        let origins = |symbols: &[Arc<str>]| -> String {
+            let one = |s: &Arc<str>| {
+                let (i, axis) = told.get(s)?;
+                Some(format!("{s}={} (dimension {axis} of argument {i})", lookup(s)?))
+            };
+            symbols.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+        };
         for (i, (want, have)) in self.inputs().iter().zip(types).enumerate() {
             for (axis, (w, h)) in want.shape().iter().zip(have.shape().iter()).enumerate() {
                 let evaluated = w.evaluate(&lookup).map_err(|e| misfit(i, have, want).note(e.to_string()))?;
                 if h.constant() != Some(evaluated) {
-                    let bound: Vec<_> =
-                        w.symbols().iter().filter_map(|s| Some(format!("{s}={}", lookup(s)?))).collect();
+                    let bound = origins(&w.symbols());
                     let e = misfit(i, have, want).note(format!("dimension {axis} is {h}, and {w} is {evaluated}"));
-                    return Err(if bound.is_empty() { e } else { e.note(format!("with {}", bound.join(", "))) });
+                    return Err(if bound.is_empty() { e } else { e.note(format!("with {bound}")) });
                 }
             }
         }
         for constraint in &self.constraints {
             if !constraint.check(&lookup).map_err(|e| error!(Constraint, "{constraint}: {e}"))? {
-                let bound: Vec<_> =
-                    constraint.symbols().iter().filter_map(|s| Some(format!("{s}={}", lookup(s)?))).collect();
-                return Err(error!(Constraint, "`{}` wants {constraint}, but here {}", self.name, bound.join(", ")));
+                let bound = origins(&constraint.symbols());
+                return Err(error!(Constraint, "`{}` wants {constraint}, but here {bound}", self.name));
             }
         }
         Ok(bindings)

@@ -748,4 +748,4 @@ macro_rules! conversions {
     )*};
 }
 
-conversions!(usize u32 i32 i64);
+conversions!(usize isize u32 i32 i64);

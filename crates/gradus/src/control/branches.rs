@@ -1,8 +1,7 @@
 //! Branches on values: `cond` and `switch`.
 
-use gradus_core::array::OperandValue;
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Error, ErrorKind, Operand, Place, Result, control};
+use gradus_core::{Error, ErrorKind, Operand, Place, Result, control};
 
 use super::{failed, same_types, trace_body, types_of};
 use crate::stage::{fill, poison};
@@ -63,10 +62,7 @@ fn choose<T: Tree, O: Tree>(
     place: Place,
 ) -> O {
     let branches: Vec<&dyn Fn(&T) -> O> = std::iter::once(first).chain(others.iter().copied()).collect();
-    let index = match index.into_operand() {
-        OperandValue::Array(a) => a,
-        OperandValue::Number(n) => Array::scalar(n),
-    };
+    let index = index.into_operand().into_array();
     let mut template = None;
     let result = traced_branches(name, &branches, args, place, &mut template).and_then(|traced| {
         trace::at_place(place, || control::switch(&control::branch_number(&index)?, &traced, &args.leaves()))

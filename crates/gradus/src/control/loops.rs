@@ -187,6 +187,7 @@ fn bounds(lower: OperandValue, upper: OperandValue) -> Result<(Array, Array, DTy
     }
     let array = |v: OperandValue| match v {
         OperandValue::Number(n) => n.literal_as(ty.dtype()).map(Array::scalar),
+        OperandValue::Dim(d) => Array::from_dim(&d, ty.dtype()).ok(),
         OperandValue::Array(a) if *a.ty()? == ty => Ok(a),
         OperandValue::Array(a) => Err(bad(a.ty()?)),
     };

@@ -89,9 +89,10 @@ impl<S: Signature> Compiled<S> {
         let place = Place::caller();
         let leaves = Leaves::of::<S>(args);
         self.core.check(&leaves, place)?;
-        if !self.entry.key.matches::<S>(args) {
-            return Err(self.misfit(&Key::of::<S>(args)).at(place));
-        }
+        self.core.declared(args, |args| match self.entry.key.matches::<S>(args) {
+            true => Ok(()),
+            false => Err(self.misfit(&Key::of::<S>(args)).at(place)),
+        })??;
         if let Some(guard) = self.entry.failed_guard(&leaves) {
             let e = Error::new(
                 ErrorKind::Frozen,

@@ -5,6 +5,7 @@ mod cache;
 mod compiled;
 mod explain;
 mod key;
+mod symbolic;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -32,6 +33,7 @@ pub use explain::{Difference, Explanation};
 use key::Key;
 pub use key::KeyPart;
 pub(crate) use key::{Leaves, first_difference};
+pub(crate) use symbolic::Declared;
 
 /// Stages a function: it is traced once for each key, compiled once for each program, and then only run.
 ///
@@ -53,6 +55,8 @@ pub(crate) struct Options {
     pub(crate) cache_limit: usize,
     pub(crate) exactness: Exactness,
     pub(crate) backend: Arc<dyn Backend>,
+    /// Which dimensions are symbols; or what is wrong with the declaration.
+    pub(crate) declared: Option<Result<Declared>>,
 }
 
 /// The backend of functions that choose none: the native compiler, or what `GRADUS_BACKEND` says (`interpreter`,
@@ -81,6 +85,7 @@ impl Default for Options {
             cache_limit: CACHE_LIMIT,
             exactness: Exactness::Exact,
             backend: chosen_backend(),
+            declared: None,
         }
     }
 }
@@ -187,19 +192,36 @@ impl<S: Signature> Core<S> {
             self.counters.traces.fetch_add(1, Ordering::Relaxed);
             return self.function.apply(args);
         }
-        let place = self.place;
         let leaves = Leaves::of::<S>(args);
-        if let Err(e) = self.check(&leaves, place) {
+        if let Err(e) = self.check(&leaves, self.place) {
             return failed(&*self.function, args, &e);
         }
-        if let Some(entry) = self.lookup(args, &leaves) {
+        if self.options.declared.is_none() {
+            return self.call_keyed(args, &leaves, &leaves);
+        }
+        self.declared(args, |args| self.call_keyed(args, &Leaves::of::<S>(args), &leaves))
+            .unwrap_or_else(|e| failed(&*self.function, args, &e))
+    }
+
+    /// A call whose arguments, as far as the key sees them, are `args` with the arrays of `key`; it runs on `leaves`.
+    fn call_keyed(&self, args: S::Refs<'_>, key: &Leaves, leaves: &Leaves) -> S::Out {
+        if let Some(entry) = self.lookup(args, key, leaves) {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
-            return self.execute(&entry, &leaves);
+            return self.execute(&entry, leaves);
         }
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
-        match self.make_entry(args, &leaves, place) {
-            Ok(entry) => self.execute(&entry, &leaves),
+        match self.make_entry(args, key, self.place) {
+            Ok(entry) => self.execute(&entry, leaves),
             Err(e) => e.give(&*self.function, args),
+        }
+    }
+
+    /// Does something with the arguments, declared dimensions in the place of theirs.
+    fn declared<T>(&self, args: S::Refs<'_>, f: impl for<'a> FnOnce(S::Refs<'a>) -> T) -> Result<T> {
+        match &self.options.declared {
+            None => Ok(f(args)),
+            Some(Ok(declared)) => Ok(f(S::refs(&declared.apply::<S>(args, &self.name())?))),
+            Some(Err(e)) => Err(e.clone()),
         }
     }
 
@@ -208,9 +230,9 @@ impl<S: Signature> Core<S> {
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))
     }
 
-    fn lookup(&self, args: S::Refs<'_>, leaves: &Leaves) -> Option<Arc<Entry<S>>> {
-        self.cache
-            .find(leaves.hash, |entry| entry.key.matches::<S>(args) && entry.is_alive() && entry.guards_hold(leaves))
+    /// The entry for arguments whose key has the hash of `key`; guards look at `leaves`.
+    fn lookup(&self, args: S::Refs<'_>, key: &Leaves, leaves: &Leaves) -> Option<Arc<Entry<S>>> {
+        self.cache.find(key.hash, |entry| entry.key.matches::<S>(args) && entry.is_alive() && entry.guards_hold(leaves))
     }
 
     fn make_entry(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<Arc<Entry<S>>, Failed<S>> {
@@ -226,7 +248,11 @@ impl<S: Signature> Core<S> {
     /// Runs the Rust function on tracers.
     fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<(Traced, S::Out), Failed<S>> {
         self.counters.traces.fetch_add(1, Ordering::Relaxed);
-        trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place)
+        let (mut traced, out) = trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place)?;
+        if let Some(Ok(declared)) = &self.options.declared {
+            traced.program = traced.program.with_constraints(&declared.constraints);
+        }
+        Ok((traced, out))
     }
 
     /// Runs an entry: on numbers as machine code, under an outer trace as one `call`, on specs as types.
@@ -260,21 +286,23 @@ impl<S: Signature> Core<S> {
     #[track_caller]
     pub(crate) fn trace(&self, args: S::Refs<'_>) -> Result<TracedFunction> {
         let place = Place::caller();
-        let leaves = Leaves::of::<S>(args);
-        self.check(&leaves, place)?;
-        let (traced, _) = self.run_trace(args, &leaves, place).map_err(|f| f.error)?;
+        self.check(&Leaves::of::<S>(args), place)?;
+        let traced = self.declared(args, |args| self.run_trace(args, &Leaves::of::<S>(args), place))?;
+        let (traced, _) = traced.map_err(|f| f.error)?;
         Ok(TracedFunction::new(traced, self.options.exactness))
     }
 
     #[track_caller]
     pub(crate) fn compile(self: &Arc<Self>, args: S::Refs<'_>) -> Result<Compiled<S>> {
         let place = Place::caller();
-        let leaves = Leaves::of::<S>(args);
-        self.check(&leaves, place)?;
-        let entry = match self.lookup(args, &leaves) {
-            Some(entry) => entry,
-            None => self.make_entry(args, &leaves, place).map_err(|f| f.error)?,
-        };
+        self.check(&Leaves::of::<S>(args), place)?;
+        let entry = self.declared(args, |args| {
+            let leaves = Leaves::of::<S>(args);
+            match self.lookup(args, &leaves, &leaves) {
+                Some(entry) => Ok(entry),
+                None => self.make_entry(args, &leaves, place).map_err(|f| f.error),
+            }
+        })??;
         self.executable(&entry)?;
         Ok(Compiled { core: self.clone(), entry })
     }
@@ -285,22 +313,24 @@ impl<S: Signature> Core<S> {
         let place = Place::caller();
         let (result, mut phases) = gradus_core::phases::watch(|| -> Result<()> {
             let started = Instant::now();
-            let leaves = Leaves::of::<S>(args);
-            self.check(&leaves, place)?;
-            let key = Key::of::<S>(args);
-            let keyed = key.parts.iter().map(|p| format!("{p:?}\n")).collect::<String>();
-            report(|| Phase::described("specialize", keyed, started.elapsed()));
-            let started = Instant::now();
-            let (traced, template) = self.run_trace(args, &leaves, place).map_err(|f| f.error)?;
-            let time = started.elapsed();
-            report(|| Phase::new("trace", &[&traced.program], time));
-            let entry: Entry<S> = Entry::new(key, traced, template, self.options.exactness)?;
+            let given = Leaves::of::<S>(args);
+            self.check(&given, place)?;
+            let entry = self.declared(args, |args| -> Result<Entry<S>> {
+                let key = Key::of::<S>(args);
+                let keyed = key.parts.iter().map(|p| format!("{p:?}\n")).collect::<String>();
+                report(|| Phase::described("specialize", keyed, started.elapsed()));
+                let started = Instant::now();
+                let (traced, template) = self.run_trace(args, &Leaves::of::<S>(args), place).map_err(|f| f.error)?;
+                let time = started.elapsed();
+                report(|| Phase::new("trace", &[&traced.program], time));
+                Entry::new(key, traced, template, self.options.exactness)
+            })??;
             let started = Instant::now();
             let backend = &*self.options.backend;
             let code = backend.compile(&entry.optimized)?;
             let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
             report(|| Phase::described("compile", text, started.elapsed()));
-            let inputs: Vec<Array> = leaves.arrays.iter().chain(&entry.captures).cloned().collect();
+            let inputs: Vec<Array> = given.arrays.iter().chain(&entry.captures).cloned().collect();
             if inputs.iter().all(|a| a.concrete().is_some()) {
                 let started = Instant::now();
                 let outputs = code.run(&inputs)?;
@@ -319,9 +349,6 @@ impl<S: Signature> Core<S> {
     }
 
     pub(crate) fn explain(&self, args: S::Refs<'_>) -> Explanation {
-        let leaves = Leaves::of::<S>(args);
-        let hit = self.lookup(args, &leaves).is_some();
-        let key = Key::of::<S>(args);
         let about = explain::About {
             function: self.name(),
             stack: self.stack(),
@@ -331,7 +358,14 @@ impl<S: Signature> Core<S> {
             compiler: self.options.backend.about(),
         };
         let entries = self.cache.all();
-        Explanation::new(about, hit, &key, entries.iter().map(|e| (&e.key, e.failed_guard(&leaves))).collect())
+        let explain = |args: S::Refs<'_>| {
+            let leaves = Leaves::of::<S>(args);
+            let hit = self.lookup(args, &leaves, &leaves).is_some();
+            let kept = entries.iter().map(|e| (&e.key, e.failed_guard(&leaves))).collect();
+            Explanation::new(about.clone(), hit, &Key::of::<S>(args), kept)
+        };
+        // What does not fit the declaration is explained as it came.
+        self.declared(args, explain).unwrap_or_else(|_| explain(args))
     }
 }
 

@@ -32,6 +32,16 @@ pub enum Index {
         /// The distance between places, not 0.
         step: i64,
     },
+    /// The places from one dimension up to but without another, both counted from the beginning; they may be symbolic. What lies
+    /// outside of the axis is an error, at the call where it takes the sizes to see it.
+    Between {
+        /// The first place; by default where the axis begins.
+        start: Option<Dim>,
+        /// The place before which to stop; by default where the axis ends.
+        end: Option<Dim>,
+    },
+    /// One place of an axis, counted from the beginning by a dimension, which may be symbolic; the result does not have the axis.
+    AtDim(Dim),
     /// A new axis of size 1.
     NewAxis,
     /// As many whole axes as are left; at most once.
@@ -116,6 +126,31 @@ impl IntoIndex for Array {
 impl IntoIndex for &Array {
     fn into_index(self) -> Vec<Index> {
         vec![Index::Array(self.clone())]
+    }
+}
+
+/// The place that a dimension counts to.
+impl IntoIndex for Dim {
+    fn into_index(self) -> Vec<Index> {
+        vec![Index::AtDim(self)]
+    }
+}
+
+impl IntoIndex for Range<Dim> {
+    fn into_index(self) -> Vec<Index> {
+        vec![Index::Between { start: Some(self.start), end: Some(self.end) }]
+    }
+}
+
+impl IntoIndex for RangeFrom<Dim> {
+    fn into_index(self) -> Vec<Index> {
+        vec![Index::Between { start: Some(self.start), end: None }]
+    }
+}
+
+impl IntoIndex for RangeTo<Dim> {
+    fn into_index(self) -> Vec<Index> {
+        vec![Index::Between { start: None, end: Some(self.end) }]
     }
 }
 

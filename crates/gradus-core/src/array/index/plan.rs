@@ -93,7 +93,7 @@ impl Plan {
         let (mut used, mut ellipses, mut masks, mut picks) = (0usize, 0usize, 0usize, 0usize);
         for entry in index {
             match entry {
-                Index::At(_) | Index::Range { .. } => used += 1,
+                Index::At(_) | Index::AtDim(_) | Index::Range { .. } | Index::Between { .. } => used += 1,
                 Index::NewAxis => {}
                 Index::Ellipsis => ellipses += 1,
                 Index::Array(a) if a.ty()?.dtype() == DType::Bool => {
@@ -133,7 +133,8 @@ impl Plan {
         let mut parted = false;
         let mut axis = 0;
         for (position, entry) in index.iter().enumerate() {
-            let picks_here = matches!(entry, Index::Array(_)) || (picks + masks > 0 && matches!(entry, Index::At(_)));
+            let one_place = matches!(entry, Index::At(_) | Index::AtDim(_));
+            let picks_here = matches!(entry, Index::Array(_)) || (picks + masks > 0 && one_place);
             if picks_here {
                 parted |= picked.is_some_and(|(_, last)| last + 1 != position);
                 picked = Some((picked.map_or(plan.slots.len(), |(slot, _)| slot), position));
@@ -145,7 +146,22 @@ impl Plan {
                     axis += left;
                 }
                 Index::At(i) => {
-                    plan.drop_axis(ty, axis, *i, position)?;
+                    let dim = shape.get(axis).cloned().unwrap_or_else(|| Dim::from(0usize));
+                    let at = if *i < 0 { &dim + *i } else { Dim::from(*i) };
+                    plan.drop_axis(ty, axis, at, i, position)?;
+                    axis += 1;
+                }
+                Index::AtDim(at) => {
+                    plan.drop_axis(ty, axis, at.clone(), at, position)?;
+                    axis += 1;
+                }
+                Index::Between { start, end } => {
+                    let dim = shape.get(axis).cloned().unwrap_or_else(|| Dim::from(0usize));
+                    let start = start.clone().unwrap_or_else(|| Dim::from(0usize));
+                    let end = end.clone().unwrap_or_else(|| dim.clone());
+                    plan.whole &= start.constant() == Some(0) && end == dim;
+                    plan.set_axis(axis, start, end, 1);
+                    plan.slots.push(Slot::Window(axis));
                     axis += 1;
                 }
                 Index::Range { start, end, step } => {
@@ -180,12 +196,22 @@ impl Plan {
         Ok(plan)
     }
 
-    fn drop_axis(&mut self, ty: &Type, axis: usize, i: i64, position: usize) -> Result<()> {
+    /// Keeps one place of an axis and drops the axis. `written`: the place as the user wrote it.
+    fn drop_axis(
+        &mut self,
+        ty: &Type,
+        axis: usize,
+        at: Dim,
+        written: &dyn std::fmt::Display,
+        position: usize,
+    ) -> Result<()> {
         let dim = ty.shape().get(axis).cloned().unwrap_or_else(|| Dim::from(0usize));
-        let at = if i < 0 { &dim + i } else { Dim::from(i) };
         if at.at_least(&Dim::from(0usize)) == Decision::No || dim.greater_than(&at) == Decision::No {
             let place = if position > 0 { format!(" (entry {position} of the index)") } else { String::new() };
-            return Err(error!(Index, "the index {i}{place} is outside axis {axis} of {ty}, which has size {dim}"));
+            return Err(error!(
+                Index,
+                "the index {written}{place} is outside axis {axis} of {ty}, which has size {dim}"
+            ));
         }
         self.whole &= dim.constant() == Some(1);
         self.set_axis(axis, at.clone(), at + 1usize, 1);

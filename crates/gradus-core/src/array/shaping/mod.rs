@@ -65,6 +65,7 @@ pub(super) fn promoted(arrays: Vec<Array>) -> Result<Vec<Array>> {
 pub(super) fn value_as(value: OperandValue, dtype: DType) -> Result<Array> {
     match value {
         OperandValue::Number(number) => Ok(Array::scalar(number.literal_as(dtype)?)),
+        OperandValue::Dim(dim) => Array::from_dim(&dim, dtype).ok(),
         OperandValue::Array(array) => {
             let ty = array.ty()?;
             if !ty.dtype().fits_in(dtype) {
@@ -536,14 +537,16 @@ impl Array {
         Ok(all)
     }
 
-    /// Puts `value` around the array: a pair of counts, before and after, for each axis. A negative count crops.
+    /// Puts `value` around the array: a pair of counts, before and after, for each axis. A negative count crops. Counts are numbers,
+    /// or dimensions that may be symbolic.
     #[track_caller]
-    pub fn pad(&self, counts: &[(isize, isize)], value: impl Operand) -> Array {
-        checked(self.try_pad(counts, value.into_operand()))
+    pub fn pad<D: Into<Dim> + Clone>(&self, counts: &[(D, D)], value: impl Operand) -> Array {
+        let counts: Vec<(Dim, Dim)> = counts.iter().cloned().map(|(a, b)| (a.into(), b.into())).collect();
+        checked(self.try_pad(&counts, value.into_operand()))
     }
 
     #[track_caller]
-    fn try_pad(&self, counts: &[(isize, isize)], value: OperandValue) -> Result<Array> {
+    fn try_pad(&self, counts: &[(Dim, Dim)], value: OperandValue) -> Result<Array> {
         let ty = self.ty()?;
         if counts.len() != ty.rank() {
             return Err(error!(
@@ -558,11 +561,12 @@ impl Array {
         if value.rank() != 0 {
             fail!(Shape, "the value of a pad is one number, not {}", value.ty()?);
         }
-        if counts.iter().all(|c| *c == (0, 0)) {
+        let zero = Dim::from(0usize);
+        if counts.iter().all(|(low, high)| *low == zero && *high == zero) {
             return Ok(self.clone());
         }
-        let low = counts.iter().map(|c| Dim::from(c.0 as i64)).collect();
-        let high = counts.iter().map(|c| Dim::from(c.1 as i64)).collect();
+        let low = counts.iter().map(|c| c.0.clone()).collect();
+        let high = counts.iter().map(|c| c.1.clone()).collect();
         self.padded(low, high, vec![0; ty.rank()], value)
     }
 

@@ -225,7 +225,7 @@ fn pad_surrounds_and_crops() {
     same!(everywhere(&x, |x| x.pad(&[(1, 0), (0, 1)], 9)), [3, 4], i32, [9, 9, 9, 9, 0, 1, 2, 9, 3, 4, 5, 9]);
     same!(x.pad(&[(0, -1), (-1, 0)], 0), [1, 2], i32, [1, 2]);
     same!(x.pad(&[(0, 0), (0, 0)], 0), [2, 3], i32, [0, 1, 2, 3, 4, 5]);
-    same!(Array::from(1).pad(&[], 0), [], i32, [1]);
+    same!(Array::from(1).pad::<isize>(&[], 0), [], i32, [1]);
     assert_eq!(kind(&x.pad(&[(1, 1)], 0)), ErrorKind::Shape);
     assert_eq!(kind(&x.pad(&[(1, 1), (1, 1)], 0.5)), ErrorKind::DType);
     assert_eq!(kind(&x.pad(&[(1, 1), (1, 1)], &x)), ErrorKind::Shape);

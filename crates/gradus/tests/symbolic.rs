@@ -1,0 +1,201 @@
+//! One program for every size: declared dimensions through derivatives, batches, control flow and machine code.
+
+use gradus::prelude::*;
+use gradus::{ErrorKind, Interpreter, Tier};
+
+/// Numbers without a pattern, the same in every run.
+fn numbers(dims: &[usize], seed: u64) -> Array {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let count: usize = dims.iter().product();
+    let values: Vec<f64> = (0..count)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 40) as f64 / (1 << 24) as f64 - 0.5
+        })
+        .collect();
+    Array::from_vec(values, dims.to_vec())
+}
+
+fn mlp(w: &(Array, Array, Array), x: &Array, y: &Array) -> Array {
+    let hidden = (x.dot(&w.0) + &w.1).tanh();
+    let miss = hidden.dot(&w.2) - y;
+    (&miss * &miss).mean()
+}
+
+/// One head of attention over a batch of sequences of any length.
+fn attention(w: &(Array, Array, Array), x: &Array) -> Array {
+    let (q, k, v) = (x.dot(&w.0), x.dot(&w.1), x.dot(&w.2));
+    let weights = (Array::einsum("bqd,bkd->bqk", [&q, &k]) / 4.0).softmax(-1);
+    Array::einsum("bqk,bkd->bqd", [&weights, &v]).tanh().sum()
+}
+
+fn recurrent(w: &Array, xs: &Array) -> Array {
+    let start = Array::zeros::<f64>([xs.dim(1), 4.into()]);
+    let step = |h: &Array, x: &Array| {
+        let h = (h.dot(w) + x).tanh();
+        (h.clone(), h.sum())
+    };
+    let (last, sums) = scan(step, start, xs);
+    (&last * &last).mean() + sums.mean()
+}
+
+fn same(have: &Array, want: &Array, what: &str) {
+    assert_eq!(have.shape(), want.shape(), "{what}");
+    let (have, want) = (have.to_vec::<f64>().unwrap(), want.to_vec::<f64>().unwrap());
+    for (a, b) in have.iter().zip(&want) {
+        assert!((a - b).abs() <= 1e-11 * (1.0 + b.abs()), "{what}: {a} is not {b}");
+    }
+}
+
+/// The compiler is asked once for fifty sizes, and the gradients are those of programs made for each size.
+#[test]
+fn row_s4_one_compilation_serves_fifty_sizes() {
+    let w = (numbers(&[16, 8], 1), numbers(&[8], 2), numbers(&[8, 3], 3));
+    let heads = (numbers(&[4, 6], 4), numbers(&[4, 6], 5), numbers(&[4, 6], 6));
+    let square = numbers(&[4, 4], 7);
+    for tier in [Tier::Embedded, Tier::Llvm] {
+        let g = jit(grad(mlp)).symbolic("_, f64[B, 16], f64[B, 3]").tier(tier);
+        let a = jit(grad(attention)).symbolic("_, f64[B, T, 4]").tier(tier);
+        let r = jit(grad(recurrent)).symbolic("_, f64[T, B, 4]").tier(tier);
+        for b in 1..=50 {
+            let (x, y) = (numbers(&[b, 16], 10), numbers(&[b, 3], 11));
+            let (have, want) = (g(&w, &x, &y), grad(mlp)(&w, &x, &y));
+            same(&have.0, &want.0, "mlp");
+            same(&have.1, &want.1, "mlp");
+            same(&have.2, &want.2, "mlp");
+            let x = numbers(&[1 + b % 3, b, 4], 12);
+            let (have, want) = (a(&heads, &x), grad(attention)(&heads, &x));
+            same(&have.0, &want.0, "attention");
+            same(&have.2, &want.2, "attention");
+            let x = numbers(&[b, 1 + b % 5, 4], 13);
+            same(&r(&square, &x), &grad(recurrent)(&square, &x), "recurrent");
+        }
+        for stats in [g.stats(), a.stats(), r.stats()] {
+            assert_eq!((stats.traces, stats.compiles + stats.shared, stats.misses, stats.hits), (1, 1, 1, 49));
+        }
+    }
+}
+
+/// Batches, forward mode and second derivatives keep the symbol, and a batch axis may be one.
+#[test]
+fn row_s4_every_transformation_takes_symbols() {
+    let f = |w: &Array, x: &Array| (x * w).sin().sum() * x.mean();
+    let each = jit(vmap(f).axes((None, Some(0)))).symbolic("f64[D], f64[B, D]");
+    let hessian = jit(hessian(|x: &Array| (x * x * x).sum() * x.dim(0))).symbolic("f64[D]");
+    let forward = jit(|x: &Array, t: &Array| {
+        jvp(|x: &Array| (x.exp() * x).cumsum(0), x, t).map_or_else(Array::from, |(_, dy)| dy)
+    })
+    .symbolic("f64[N], f64[N]");
+    for n in [1, 2, 5, 20] {
+        let (w, x) = (numbers(&[n], 1), numbers(&[3, n], 2));
+        same(&each(&w, &x), &vmap(f).axes((None, Some(0)))(&w, &x), "vmap");
+        let x = numbers(&[n], 3);
+        let h = hessian(&x).to_vec::<f64>().unwrap();
+        let xs = x.to_vec::<f64>().unwrap();
+        for (i, h) in h.iter().enumerate() {
+            let want = if i % (n + 1) == 0 { 6.0 * xs[i % n] * n as f64 } else { 0.0 };
+            assert!((h - want).abs() < 1e-12, "{h} {want}");
+        }
+        let t = numbers(&[n], 4);
+        let (_, want) = jvp(|x: &Array| (x.exp() * x).cumsum(0), &x, &t).unwrap();
+        same(&forward(&x, &t), &want, "jvp");
+    }
+    assert_eq!(each.stats().compiles + each.stats().shared, 1);
+    assert_eq!(hessian.stats().compiles + hessian.stats().shared, 1);
+}
+
+/// Dimensions enter shapes and numbers as expressions.
+#[test]
+fn row_s4_dimensions_are_computed_with() {
+    let f = jit(|x: &Array| {
+        let n = x.dim(0);
+        let twice = Array::concatenate([x, x], 0).reshape([Dim::from(2usize), n.clone()]);
+        let counted = Array::iota(DType::F64, [n.clone() * 2 + 1], 0).sum();
+        let padded = x.pad(&[(Dim::from(1), n.clone())], 0.0).index(..n.clone() + 1);
+        let tail = x.index(n.clone() - 1..) + x.index(n.clone() - 1) * 0.0;
+        twice.sum() + counted + padded.sum() * &Array::from_dim(&n, DType::F64) + tail.sum()
+    })
+    .symbolic("f64[N] where N >= 1");
+    for n in 1..20usize {
+        let x = numbers(&[n], 5);
+        let xs = x.to_vec::<f64>().unwrap();
+        let sum: f64 = xs.iter().sum();
+        let want = 2.0 * sum + (2 * n * (2 * n + 1) / 2) as f64 + sum * n as f64 + xs[n - 1];
+        let have = f(&x).item::<f64>().unwrap();
+        assert!((have - want).abs() < 1e-9, "{n}: {have} {want}");
+    }
+    assert_eq!(f.stats().compiles, 1);
+}
+
+/// What does not fit names the argument, the symbol and both numbers.
+#[test]
+fn row_s4_what_does_not_fit_says_which_symbol() {
+    let f = jit(|x: &Array, y: &Array| x.dot(y).sum()).symbolic("f64[B, K], f64[K, 2*K] where B >= 2, K % 2 == 0");
+    let error = |x: &Array, y: &Array| f(x, y).item::<f64>().unwrap_err();
+    assert!(f(&numbers(&[3, 4], 1), &numbers(&[4, 8], 2)).item::<f64>().is_ok());
+    let e = error(&numbers(&[3, 4], 1), &numbers(&[4, 7], 2));
+    assert_eq!(e.kind(), ErrorKind::Signature);
+    assert!(e.to_string().contains("K=4 (dimension 1 of argument 0)") && e.to_string().contains('7'), "{e}");
+    let e = error(&numbers(&[1, 4], 1), &numbers(&[4, 8], 2));
+    assert_eq!(e.kind(), ErrorKind::Constraint);
+    assert!(e.to_string().contains("B>=2") && e.to_string().contains("B=1 (dimension 0 of argument 0)"), "{e}");
+    let e = error(&numbers(&[3, 3], 1), &numbers(&[3, 6], 2));
+    assert!(e.to_string().contains("K%2==0") && e.to_string().contains("K=3"), "{e}");
+    let e = error(&numbers(&[3], 1), &numbers(&[3, 6], 2));
+    assert!(e.to_string().contains("argument 0") && e.to_string().contains("symbolic.rs"), "{e}");
+    // What the program itself demands is found by the trace.
+    let g = jit(|x: &Array| x.reshape([2, -1])).symbolic("f64[N]");
+    assert!(g(&numbers(&[6], 1)).ok().is_ok());
+    let e = g(&numbers(&[7], 1)).ok().unwrap_err();
+    assert!(e.to_string().contains("N=7"), "{e}");
+    let g = jit(|x: &Array, y: &Array| x + y).symbolic("f64[N], f64[M]");
+    assert!(g(&numbers(&[6], 1), &numbers(&[6], 1)).ok().is_ok());
+    let e = g(&numbers(&[7], 1), &numbers(&[6], 1)).ok().unwrap_err();
+    assert!(e.to_string().contains("N=7") && e.to_string().contains("M=6"), "{e}");
+    // Numbers of a dimension are not there while tracing.
+    let g = jit(|x: &Array| match x.known_dims() {
+        Ok(dims) => x * dims[0],
+        Err(e) => e.into(),
+    })
+    .symbolic("f64[N]");
+    let e = g(&numbers(&[7], 1)).ok().unwrap_err();
+    assert!(
+        e.kind() == ErrorKind::NotConcrete
+            && e.to_string().contains("symbolic.rs")
+            && e.to_string().contains("x.dim(i)"),
+        "{e}"
+    );
+}
+
+/// The arrays of a structure are declared one by one, and a bad declaration is the call's error.
+#[test]
+fn structures_are_declared_array_by_array() {
+    let f = jit(|(x, w): &(Array, Array), s: &Array| (x * w).sum() * s).symbolic("(f64[N], _), _");
+    for n in 1..5 {
+        let (x, w, s) = (numbers(&[n], 1), numbers(&[1], 2), Array::from(2.0));
+        let want = (&x * &w).sum() * &s;
+        same(&f(&(x, w), &s), &want, "structure");
+    }
+    assert_eq!(f.stats().compiles, 1);
+    let f = jit(|(x, w): &(Array, Array)| (x * w).sum()).symbolic("f64[N]");
+    let e = f(&(numbers(&[1], 1), numbers(&[1], 1))).ok().unwrap_err();
+    assert!(e.to_string().contains("2 arrays"), "{e}");
+    let f = jit(|x: &Array| x.sum()).symbolic("f64[N");
+    let e = f(&numbers(&[1], 1)).ok().unwrap_err();
+    assert!(e.to_string().contains("symbolic.rs") && e.to_string().contains("cannot be read"), "{e}");
+}
+
+/// The interpreter binds sizes too, and a staged function inside another keeps its symbols.
+#[test]
+fn every_backend_and_nesting_takes_symbols() {
+    let inner = jit(|x: &Array| (x * x).mean());
+    let f = jit(grad(move |x: &Array| inner(x) * x.sum())).symbolic("f64[N]");
+    let i = jit(grad(|x: &Array| (x * x).mean() * x.sum())).symbolic("f64[N]").backend(Interpreter);
+    for n in 1..8 {
+        let x = numbers(&[n], n as u64);
+        same(&f(&x), &i(&x), "backends");
+    }
+    assert_eq!(f.stats().traces, 1);
+}
