@@ -30,7 +30,8 @@ macro_rules! native_fn {
 }
 pub(crate) use native_fn;
 
-/// What a run of a module shares. Machine code reads the first four fields by their offsets (0, 8, 16, 24).
+/// What a run of a module shares. Machine code reads all but the last field by their offsets (0, 8, 16,
+/// 24, 32 and 40): it holds no address of its own, so that it can be kept on disk.
 #[repr(C)]
 pub struct Context {
     /// One pointer for each buffer of the module. `Swap` writes here, so each run has its own.
@@ -41,6 +42,8 @@ pub struct Context {
     pub call: CallFn,
     /// Runs a parallel kernel over all its iterations.
     pub parallel: ParallelFn,
+    /// Special functions of f32 and of f64.
+    pub special: [SpecialFn; 2],
     /// What the Rust side needs.
     pub run: *const c_void,
 }

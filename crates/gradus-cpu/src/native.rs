@@ -28,7 +28,7 @@ use crate::exec::{address, dense_input};
 use crate::ir::Role;
 use crate::lower::{Lowered, Output};
 use crate::memory::{self, MemoryPlan, Place};
-use crate::runtime::{Run, by_dtype, call, parallel};
+use crate::runtime::{Run, by_dtype, call, parallel, special};
 
 /// Calls after which a program is worth the optimizing compiler.
 const HOT: u32 = 64;
@@ -284,6 +284,7 @@ impl Native {
             sizes: bound.sizes.as_ptr(),
             call,
             parallel,
+            special: special::FUNCTIONS,
             run: std::ptr::from_ref(&run).cast::<c_void>(),
         };
         // SAFETY: the code was made for this table of buffers: inputs and constants of the checked types, outputs and

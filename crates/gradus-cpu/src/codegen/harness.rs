@@ -65,6 +65,7 @@ pub unsafe fn run_with(main: MainFn, memory: &mut Memory, library: &Library) -> 
         sizes: memory.sizes.as_ptr(),
         call,
         parallel,
+        special: crate::runtime::special::FUNCTIONS,
         run: std::ptr::from_ref(&library).cast::<c_void>(),
     };
     // SAFETY: the caller's promise; the context and all it points to live until the end of this function.

@@ -2,7 +2,7 @@
 
 use gradus_core::math;
 
-use crate::abi::{SpecialFn, native_fn};
+use crate::abi::{Context, SpecialFn, native_fn};
 use crate::ir::{Special, Ty};
 
 fn of_f32(s: Special, a: f32, b: f32) -> f32 {
@@ -40,14 +40,18 @@ pub fn of_bits(s: Special, ty: Ty, a: u64, b: u64) -> u64 {
 /// The functions by their code, which machine code passes as the parameter of the call.
 const TABLE: &[Special] = &[Special::ErfInv, Special::Lgamma, Special::Digamma, Special::Nextafter, Special::FloatRem];
 
-/// What machine code calls for a special function, and the parameter to pass.
-pub fn address(s: Special, ty: Ty) -> (SpecialFn, u64) {
+/// What machine code finds in its context: the functions of f32 and of f64.
+pub const FUNCTIONS: [SpecialFn; 2] = [special_f32, special_f64];
+
+/// Where the context has the functions of a type, in bytes, and the parameter to pass for one of them.
+pub fn entry(s: Special, ty: Ty) -> (i32, u64) {
     let code = match s {
         Special::Polygamma(n) => 1 << 32 | u64::from(n),
         Special::Rare(r) => 2 << 32 | r as u64,
         s => TABLE.iter().position(|t| *t == s).unwrap_or_default() as u64,
     };
-    (if ty == Ty::F32 { special_f32 } else { special_f64 }, code)
+    let first = std::mem::offset_of!(Context, special) as i32;
+    (if ty == Ty::F32 { first } else { first + 8 }, code)
 }
 
 fn decode(code: u64) -> Special {
@@ -59,7 +63,7 @@ fn decode(code: u64) -> Special {
     }
 }
 
-macro_rules! entry {
+macro_rules! special {
     ($name:ident, $t:ty, $of:ident) => {
         native_fn! {
             fn $name(to: *mut u8, a: *const u8, b: *const u8, n: u64, code: u64) {
@@ -69,8 +73,8 @@ macro_rules! entry {
         }
     };
 }
-entry!(special_f32, f32, of_f32);
-entry!(special_f64, f64, of_f64);
+special!(special_f32, f32, of_f32);
+special!(special_f64, f64, of_f64);
 
 /// # Safety
 /// The pointers are to `n` elements each.

@@ -344,7 +344,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
 
     /// Calls compiled Rust for one number: `arrays` are the addresses of result and operands, `n` elements each.
     pub fn call_special(&mut self, s: Special, ty: Ty, arrays: [ir::Value; 3], n: i64) {
-        let (function, code) = special::address(s, ty);
+        let (field, code) = special::entry(s, ty);
         let signature = match self.special_signature {
             Some(s) => s,
             None => {
@@ -352,7 +352,8 @@ impl<'a, 'f> Emitter<'a, 'f> {
                 *self.special_signature.insert(signature)
             }
         };
-        let function = self.i64(function as usize as i64);
+        let flags = MemFlagsData::trusted().with_readonly();
+        let function = self.b.ins().load(types::I64, flags, self.context, field);
         let (n, code) = (self.i64(n), self.i64(code as i64));
         self.b.ins().call_indirect(signature, function, &[arrays[0], arrays[1], arrays[2], n, code]);
     }

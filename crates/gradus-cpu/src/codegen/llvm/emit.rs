@@ -614,7 +614,7 @@ impl Emitter<'_> {
     }
 
     /// The function at an offset of the context.
-    fn of_context(&mut self, offset: usize) -> Operand {
+    pub(super) fn of_context(&mut self, offset: usize) -> Operand {
         let at = put!(self, "getelementptr i8, ptr %context, i64 {offset}");
         put!(self, "load ptr, ptr {at}, align 8, !invariant.load !0")
     }

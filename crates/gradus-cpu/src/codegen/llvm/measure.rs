@@ -108,6 +108,7 @@ fn time(main: MainFn, memory: &Memory) -> f64 {
         sizes: memory.sizes.as_ptr(),
         call: no_call,
         parallel: no_parallel,
+        special: crate::runtime::special::FUNCTIONS,
         run: std::ptr::null(),
     };
     let mut best = f64::INFINITY;

@@ -302,7 +302,7 @@ impl Emitter<'_> {
     }
 
     fn call_special(&mut self, which: Special, s: Shape, args: &[Operand], active: Option<Operand>) -> Operand {
-        let (address, code) = special::address(which, s.ty);
+        let (field, code) = special::entry(which, s.ty);
         let align = s.ty.size() * s.lanes as usize;
         let a = self.slot(0, align);
         line!(self, "store {s} {}, ptr {a}, align {}", args[0], align.min(64));
@@ -315,11 +315,8 @@ impl Emitter<'_> {
             _ => a.clone(),
         };
         let n = active.unwrap_or(int(i64::from(s.lanes)));
-        line!(
-            self,
-            "call {CONVENTION}void inttoptr (i64 {} to ptr)(ptr {a}, ptr {a}, ptr {b}, i64 {n}, i64 {code}) #2",
-            address as usize
-        );
+        let f = self.of_context(field as usize);
+        line!(self, "call {CONVENTION}void {f}(ptr {a}, ptr {a}, ptr {b}, i64 {n}, i64 {code}) #2");
         put!(self, "load {s}, ptr {a}, align {}", align.min(64))
     }
 

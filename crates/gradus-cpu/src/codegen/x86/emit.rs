@@ -20,6 +20,9 @@ const K7: u8 = 7;
 /// General registers that a function gives back as it found them.
 const SAVED: [u8; 6] = [3, 5, 12, 13, 14, 15];
 
+/// Where calls find the context, from where they keep registers.
+const CONTEXT: u32 = 3 * 64;
+
 /// What is done out of the way: a call that is rarely made.
 struct Cold {
     inst: usize,
@@ -40,12 +43,12 @@ pub(super) struct Emitter<'a> {
 /// The bytes of a function.
 pub fn emit(f: &Function, homes: &Allocation, isa: Isa) -> Vec<u8> {
     let calls: Vec<usize> = (0..f.code.len()).filter(|i| matches!(f.code[*i], Inst::Call { .. })).collect();
-    // Three arrays for each call, then the registers.
+    // Three arrays for each call, the context, then the registers.
     let kept = calls.iter().map(|i| homes.across(*i).count() as u32).max().unwrap_or(0);
     let saves = homes.frame.next_multiple_of(64);
     let frame = match calls.is_empty() {
         true => homes.frame,
-        false => saves + 3 * 64 + kept * 64,
+        false => saves + 4 * 64 + kept * 64,
     };
     let mut e = Emitter { code: Code::default(), isa, f, homes, cold: Vec::new(), saves };
     e.code.reserve(f.labels as usize);
@@ -56,6 +59,9 @@ pub fn emit(f: &Function, homes: &Allocation, isa: Isa) -> Vec<u8> {
     saved.iter().for_each(|r| e.push(*r));
     if frame > 0 {
         e.enter(frame.next_multiple_of(64));
+    }
+    if !calls.is_empty() {
+        e.code.plain(true, None, &[0x89], RDI, slot(saves + CONTEXT), &[]);
     }
     for i in 0..f.code.len() {
         e.inst(i);
@@ -497,8 +503,8 @@ impl Emitter<'_> {
 
     /// A call of compiled Rust, which leaves no vector register as it was: all that live across it are kept.
     fn call(&mut self, at: usize) {
-        let Inst::Call { address, parameter, double, len, count, dst, a, b, .. } = self.f.code[at] else { return };
-        let (to, from_a, from_b, kept) = (self.saves, self.saves + 64, self.saves + 128, self.saves + 192);
+        let Inst::Call { field, parameter, double, len, count, dst, a, b, .. } = self.f.code[at] else { return };
+        let (to, from_a, from_b, kept) = (self.saves, self.saves + 64, self.saves + 128, self.saves + CONTEXT + 64);
         for (r, place) in [(a, from_a), (b, from_b)] {
             let r = self.vector_in(r, 0);
             self.vector(op::store(false), len, r, None, slot(place), None, None);
@@ -521,8 +527,10 @@ impl Emitter<'_> {
         }
         self.code.constant(RCX, i64::from(count));
         self.code.constant(8, parameter as i64);
-        self.code.constant(RAX, address as i64);
-        self.code.raw(&[0xC5, 0xF8, 0x77, 0xFF, 0xD0]); // vzeroupper; call rax
+        self.code.plain(true, None, &[0x8B], RAX, slot(self.saves + CONTEXT), &[]);
+        self.code.raw(&[0xC5, 0xF8, 0x77]); // vzeroupper
+        let function = Operand::Mem(Place::At { base: RAX, index: None, disp: field });
+        self.code.plain(false, None, &[0xFF], 2, function, &[]); // call
         for (i, (r, home)) in across.iter().enumerate() {
             let place = slot(kept + 64 * i as u32);
             match self.class(*r) {

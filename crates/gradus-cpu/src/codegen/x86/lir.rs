@@ -314,7 +314,8 @@ pub enum Inst {
     /// A function of compiled Rust for `count` lanes. With a guard it is not called if no lane of the mask is set, and
     /// then the result is anything.
     Call {
-        address: u64,
+        /// Where the context has it.
+        field: i32,
         parameter: u64,
         double: bool,
         len: Len,

@@ -392,13 +392,12 @@ impl Select<'_> {
         if let Some(third) = args.get(2) {
             guard = Some(self.mask(*third, k)?);
         }
-        let (function, parameter) = special::address(s, ty);
+        let (field, parameter) = special::entry(s, ty);
         let (len, count) = match (self.lanes, self.step) {
             (true, Some(step)) => (self.len(ty.size()), step.plan.width as u8),
             _ => (Len(16), 1),
         };
-        let address = function as usize as u64;
-        self.emit(Inst::Call { address, parameter, double: ty == Ty::F64, len, count, dst, a, b, guard });
+        self.emit(Inst::Call { field, parameter, double: ty == Ty::F64, len, count, dst, a, b, guard });
         Some(())
     }
 

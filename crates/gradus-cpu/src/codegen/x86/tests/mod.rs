@@ -75,8 +75,14 @@ pub(super) fn run(code: &[u8], memory: &mut Memory, env: &mut [u64], pieces: &[(
         1
     }
     unsafe extern "sysv64" fn parallel(_: *const Context, _: KernelFn, _: u64, _: *mut u64, _: i64) {}
-    let context =
-        Context { buffers: table.as_mut_ptr(), sizes: memory.sizes.as_ptr(), call, parallel, run: std::ptr::null() };
+    let context = Context {
+        buffers: table.as_mut_ptr(),
+        sizes: memory.sizes.as_ptr(),
+        call,
+        parallel,
+        special: crate::runtime::special::FUNCTIONS,
+        run: std::ptr::null(),
+    };
     for (lo, hi) in pieces {
         // SAFETY: the code is that of a kernel over these buffers; `env` has room for its values.
         unsafe { executable.function()(&context, env.as_mut_ptr(), *lo, *hi) };
