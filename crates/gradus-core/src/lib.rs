@@ -21,6 +21,7 @@ pub mod testing;
 pub mod trace;
 pub mod transform;
 pub mod types;
+pub mod warnings;
 
 pub use array::{Array, Index, IntoAxes, IntoIndex, Operand, OperandValue};
 pub use error::{Error, ErrorKind, Place, Result};
