@@ -1,7 +1,7 @@
 //! Code shared by the whole process: equal programs are compiled once, whichever function they came from.
 
 use std::cell::RefCell;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rustc_hash::FxHashMap;
 
@@ -22,6 +22,8 @@ pub struct ExecutableStats {
     pub evictions: u64,
     /// Programs compiled since the process began.
     pub compiles: u64,
+    /// Programs whose code was found on disk.
+    pub loaded: u64,
 }
 
 struct Kept {
@@ -30,8 +32,13 @@ struct Kept {
     last_used: u64,
 }
 
+/// The backend, what it may change, and the program's fingerprint.
+type Key = (&'static str, Exactness, u128);
+
 struct Shared {
-    table: FxHashMap<(&'static str, Exactness, u128), Kept>,
+    table: FxHashMap<Key, Kept>,
+    /// What is being compiled now. Nothing that is compiled can wait for itself: a program holds only smaller ones.
+    making: Vec<Key>,
     limit: usize,
     clock: u64,
     stats: ExecutableStats,
@@ -41,29 +48,71 @@ struct Shared {
 const LIMIT: usize = 1 << 30;
 
 static SHARED: LazyLock<Mutex<Shared>> = LazyLock::new(|| {
-    Mutex::new(Shared { table: FxHashMap::default(), limit: LIMIT, clock: 0, stats: ExecutableStats::default() })
+    Mutex::new(Shared {
+        table: FxHashMap::default(),
+        making: Vec::new(),
+        limit: LIMIT,
+        clock: 0,
+        stats: ExecutableStats::default(),
+    })
 });
+
+/// Rings when something was compiled, or could not be.
+static MADE: Condvar = Condvar::new();
+
+/// Code that is being made: others wait for it until this is dropped, also by an error or a panic.
+struct Making(Key);
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        shared().making.retain(|k| *k != self.0);
+        MADE.notify_all();
+    }
+}
 
 fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The code of a program, and whether it was there already.
-pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc<dyn Executable>, bool)> {
+/// Where code came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It was compiled.
+    Compiled,
+    /// It was found on disk.
+    Loaded,
+    /// The process had it already.
+    Shared,
+}
+
+/// The code of a program, and where it came from. Threads that want the same code at once wait for the one that makes it.
+pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc<dyn Executable>, Origin)> {
     let key = (backend.name(), program.exactness(), program.fingerprint());
-    {
+    let _making = {
         let mut shared = shared();
-        shared.clock += 1;
-        let clock = shared.clock;
-        // The hash finds it, the comparison proves it.
-        if let Some(kept) = shared.table.get_mut(&key).filter(|k| k.program.computes_same(program)) {
-            kept.last_used = clock;
-            return Ok((kept.code.clone(), true));
+        loop {
+            shared.clock += 1;
+            let clock = shared.clock;
+            // The hash finds it, the comparison proves it.
+            if let Some(kept) = shared.table.get_mut(&key).filter(|k| k.program.computes_same(program)) {
+                kept.last_used = clock;
+                return Ok((kept.code.clone(), Origin::Shared));
+            }
+            if !shared.making.contains(&key) {
+                break;
+            }
+            shared = MADE.wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
-    }
+        shared.making.push(key);
+        Making(key)
+    };
     let code = backend.compile(program)?;
+    let origin = if code.is_loaded() { Origin::Loaded } else { Origin::Compiled };
     let mut shared = shared();
-    shared.stats.compiles += 1;
+    match origin {
+        Origin::Loaded => shared.stats.loaded += 1,
+        Origin::Compiled | Origin::Shared => shared.stats.compiles += 1,
+    }
     let last_used = shared.clock;
     let kept = Kept { program: program.program().clone(), code: code.clone(), last_used };
     shared.stats.bytes += code.bytes();
@@ -71,7 +120,9 @@ pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc
         shared.stats.bytes -= old.code.bytes();
     }
     shared.shrink();
-    Ok((code, false))
+    // The lock goes before the mark of being made, which takes it again.
+    drop(shared);
+    Ok((code, origin))
 }
 
 static DEFAULT: OnceLock<Arc<dyn Backend>> = OnceLock::new();

@@ -20,6 +20,10 @@ pub trait Executable: fmt::Debug + Send + Sync {
     fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
     /// Bytes it holds, for the cache's bound.
     fn bytes(&self) -> usize;
+    /// Whether its code was not made but found on disk.
+    fn is_loaded(&self) -> bool {
+        false
+    }
     /// Itself as its own type, for who knows the backend.
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }

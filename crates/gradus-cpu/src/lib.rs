@@ -7,6 +7,7 @@ pub mod abi;
 pub mod backend;
 mod bind;
 pub mod codegen;
+mod disk;
 mod error;
 pub mod exec;
 pub mod ir;
@@ -19,6 +20,7 @@ mod size;
 
 pub use backend::{Cpu, Options, Tier};
 pub use bind::Bound;
+pub use disk::{DiskCacheStats, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache};
 pub use native::Native;
 pub use prepared::Prepared;
 pub use size::Size;

@@ -20,9 +20,7 @@ use smallvec::SmallVec;
 use crate::abi::{Context, MainFn};
 use crate::backend::{Options, Tier};
 use crate::bind::Bound;
-use crate::codegen::cranelift;
-use crate::codegen::llvm;
-use crate::codegen::x86;
+use crate::codegen::{cranelift, kept, llvm};
 use crate::error::{Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::Role;
@@ -57,6 +55,8 @@ pub struct Native {
     fixed: Option<Arc<Ready>>,
     /// By the dimensions of all inputs.
     sized: RwLock<FxHashMap<SmallVec<[usize; 8]>, Arc<Ready>>>,
+    /// Whether its code was on disk.
+    loaded: bool,
 }
 
 /// A program for given sizes: the memory that its run needs.
@@ -113,22 +113,36 @@ impl Ready {
 }
 
 impl Shared {
-    fn embed(&self) -> Result<()> {
-        let module = &self.lowered.module;
-        let isa = x86::detect();
-        let assembled: Vec<Option<Vec<u8>>> =
-            module.kernels.iter().map(|k| isa.and_then(|isa| x86::assemble(module, k, isa))).collect();
-        let options = cranelift::Options { text: dump_folder().is_some(), ..cranelift::Options::default() };
-        let code = cranelift::compile(module, &assembled, &options)?;
-        drop(self.embedded.set(code));
-        Ok(())
+    /// Makes the embedded tier's code; says whether it was on disk.
+    fn embed(&self) -> Result<bool> {
+        let kept = kept::embedded(&self.lowered.module, dump_folder().is_some())?;
+        drop(self.embedded.set(kept.code));
+        Ok(kept.loaded)
     }
 
-    fn improve(&self) -> std::result::Result<(), String> {
-        let llvm = llvm::available().map_err(str::to_string)?;
-        let code = llvm.compile(&self.lowered.module, &llvm::Options::default()).map_err(|e| e.to_string())?;
-        drop(self.better.set(code));
-        Ok(())
+    /// Makes the optimizing tier's code; says whether it was on disk.
+    fn improve(&self) -> std::result::Result<bool, String> {
+        let kept = kept::optimized(&self.lowered.module)?;
+        drop(self.better.set(kept.code));
+        Ok(kept.loaded)
+    }
+
+    /// Makes the first code there is to run: who made it, and whether it was on disk.
+    fn first(&self) -> Result<(&'static str, bool)> {
+        match self.options.tier {
+            Tier::Llvm => match self.improve() {
+                Ok(loaded) => return Ok(("llvm", loaded)),
+                Err(why) => drop(self.without.set(why)),
+            },
+            Tier::Auto => {
+                if let Some(code) = kept::optimized_before(&self.lowered.module) {
+                    drop(self.better.set(code));
+                    return Ok(("llvm", true));
+                }
+            }
+            Tier::Embedded => {}
+        }
+        Ok(("embedded", self.embed()?))
     }
 
     fn main(&self) -> Option<MainFn> {
@@ -164,15 +178,13 @@ impl Native {
             without: OnceLock::new(),
         });
         let started = Instant::now();
-        let mut made = "llvm";
-        if options.tier != Tier::Llvm || shared.improve().map_err(|why| drop(shared.without.set(why))).is_err() {
-            shared.embed()?;
-            made = "embedded";
-        }
-        let calls = AtomicU32::new(0);
-        let native = Native { shared, signature, constants, calls, fixed, sized: RwLock::default() };
+        let (made, loaded) = shared.first()?;
+        // What the optimizing tier made already need not be called often.
+        let calls = AtomicU32::new(if shared.better.get().is_some() { HOT + 1 } else { 0 });
+        let native = Native { shared, signature, constants, calls, fixed, sized: RwLock::default(), loaded };
         report(|| {
-            let mut text = format!("{made}, {} bytes", native.code_bytes());
+            let from = if loaded { " from disk" } else { "" };
+            let mut text = format!("{made}{from}, {} bytes", native.code_bytes());
             if let Some(why) = native.shared.without.get() {
                 text += &format!("\nno LLVM: {why}");
             }
@@ -448,6 +460,10 @@ impl Executable for Native {
                 Output::Constant(i) => l.constants[*i].clone(),
             })
             .collect())
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.loaded
     }
 
     fn as_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {

@@ -44,13 +44,16 @@ pub use gradus_core::executables::{ExecutableStats, clear_executables, executabl
 pub use gradus_core::lint::Lint;
 pub use gradus_core::optimize::Exactness;
 pub use gradus_core::primitives::control::Policy;
+pub use gradus_core::warnings::{self, Warning, WarningKind, reset_warning_handler, set_warning, set_warning_handler};
 pub use gradus_core::{
     Array, Backend, Complex, Constraint, DType, Decision, Dim, Effects, Element, Error, ErrorKind, Executable, Index,
     Interpreter, IntoAxes, IntoIndex, IntoShape, Mode, Operand, OperandValue, Place, Program, Result, Scalar, Shape,
     Type, array, bf16, error, f16, interop, interpret, optimize, param_names, phases, primitives, program, rules_of,
     testing, trace, transform, types,
 };
-pub use gradus_cpu::{self as cpu, Cpu, Tier};
+pub use gradus_cpu::{
+    self as cpu, Cpu, DiskCacheStats, Tier, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache,
+};
 pub use signature::{Signature, args};
 pub use stage::{Compiled, Difference, Explanation, KeyPart, Phases, Stats, TracedFunction, jit};
 pub use transforms::{

@@ -4,5 +4,6 @@ mod blocks;
 pub mod cranelift;
 #[cfg(any(test, feature = "testing"))]
 pub mod harness;
+pub(crate) mod kept;
 pub mod llvm;
 pub mod x86;

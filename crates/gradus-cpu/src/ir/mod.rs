@@ -23,6 +23,7 @@ pub use print::kernel_text;
 pub use verify::verify;
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use gradus_core::DType;
 use gradus_core::math::Rare;
@@ -362,7 +363,7 @@ pub enum Expr {
 }
 
 /// One step of a body.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 #[allow(missing_docs)]
 pub enum Stmt {
     Let(Value, Expr),
@@ -385,7 +386,7 @@ pub enum Stmt {
 }
 
 /// How the iterations of a loop are run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Kind {
     /// One after the other.
     Serial,
@@ -395,7 +396,7 @@ pub enum Kind {
 }
 
 /// A loop with a count.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 pub struct Loop {
     /// The counter, `i64`, from 0.
     pub var: Value,
@@ -412,7 +413,7 @@ pub struct Loop {
 }
 
 /// A value that goes around a loop.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Hash)]
 pub struct Carried {
     /// Its value before the loop.
     pub init: Value,
@@ -425,7 +426,7 @@ pub struct Carried {
 }
 
 /// How a loop of lanes reduces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[allow(missing_docs)]
 pub enum FoldOp {
     Add,
@@ -439,7 +440,7 @@ pub enum FoldOp {
 /// The reduction of a value over all iterations of a loop of lanes, in a fixed order: 32 lanes, lane l left-folds the
 /// values of iterations l, l+32, ... (from the first); then for w = 16, 8, 4, 2, 1 lane l takes in lane l+w where that
 /// is not empty; in the end `op(identity, lane 0)`. No iteration: the identity.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Hash)]
 pub struct Fold {
     /// How two combine.
     pub op: FoldOp,
@@ -532,7 +533,7 @@ fn all_ones(ty: Ty) -> u64 {
 }
 
 /// A loop until a condition fails.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 pub struct While {
     /// What goes around; `next` is defined in the body. The condition sees the params, too.
     pub carried: Vec<Carried>,
@@ -545,7 +546,7 @@ pub struct While {
 }
 
 /// A choice between bodies.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 pub struct Switch {
     /// An `i64`; below 0 is the first, above the last is the last.
     pub index: Value,
@@ -556,7 +557,7 @@ pub struct Switch {
 }
 
 /// A call of the library: products, sorts, whatever has no loops of its own here.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 pub struct Call {
     /// Which entry of [`Module::calls`] it is.
     pub entry: u32,
@@ -585,7 +586,7 @@ pub struct Kernel {
 }
 
 /// Memory of a module.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Hash)]
 pub struct BufferInfo {
     /// How elements are read and written.
     pub ty: Ty,
@@ -594,7 +595,7 @@ pub struct BufferInfo {
 }
 
 /// What a buffer is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[allow(missing_docs)]
 pub enum Role {
     Input(u32),
@@ -632,5 +633,21 @@ impl Module {
     pub fn value(&mut self, ty: Ty) -> Value {
         self.types.push(ty);
         Value(self.types.len() as u32 - 1)
+    }
+}
+
+/// What code depends on: everything but names, which are for readers.
+impl Hash for Module {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Module { name: _, types, buffers, kernels, main, calls, sizes } = self;
+        (types, buffers, kernels, main, calls.len(), sizes).hash(state);
+    }
+}
+
+/// As for a module.
+impl Hash for Kernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Kernel { name: _, inputs, outputs, parallel, cost, body } = self;
+        (inputs, outputs, parallel, cost.to_bits(), body).hash(state);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use gradus_core::executables::find_or_compile;
+use gradus_core::executables::{Origin, find_or_compile};
 use gradus_core::optimize::Exactness;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Guard, Traced};
@@ -78,11 +78,11 @@ impl<S: Signature> Entry<S> {
         self.guards.iter().zip(&values).find(|(g, v)| !g.observed.is_identical(v)).map(|(g, _)| g)
     }
 
-    /// The code, compiled at the first use. `made` is told whether it was found in the shared table.
-    pub(super) fn executable(&self, backend: &dyn Backend, made: impl FnOnce(bool)) -> Result<&Arc<dyn Executable>> {
+    /// The code, compiled at the first use. `made` is told where it came from.
+    pub(super) fn executable(&self, backend: &dyn Backend, made: impl FnOnce(Origin)) -> Result<&Arc<dyn Executable>> {
         let code = self.executable.get_or_init(|| {
-            let (code, found) = find_or_compile(backend, &self.optimized)?;
-            made(found);
+            let (code, origin) = find_or_compile(backend, &self.optimized)?;
+            made(origin);
             Ok(code)
         });
         code.as_ref().map_err(Clone::clone)

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use gradus_core::array::Form;
-use gradus_core::executables::{default_backend, set_default_backend};
+use gradus_core::executables::{Origin, default_backend, set_default_backend};
 use gradus_core::optimize::{Exactness, optimize_with};
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
@@ -97,6 +97,8 @@ pub struct Stats {
     pub traces: u64,
     /// Programs that were compiled.
     pub compiles: u64,
+    /// Programs whose code was found on disk.
+    pub loaded: u64,
     /// Programs whose code another function had compiled already.
     pub shared: u64,
     /// Calls that found their program ready.
@@ -115,6 +117,7 @@ pub struct Stats {
 struct Counters {
     traces: AtomicU64,
     compiles: AtomicU64,
+    loaded: AtomicU64,
     shared: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
@@ -173,6 +176,7 @@ impl<S: Signature> Core<S> {
         Stats {
             traces: read(&self.counters.traces),
             compiles: read(&self.counters.compiles),
+            loaded: read(&self.counters.loaded),
             shared: read(&self.counters.shared),
             hits: read(&self.counters.hits),
             misses: read(&self.counters.misses),
@@ -277,8 +281,12 @@ impl<S: Signature> Core<S> {
     }
 
     fn executable<'a>(&self, entry: &'a Entry<S>) -> Result<&'a Arc<dyn Executable>> {
-        entry.executable(&*self.options.backend, |found| {
-            let counter = if found { &self.counters.shared } else { &self.counters.compiles };
+        entry.executable(&*self.options.backend, |origin| {
+            let counter = match origin {
+                Origin::Compiled => &self.counters.compiles,
+                Origin::Loaded => &self.counters.loaded,
+                Origin::Shared => &self.counters.shared,
+            };
             counter.fetch_add(1, Ordering::Relaxed);
         })
     }

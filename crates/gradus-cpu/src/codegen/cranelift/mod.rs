@@ -4,6 +4,7 @@
 //! (`split.rs`), so that the time stays linear in the length of the program.
 
 mod emit;
+mod image;
 mod jobs;
 mod kernel;
 mod main;
@@ -28,7 +29,10 @@ use crate::abi::MainFn;
 use crate::error::{Result, error};
 use crate::ir::{Module, Ty};
 
+pub use image::load;
+
 use emit::{Emitter, Shared, Values, failed};
+use image::Part;
 use jobs::Job;
 use split::Plan;
 
@@ -37,6 +41,8 @@ use split::Plan;
 pub struct Options {
     /// Keep the text of what is made, for [`Compiled::assembly`].
     pub text: bool,
+    /// Keep the code as bytes that can be loaded again, for [`Compiled::take_image`].
+    pub image: bool,
     /// Which loops of lanes fill vector registers of 128 bits.
     pub simd: Simd,
     /// Use what this processor has beyond the base of its architecture.
@@ -58,7 +64,7 @@ pub enum Simd {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { text: false, simd: Simd::Worthwhile, native: true, piece: 1000 }
+        Options { text: false, image: false, simd: Simd::Worthwhile, native: true, piece: 1000 }
     }
 }
 
@@ -72,6 +78,7 @@ pub struct Compiled {
     main: MainFn,
     bytes: usize,
     text: String,
+    image: Option<Vec<u8>>,
 }
 
 // SAFETY: after it is made, the module is only touched by `drop`, which has it for itself. Machine code is only read.
@@ -92,6 +99,11 @@ impl Compiled {
     pub fn assembly(&self) -> &str {
         &self.text
     }
+
+    /// The code as bytes that [`load`] takes, once, if the options asked for it and it can be written down.
+    pub fn take_image(&mut self) -> Option<Vec<u8>> {
+        self.image.take()
+    }
 }
 
 impl Drop for Compiled {
@@ -109,11 +121,6 @@ pub fn compile(module: &Module, assembled: &[Option<Vec<u8>>], options: &Options
     let isa = target(options.native, false)?;
     let quick = target(options.native, true)?;
     let convention = convention(&*isa);
-    let mut jit = JITBuilder::with_isa(isa.clone(), default_libcall_names());
-    // Not every platform lets a program look these up by name.
-    for (name, address) in math_library() {
-        jit.symbol(name, address);
-    }
     let mut maker = Maker {
         convention,
         frontend: FunctionBuilderContext::new(),
@@ -121,9 +128,10 @@ pub fn compile(module: &Module, assembled: &[Option<Vec<u8>>], options: &Options
         jobs: Vec::new(),
         bytes: 0,
         text: String::new(),
+        parts: Vec::new(),
         options,
         module,
-        jit: JITModule::new(jit),
+        jit: JITModule::new(linker(isa.clone())),
     };
     let main = maker.module(assembled).and_then(|main| {
         for made in jobs::compile(std::mem::take(&mut maker.jobs), [&*isa, &*quick], options.text)? {
@@ -131,14 +139,37 @@ pub fn compile(module: &Module, assembled: &[Option<Vec<u8>>], options: &Options
             maker.text.push_str(&made.text);
         }
         maker.jit.finalize_definitions().map_err(|e| failed(&module.name, e))?;
-        Ok(maker.jit.get_finalized_function(main))
+        Ok(main)
     });
-    let Maker { jit, bytes, text, .. } = maker;
+    let Maker { jit, bytes, text, parts, .. } = maker;
+    let image = main.as_ref().ok().filter(|_| options.image).and_then(|main| image::write(&parts, *main));
+    finish(jit, main, bytes, text, image)
+}
+
+/// What links code: it knows the functions of Rust that code may call by name.
+fn linker(isa: OwnedTargetIsa) -> JITBuilder {
+    let mut jit = JITBuilder::with_isa(isa, default_libcall_names());
+    // Not every platform lets a program look these up by name.
+    for (name, address) in math_library() {
+        jit.symbol(name, address);
+    }
+    jit
+}
+
+/// Code that is linked and whose main body is `main`, or nothing, with its memory freed.
+fn finish(
+    jit: JITModule,
+    main: Result<FuncId>,
+    bytes: usize,
+    text: String,
+    image: Option<Vec<u8>>,
+) -> Result<Compiled> {
     match main {
         Ok(main) => {
+            let main = jit.get_finalized_function(main);
             // SAFETY: the function was made with the signature of `MainFn`.
             let main = unsafe { std::mem::transmute::<*const u8, MainFn>(main) };
-            Ok(Compiled { code: Some(jit), main, bytes, text })
+            Ok(Compiled { code: Some(jit), main, bytes, text, image })
         }
         Err(e) => {
             // SAFETY: no pointer into the code was given out.
@@ -172,6 +203,16 @@ fn target(native: bool, quick: bool) -> Result<OwnedTargetIsa> {
         Some(isa) => Ok(isa.clone()),
         None => Err(error!(Value, "Cranelift has no code for this processor")),
     }
+}
+
+/// The code generator and the processor it makes code for, as far as code depends on them.
+pub fn about() -> Result<String> {
+    let mut text = format!("cranelift {}", cranelift_codegen::VERSION);
+    for isa in [target(true, false)?, target(true, true)?] {
+        let flags: Vec<String> = isa.isa_flags().iter().map(ToString::to_string).collect();
+        let _ = write!(text, " {} {} {}", isa.triple(), isa.flags(), flags.join(" "));
+    }
+    Ok(text)
 }
 
 /// What [`crate::abi`] says: System V on x86-64, elsewhere the C convention of the platform.
@@ -223,6 +264,8 @@ struct Maker<'a> {
     jobs: Vec<Job>,
     bytes: usize,
     text: String,
+    /// What was defined, if an image is wanted.
+    parts: Vec<Part>,
     jit: JITModule,
 }
 
@@ -291,6 +334,9 @@ impl<'a> Maker<'a> {
 
     fn define(&mut self, id: FuncId, alignment: u64, code: &[u8], relocations: &[ModuleReloc]) -> Result<()> {
         self.bytes += code.len();
+        if self.options.image {
+            self.parts.push(Part { id, alignment, bytes: code.to_vec(), relocations: relocations.to_vec() });
+        }
         let defined = self.jit.define_function_bytes(id, alignment, code, relocations);
         defined.map_err(|e| failed(&self.module.name, e))
     }

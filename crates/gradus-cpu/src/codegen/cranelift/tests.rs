@@ -18,14 +18,23 @@ fn run(compiled: &Compiled, memory: &mut Memory) -> Result<u64, String> {
 
 fn check(seed: u64, config: &Config, options: &Options) {
     let (module, memory) = random::module(seed, config);
-    let (mut expected, mut got) = (memory.clone(), memory);
+    let mut expected = memory.clone();
     verify(&module).unwrap();
     evaluate(&module, &mut expected).unwrap();
-    let compiled = compile(&module, &[], options).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
-    let status = run(&compiled, &mut got).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
-    assert_eq!(status, 0);
-    if let Some(difference) = random::difference(&module, &expected, &got) {
-        panic!("seed {seed}: {difference}\n{module}");
+    let options = Options { image: true, ..options.clone() };
+    let mut compiled = compile(&module, &[], &options).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
+    let image = compiled.take_image().expect("code that can be kept");
+    // What comes back from an image does what was made.
+    for code in [compiled, load(&image).unwrap()] {
+        let mut got = memory.clone();
+        let status = run(&code, &mut got).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
+        assert_eq!(status, 0);
+        if let Some(difference) = random::difference(&module, &expected, &got) {
+            panic!("seed {seed}: {difference}\n{module}");
+        }
+    }
+    for n in (0..image.len()).step_by(1 + image.len() / 20) {
+        assert!(load(&image[..n]).is_err(), "{n} bytes of {}", image.len());
     }
 }
 

@@ -8,6 +8,7 @@ mod analysis;
 mod api;
 mod emit;
 mod find;
+mod image;
 mod lanes;
 #[cfg(test)]
 mod measure;
@@ -22,7 +23,6 @@ use std::ffi::{CStr, CString, OsStr, c_char};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::abi::MainFn;
@@ -82,6 +82,8 @@ pub struct Options {
     pub small: bool,
     /// Cut main bodies into functions of about so many statements. The time LLVM takes grows faster than its functions.
     pub cut: Option<usize>,
+    /// Keep the code as bytes that can be loaded again, for [`Compiled::take_image`].
+    pub image: bool,
     /// Passes to run instead of those that the effort means, in LLVM's notation.
     pub passes: Option<String>,
 }
@@ -110,6 +112,7 @@ pub struct Compiled {
     bytes: usize,
     llvm_ir: Option<String>,
     assembly: Option<String>,
+    image: Option<Vec<u8>>,
     times: Times,
     /// Frees the code.
     tracker: Handle,
@@ -142,6 +145,11 @@ impl Compiled {
         self.assembly.as_deref()
     }
 
+    /// The code as bytes that [`Llvm::load_image`] takes, once, if the options asked for it.
+    pub fn take_image(&mut self) -> Option<Vec<u8>> {
+        self.image.take()
+    }
+
     /// How long it took.
     pub fn times(&self) -> Times {
         self.times
@@ -166,8 +174,13 @@ impl Drop for Compiled {
 /// The LLVM of this process, or a sentence that says why there is none. Looked for once.
 pub fn available() -> std::result::Result<&'static Llvm, &'static str> {
     static LLVM: OnceLock<std::result::Result<Llvm, String>> = OnceLock::new();
-    let found = LLVM.get_or_init(|| search(std::env::var_os(find::VARIABLE).as_deref()));
+    let found = LLVM.get_or_init(|| search(setting().as_deref()));
     found.as_ref().map_err(String::as_str)
+}
+
+/// What the user says of where LLVM is.
+pub(crate) fn setting() -> Option<std::ffi::OsString> {
+    std::env::var_os(find::VARIABLE)
 }
 
 /// Looks for an LLVM as a value of the variable wants it.
@@ -240,14 +253,13 @@ impl Llvm {
 
     /// Compiles a module, which is verified and expanded.
     pub fn compile(&'static self, module: &Module, options: &Options) -> Result<Compiled> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let mut times = Times::default();
         let mut clock = Instant::now();
         let mut lap = || {
             let now = Instant::now();
             now - std::mem::replace(&mut clock, now)
         };
-        let name = format!("gradus_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = image::fresh_name();
         let mut machine = options.vector.map_or(self.machine, |v| self::machine(&self.features, Some(v)));
         if options.small {
             machine.long = 0;
@@ -277,9 +289,10 @@ impl Llvm {
         let object = parsed.code(1)?;
         times.code = lap();
         let bytes = object.code_size();
+        let image = options.image.then(|| self.image_of(&name, object.bytes()));
         let (main, tracker) = self.link(object, &name)?;
         times.link = lap();
-        Ok(Compiled { main, bytes, llvm_ir, assembly, times, tracker, llvm: self })
+        Ok(Compiled { main, bytes, llvm_ir, assembly, image, times, tracker, llvm: self })
     }
 
     /// Puts an object file into memory.
@@ -548,7 +561,16 @@ struct Buffer<'a> {
     handle: Handle,
 }
 
-impl Buffer<'_> {
+impl<'a> Buffer<'a> {
+    /// Memory of LLVM with these bytes.
+    fn copy_of(api: &'a Api, bytes: &[u8]) -> Buffer<'a> {
+        // SAFETY: the bytes are copied.
+        let handle = unsafe {
+            (api.LLVMCreateMemoryBufferWithMemoryRangeCopy)(bytes.as_ptr().cast(), bytes.len(), c"gradus".as_ptr())
+        };
+        Buffer { api, handle }
+    }
+
     fn bytes(&self) -> &[u8] {
         // SAFETY: start and size are those of memory that lives as long as the buffer.
         unsafe {

@@ -1,0 +1,60 @@
+//! Machine code from disk where it is kept, made and put there otherwise.
+
+use super::{cranelift, llvm, x86};
+use crate::disk;
+use crate::error::Result;
+use crate::ir::Module;
+
+/// Code, and whether it came from disk.
+pub(crate) struct Kept<T> {
+    pub code: T,
+    pub loaded: bool,
+}
+
+/// The embedded tier's code of a module.
+pub(crate) fn embedded(module: &Module, text: bool) -> Result<Kept<cranelift::Compiled>> {
+    // Texts are made with the code: who wants one wants it made.
+    let image = !text && disk::is_on();
+    let options = cranelift::Options { text, image, ..cranelift::Options::default() };
+    let key = if image { disk::embedded_key(module, &options) } else { None };
+    if let Some(code) = key.and_then(|k| disk::load(&k, |image| cranelift::load(image).ok())) {
+        return Ok(Kept { code, loaded: true });
+    }
+    let isa = x86::detect();
+    let assembled: Vec<Option<Vec<u8>>> =
+        module.kernels.iter().map(|k| isa.and_then(|isa| x86::assemble(module, k, isa))).collect();
+    let mut code = cranelift::compile(module, &assembled, &options)?;
+    if let (Some(key), Some(image)) = (key, code.take_image()) {
+        disk::store(&key, &image);
+    }
+    Ok(Kept { code, loaded: false })
+}
+
+/// The optimizing tier's code of a module. The error says why there is none.
+pub(crate) fn optimized(module: &Module) -> std::result::Result<Kept<llvm::Compiled>, String> {
+    let llvm = llvm::available().map_err(str::to_string)?;
+    let options = llvm::Options { image: disk::is_on(), ..llvm::Options::default() };
+    let key = if options.image { disk::optimized_key(module, &options) } else { None };
+    if let Some(code) = key.and_then(|k| disk::load(&k, |image| llvm.load_image(image).ok())) {
+        return Ok(Kept { code, loaded: true });
+    }
+    let mut code = llvm.compile(module, &options).map_err(|e| e.to_string())?;
+    if let (Some(key), Some(image)) = (key, code.take_image()) {
+        disk::store(&key, &image);
+    }
+    Ok(Kept { code, loaded: false })
+}
+
+/// The optimizing tier's code of a module, if it is on disk: then a program need not be called often to get it.
+pub(crate) fn optimized_before(module: &Module) -> Option<llvm::Compiled> {
+    if !disk::is_on() {
+        return None;
+    }
+    let key = disk::optimized_key(module, &llvm::Options { image: true, ..llvm::Options::default() })?;
+    // Loading LLVM takes longer than making code for a small program.
+    if !disk::may_have(&key) {
+        return None;
+    }
+    let llvm = llvm::available().ok()?;
+    disk::load(&key, |image| llvm.load_image(image).ok())
+}
