@@ -65,6 +65,8 @@ kinds! {
     Value = "G0014", "bad value";
     /// A rule of a primitive broke its contract.
     Rule = "G0015", "broken rule";
+    /// A function needs more programs than its budget allows.
+    Budget = "G0018", "recompilation budget";
 }
 
 /// Where in the user's source something was written.

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
-use crate::stage::{Compiled, Core, Declared, Explanation, Phases, Stats, TracedFunction};
+use crate::stage::{Compiled, Core, Declared, Explanation, OnBudget, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
 use gradus_core::optimize::Exactness;
 use gradus_core::{Backend, Mode, Place, Result};
@@ -130,6 +130,27 @@ impl<S: Signature> Fun<S> {
     /// The most bytes of programs and machine code that this function keeps; the least recently used go first.
     pub fn cache_limit(self, bytes: usize) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.cache_limit = bytes))
+    }
+
+    /// How many programs calls may need before there is a warning, or whatever [`on_budget`](Fun::on_budget) says: 16
+    /// unless it is set, here or by `GRADUS_BUDGET`. Programs made ahead by `compile` do not count.
+    ///
+    /// ```
+    /// # use gradus::{prelude::*, OnBudget, ErrorKind};
+    /// let f = jit(|x: &Array| x.sum()).budget(2).on_budget(OnBudget::Error);
+    /// let sums: Vec<Array> = (1..=3_usize).map(|n| f(&Array::ones::<f32>([n, 4]))).collect();
+    /// assert!(sums[1].clone().ok().is_ok());
+    /// let e = sums[2].clone().ok().unwrap_err();
+    /// assert_eq!(e.kind(), ErrorKind::Budget);
+    /// assert!(e.to_string().contains("argument 0 varies in dimension 0 (1, 2, 3)"));
+    /// ```
+    pub fn budget(self, programs: usize) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.budget.programs = programs))
+    }
+
+    /// What happens when calls need more programs than the [`budget`](Fun::budget).
+    pub fn on_budget(self, then: OnBudget) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.budget.then = then))
     }
 
     /// How often it was traced, compiled and found ready.

@@ -55,7 +55,7 @@ pub use gradus_cpu::{
     self as cpu, Cpu, DiskCacheStats, Tier, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache,
 };
 pub use signature::{Signature, args};
-pub use stage::{Compiled, Difference, Explanation, KeyPart, Phases, Stats, TracedFunction, jit};
+pub use stage::{Compiled, Difference, Explanation, KeyPart, OnBudget, Phases, Stats, TracedFunction, jit};
 pub use transforms::{
     Arg, Axes, Linear, Pullback, Residual, Vmap, check_grads, grad, grad_all, grad_by, grad_with_aux, hessian, hvp,
     jacfwd, jacrev, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,

@@ -2,9 +2,9 @@
 
 pub use crate::tree::{Num, Static, TrackNumbers, Tree};
 pub use crate::{
-    Compiled, Explanation, Fun, Func, Pullback, Stats, TracedFunction, Vmap, check_grads, grad, grad_all, grad_by,
-    grad_with_aux, hessian, hvp, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp,
-    vmap,
+    Compiled, Explanation, Fun, Func, OnBudget, Pullback, Stats, TracedFunction, Vmap, check_grads, grad, grad_all,
+    grad_by, grad_with_aux, hessian, hvp, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, value_and_grad_with_aux,
+    vjp, vmap,
 };
 pub use crate::{
     Exactness, History, Policy, ScanOptions, Steps, associative_scan, checkpoint, checkpoint_name, checkpoint_with,

@@ -105,6 +105,9 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     let by_scale = jit(|x: &Array, n: &Static<i32>| x * **n);
     let compiled = by_scale.compile(&x, &Static(2)).unwrap();
     check("frozen_value_changed", Frozen, compiled.call(&x, &Static(3)).err().unwrap());
+    let once = jit(|x: &Array| x.sum()).budget(1).on_budget(OnBudget::Error);
+    assert!(once(&x).ok().is_ok());
+    check("budget_exceeded", Budget, failed(once(&vector(3))));
     check("call_of_another_type", Signature, compiled.call(&vector(3), &Static(2)).err().unwrap());
     check("gradient_of_a_vector", Signature, failed(grad(|x: &Array| x.sin())(&x)));
     check("mapped_sizes_differ", Axis, failed(vmap(|a: &Array, b: &Array| a + b)(&vector(2), &vector(3))));

@@ -1,6 +1,6 @@
 //! The programs of one function, by key, bounded in bytes: the least recently used go first.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use gradus_core::executables::{Origin, find_or_compile};
@@ -26,6 +26,8 @@ pub(crate) struct Entry<S: Signature> {
     executable: OnceLock<Result<Arc<dyn Executable>>>,
     last_used: AtomicU64,
     bytes: usize,
+    /// Whether it was counted against the function's budget.
+    pub(super) admitted: AtomicBool,
 }
 
 /// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
@@ -50,6 +52,7 @@ impl<S: Signature> Entry<S> {
             executable: OnceLock::new(),
             last_used: AtomicU64::new(0),
             bytes,
+            admitted: AtomicBool::new(false),
         })
     }
 
@@ -76,6 +79,11 @@ impl<S: Signature> Entry<S> {
         };
         let Ok(values) = values else { return Some(first) };
         self.guards.iter().zip(&values).find(|(g, v)| !g.observed.is_identical(v)).map(|(g, _)| g)
+    }
+
+    /// Whether its code is there, or cannot be.
+    pub(super) fn is_ready(&self) -> bool {
+        self.executable.get().is_some()
     }
 
     /// The code, compiled at the first use. `made` is told where it came from.

@@ -6,6 +6,7 @@ use gradus_core::Mode;
 use gradus_core::optimize::Exactness;
 use gradus_core::trace::Guard;
 
+use super::budget::Budget;
 use super::key::{Key, KeyPart};
 
 /// A part of the key that differs from the nearest entry's.
@@ -94,6 +95,9 @@ pub(super) struct About {
     pub(super) backend: &'static str,
     /// What the backend says of itself.
     pub(super) compiler: String,
+    pub(super) budget: Budget,
+    /// How many programs there were, and what to do if they are too many.
+    pub(super) history: (usize, Vec<String>),
 }
 
 /// Whether a call would find its program ready, and if not, what differs from the nearest entry.
@@ -134,6 +138,11 @@ impl Explanation {
         &self.differences
     }
 
+    /// What to do about the number of programs, if they are more than the budget.
+    pub fn proposals(&self) -> &[String] {
+        &self.about.history.1
+    }
+
     /// The parts of the call's key.
     pub fn key(&self) -> &[KeyPart] {
         &self.key
@@ -151,6 +160,11 @@ impl fmt::Display for Explanation {
         )?;
         if !self.about.compiler.is_empty() {
             writeln!(f, "  compiler: {}", self.about.compiler)?;
+        }
+        let (programs, proposals) = &self.about.history;
+        writeln!(f, "  programs: {programs}, budget {}", self.about.budget.programs)?;
+        for proposal in proposals {
+            writeln!(f, "    {proposal}")?;
         }
         for part in &self.key {
             writeln!(f, "  {part:?}")?;

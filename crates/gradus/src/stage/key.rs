@@ -39,6 +39,22 @@ impl KeyPart {
         matches!(self.content, Content::Frozen(..))
     }
 
+    /// The type of an array.
+    pub(super) fn leaf(&self) -> Option<&Type> {
+        match &self.content {
+            Content::Leaf(ty) => Some(ty),
+            Content::Frozen(..) | Content::Structure(..) => None,
+        }
+    }
+
+    /// A length, a variant, the presence of an option.
+    pub(super) fn structure(&self) -> Option<(String, usize)> {
+        match &self.content {
+            Content::Structure(name, value) => Some((name.clone(), *value)),
+            Content::Leaf(_) | Content::Frozen(..) => None,
+        }
+    }
+
     pub(super) fn same(&self, other: &KeyPart) -> bool {
         match (&self.content, &other.content) {
             (Content::Leaf(a), Content::Leaf(b)) => a == b,
@@ -73,13 +89,15 @@ impl fmt::Debug for KeyPart {
 #[derive(Clone, Debug)]
 pub(crate) struct Key {
     pub(super) parts: Vec<KeyPart>,
+    /// How many arguments there are.
+    pub(super) arguments: usize,
 }
 
 impl Key {
     pub(super) fn of<S: Signature>(args: S::Refs<'_>) -> Key {
         let mut collector = Collector::default();
         S::visit(args, &mut collector);
-        Key { parts: collector.parts }
+        Key { parts: collector.parts, arguments: collector.arguments }
     }
 
     /// Whether arguments have this key. Allocates only for frozen values.
@@ -125,6 +143,7 @@ impl Path {
 struct Collector {
     path: Path,
     parts: Vec<KeyPart>,
+    arguments: usize,
 }
 
 impl Collector {
@@ -135,6 +154,7 @@ impl Collector {
 
 impl Visitor for Collector {
     fn enter(&mut self, segment: Segment<'_>) {
+        self.arguments += usize::from(self.path.ends.is_empty());
         self.path.enter(segment);
     }
     fn leave(&mut self) {
@@ -158,7 +178,7 @@ impl Visitor for Collector {
 /// Where two values that should have one structure and the same types first differ: the way there, and both sides.
 pub(crate) fn first_difference<T: Tree>(a: &T, b: &T) -> Option<(String, String, String)> {
     let parts = |tree: &T| {
-        let mut collector = Collector { path: Path { inside: true, ..Path::default() }, parts: Vec::new() };
+        let mut collector = Collector { path: Path { inside: true, ..Path::default() }, ..Collector::default() };
         tree.visit(&mut collector);
         collector.parts
     };

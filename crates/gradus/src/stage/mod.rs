@@ -1,6 +1,7 @@
 //! Staging: from a call to a cached executable. `Core::call` is the straight line: key, lookup, trace, optimize,
 //! compile, run.
 
+mod budget;
 mod cache;
 mod compiled;
 mod explain;
@@ -27,6 +28,8 @@ use crate::function::{Fun, Func};
 use crate::signature::Signature;
 use crate::tree::{Mapper, Tree};
 
+pub use budget::OnBudget;
+use budget::{Budget, History};
 use cache::{Cache, Entry};
 pub use compiled::{Compiled, TracedFunction};
 pub use explain::{Difference, Explanation};
@@ -57,6 +60,7 @@ pub(crate) struct Options {
     pub(crate) backend: Arc<dyn Backend>,
     /// Which dimensions are symbols; or what is wrong with the declaration.
     pub(crate) declared: Option<Result<Declared>>,
+    pub(crate) budget: Budget,
 }
 
 /// The backend of functions that choose none: the native compiler, or what `GRADUS_BACKEND` says (`interpreter`,
@@ -86,6 +90,7 @@ impl Default for Options {
             exactness: Exactness::Exact,
             backend: chosen_backend(),
             declared: None,
+            budget: Budget::default(),
         }
     }
 }
@@ -136,6 +141,7 @@ pub(crate) struct Core<S: Signature> {
     options: Options,
     counters: Counters,
     cache: Cache<S>,
+    history: History,
 }
 
 impl<S: Signature> Core<S> {
@@ -152,7 +158,16 @@ impl<S: Signature> Core<S> {
         options: Options,
     ) -> Core<S> {
         let cache = Cache::new(options.cache_limit);
-        Core { function, transform, staged, place, options, counters: Counters::default(), cache }
+        Core {
+            function,
+            transform,
+            staged,
+            place,
+            options,
+            counters: Counters::default(),
+            cache,
+            history: History::default(),
+        }
     }
 
     /// The same function with other options, and nothing kept yet.
@@ -188,6 +203,7 @@ impl<S: Signature> Core<S> {
 
     pub(crate) fn clear(&self) {
         self.cache.clear();
+        self.history.clear();
     }
 
     /// The straight line. An error comes back as a result whose arrays carry it.
@@ -272,12 +288,21 @@ impl<S: Signature> Core<S> {
                 None => Ok(outputs.to_vec()),
             }
         } else {
-            self.executable(entry).and_then(|code| code.run(&inputs))
+            self.admit(entry).and_then(|()| self.executable(entry)).and_then(|code| code.run(&inputs))
         };
         match outputs {
             Ok(outputs) => fill(&entry.template, outputs),
             Err(e) => poison(&entry.template, &e),
         }
+    }
+
+    /// Counts a program that a call needs against the budget.
+    fn admit(&self, entry: &Entry<S>) -> Result<()> {
+        if entry.is_ready() {
+            return Ok(());
+        }
+        let about = budget::About { name: &self.name(), place: self.place };
+        self.history.admit(self.options.budget, &entry.key, &entry.admitted, about)
     }
 
     fn executable<'a>(&self, entry: &'a Entry<S>) -> Result<&'a Arc<dyn Executable>> {
@@ -364,6 +389,8 @@ impl<S: Signature> Core<S> {
             exactness: self.options.exactness,
             backend: self.options.backend.name(),
             compiler: self.options.backend.about(),
+            budget: self.options.budget,
+            history: self.history.summary(self.options.budget),
         };
         let entries = self.cache.all();
         let explain = |args: S::Refs<'_>| {

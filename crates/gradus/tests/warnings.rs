@@ -1,0 +1,124 @@
+//! What a function says of itself: when it is compiled again and again, and what is odd about it when it is traced.
+
+use gradus::prelude::*;
+use gradus::{Warning, WarningKind, warnings};
+
+/// The warnings of a kind that calls of this thread give.
+fn of_kind(kind: WarningKind, f: impl FnOnce()) -> Vec<Warning> {
+    let ((), all) = warnings::collect(f);
+    all.into_iter().filter(|w| w.kind() == kind).collect()
+}
+
+fn recompilations(f: impl FnOnce()) -> Vec<Warning> {
+    of_kind(WarningKind::Recompilation, f)
+}
+
+fn rows(n: usize) -> Array {
+    Array::ones::<f32>([n, 16])
+}
+
+#[test]
+fn row_s2_a_recompilation_storm_is_seen_and_a_symbolic_dimension_proposed() {
+    let here = line!() + 1;
+    let predict = jit(|w: &Array, x: &Array| x.dot(w).tanh());
+    let w = Array::ones::<f32>([16, 4]);
+    let found = recompilations(|| {
+        for n in 1..=17 {
+            assert!(predict(&w, &rows(n)).ok().is_ok());
+            // A program that is there costs nothing.
+            assert!(predict(&w, &rows(n)).ok().is_ok());
+        }
+    });
+    let [warning] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(warning.place().line(), Some(here));
+    let text = warning.to_string();
+    for part in [
+        "needed 17 programs, more than its budget of 16",
+        "argument 1: f32[16,16] → f32[17,16]",
+        "argument 1 varies in dimension 0 (1, 2, 3, ... 17)",
+        ".symbolic(\"_, f32[B, 16]\")",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    // Again at twice as many, and not before.
+    let more = recompilations(|| (18..=40).for_each(|n| drop(predict(&w, &rows(n)))));
+    assert_eq!(more.len(), 1, "{more:?}");
+    assert!(more[0].message().contains("needed 34 programs"), "{}", more[0]);
+    let explained = predict.explain(&w, &rows(1));
+    assert!(explained.to_string().contains("programs: 40, budget 16"), "{explained}");
+    assert!(explained.proposals().iter().any(|p| p.contains("declare it `B`")), "{explained}");
+}
+
+#[test]
+fn row_s2_by_choice_the_call_beyond_the_budget_is_an_error() {
+    let f = jit(|x: &Array| x.sum()).budget(3).on_budget(OnBudget::Error);
+    for n in 1..=3 {
+        assert_eq!(f(&rows(n)).item::<f32>().unwrap(), 16.0 * n as f32);
+    }
+    for _ in 0..2 {
+        let e = f(&rows(4)).ok().unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Budget);
+        assert!(e.place().file().is_some_and(|f| f.ends_with("warnings.rs")));
+        let text = e.to_string();
+        assert!(text.contains("has 3 programs and needs another, beyond its budget of 3"), "{text}");
+        assert!(text.contains("argument 0 varies in dimension 0 (1, 2, 3, 4)"), "{text}");
+    }
+    // What is there is still called; an explicit wish is not refused; and clearing starts anew.
+    assert!(f(&rows(2)).ok().is_ok());
+    assert_eq!(f.stats().compiles + f.stats().shared + f.stats().loaded, 3);
+    assert!(f.compile(&rows(9)).is_ok());
+    assert!(f(&rows(9)).ok().is_ok());
+    f.clear();
+    assert!(f(&rows(4)).ok().is_ok());
+}
+
+#[test]
+fn what_varies_decides_what_is_proposed() {
+    let help = |f: &dyn Fn(usize)| {
+        let found = recompilations(|| (1..=3).for_each(f));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].way_out().unwrap().to_string()
+    };
+    // Two dimensions that go together are one symbol, two that do not are two.
+    let f = jit(|x: &Array, y: &Array, z: &Array| x.sum() + y.sum() + z.sum()).budget(2);
+    let text = help(&|n| drop(f(&rows(n), &Array::ones::<f32>([n]), &Array::ones::<f64>([2, 10 - n]))));
+    assert!(text.contains(".symbolic(\"f32[B, 16], f32[B], f64[2, N]\")"), "{text}");
+    // A frozen number.
+    let f = jit(|x: &Array, rate: &Static<f64>| x * **rate).budget(2);
+    let text = help(&|n| drop(f(&Array::ones::<f64>([2]), &Static(n as f64 / 2.0))));
+    assert!(text.contains("argument 1 is frozen and varies (0.5, 1.0, 1.5)"), "{text}");
+    assert!(text.contains("pass it as an array"), "{text}");
+    // A list of another length each time.
+    let f = jit(|xs: &Vec<Array>| xs.iter().fold(Array::from(0.0_f64), |a, x| a + x)).budget(2);
+    let text = help(&|n| drop(f(&vec![Array::from(1.0_f64); n])));
+    assert!(text.contains("argument 0 varies in its structure (len 1, len 2, len 3)"), "{text}");
+    // Inside a value: named, though there is no line to paste.
+    let f = jit(|x: &(Array, Array)| &x.0 + x.1.sum()).budget(2);
+    let text = help(&|n| drop(f(&(Array::from(1.0_f64), Array::ones::<f64>([n])))));
+    assert!(text.contains("argument 0.1 varies in dimension 0 (1, 2, 3): declare it `B`"), "{text}");
+    assert!(!text.contains("symbolic("), "{text}");
+    // Other dtypes and ranks.
+    let f = jit(|x: &Array| x + 1).budget(2);
+    let text = help(&|n| {
+        let x = Array::ones::<i32>([2]);
+        drop(f(&[x.clone(), Array::ones::<f32>([2]), Array::ones::<f64>([2])][n - 1]));
+    });
+    assert!(text.contains("varies in its dtype (i32[2], f32[2], f64[2])"), "{text}");
+    let f = jit(|x: &Array| x + 1.0).budget(2);
+    let text = help(&|n| drop(f(&Array::ones::<f64>(vec![2_usize; n]))));
+    assert!(text.contains("varies in its rank"), "{text}");
+    // A value that is read.
+    let f = jit(|x: &Array| x * x.item::<f64>().unwrap_or(0.0)).mode(Mode::Concrete).budget(2);
+    let text = help(&|n| drop(f(&Array::from(n as f64))));
+    assert!(text.contains("a value that is read while tracing differs"), "{text}");
+}
+
+#[test]
+fn silence_by_choice() {
+    let f = jit(|x: &Array| x.sum()).budget(1).on_budget(OnBudget::Silent);
+    assert!(recompilations(|| (1..=5).for_each(|n| drop(f(&rows(n))))).is_empty());
+    // Calls under an outer trace are parts of other programs and need none of their own.
+    let inner = jit(|x: &Array| x.sin()).budget(1);
+    let outer = jit(move |x: &Array| inner(x)).budget(9);
+    assert!(recompilations(|| (1..=5).for_each(|n| drop(outer(&rows(n))))).is_empty());
+}
