@@ -13,6 +13,7 @@ use crate::primitives::elementwise::{
 };
 use crate::primitives::shaping::{Slice, is_view};
 use crate::program::{Atom, Equation, Program, ValueId};
+use crate::warnings::{Warning, WarningKind};
 
 /// A place worth a second look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,27 +26,38 @@ pub struct Lint {
     pub guarded: Place,
 }
 
-impl fmt::Display for Lint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Lint { place, operation, guarded } = self;
-        writeln!(
-            f,
-            "at {place}: this `select` tests an operand of `{operation}` (at {guarded}), but both of its sides are computed"
-        )?;
-        writeln!(
-            f,
-            "  note: where the slope of `{operation}` is infinite the derivative is zero times infinity, which is NaN"
-        )?;
+impl Lint {
+    /// What is odd, why, and what to do.
+    fn texts(&self) -> [String; 3] {
+        let Lint { operation, guarded, .. } = self;
         let safe = match *operation {
             "div" => "y / x".to_string(),
             "pow" => "x.pow(y)".to_string(),
             "integer_pow" => "x.powi(n)".to_string(),
             name => format!("x.{name}()"),
         };
-        write!(
-            f,
-            "  help: keep bad operands away from it with `mask.guarded(&x, 1.0, |x| {safe}, 0.0)`, or branch with `cond`"
-        )
+        [
+            format!(
+                "this `select` tests an operand of `{operation}` (at {guarded}), but both of its sides are computed"
+            ),
+            format!("where the slope of `{operation}` is infinite the derivative is zero times infinity, which is NaN"),
+            format!(
+                "keep bad operands away from it with `mask.guarded(&x, 1.0, |x| {safe}, 0.0)`, or branch with `cond`"
+            ),
+        ]
+    }
+
+    /// The same as a warning.
+    pub fn to_warning(&self) -> Warning {
+        let [what, why, how] = self.texts();
+        Warning::new(WarningKind::SelectOverPartial, what).at(self.place).note(why).help(how)
+    }
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [what, why, how] = self.texts();
+        write!(f, "at {}: {what}\n  note: {why}\n  help: {how}", self.place)
     }
 }
 

@@ -122,3 +122,129 @@ fn silence_by_choice() {
     let outer = jit(move |x: &Array| inner(x)).budget(9);
     assert!(recompilations(|| (1..=5).for_each(|n| drop(outer(&rows(n))))).is_empty());
 }
+
+fn unused(f: impl FnOnce()) -> Vec<Warning> {
+    of_kind(WarningKind::UnusedArgument, f)
+}
+
+#[test]
+fn an_argument_that_is_never_read_is_named_once() {
+    let x = Array::from([1.0_f64, 2.0]);
+    let here = line!() + 1;
+    let f = jit(|x: &Array, pair: &(Array, Array)| x * &pair.0);
+    let call = || drop(f(&x, &(x.clone(), x.clone())).to_vec::<f64>().unwrap());
+    let found = unused(call);
+    let [warning] = &found[..] else { panic!("{found:?}") };
+    assert!(warning.message().contains("argument 1.1 of `"), "{warning}");
+    assert!(warning.message().ends_with("is never read"), "{warning}");
+    assert_eq!(warning.place().line(), Some(here));
+    // Once per function, for another key too.
+    assert!(unused(call).is_empty());
+    let y = Array::from([1.0_f64]);
+    assert!(unused(|| drop(f(&y, &(y.clone(), y.clone())))).is_empty());
+    // Operations whose results nobody uses read nothing either, nor does a branch that ignores what it is given.
+    let f = jit(|x: &Array, y: &Array| {
+        drop(y.sin());
+        cond(x.sum().gt(0.0), |(x, _): &(Array, Array)| x.clone(), |(x, _)| -x, &(x.clone(), y.clone()))
+    });
+    assert_eq!(unused(|| drop(f(&x, &x))).len(), 1);
+}
+
+#[test]
+fn what_is_read_in_any_way_is_not_unused() {
+    let x = Array::from([1.0_f64, 2.0]);
+    let quiet = |f: &dyn Fn()| {
+        let found = unused(f);
+        assert!(found.is_empty(), "{found:?}");
+    };
+    quiet(&|| drop(jit(|x: &Array, y: &Array| (y.clone(), x + 1.0))(&x, &x)));
+    // The gradient of a linear function does not depend on its argument, but the function reads it.
+    let linear = |x: &Array, w: &Array| (x * w).sum();
+    quiet(&|| drop(jit(grad(linear))(&x, &x)));
+    quiet(&|| drop(jit(vmap(grad(|x: &Array| x * 3.0)))(&x)));
+    quiet(&|| drop(jit(grad(grad(|x: &Array| x * 3.0)))(&Array::from(1.0_f64))));
+    let by_hand = |x: &Array| {
+        let linear = |x: &Array| (x * 3.0).sum();
+        let slope = vjp(linear, x).and_then(|(_, pullback)| pullback.call(&Array::from(1.0_f64)));
+        slope.unwrap_or_else(Array::from)
+    };
+    quiet(&|| drop(jit(by_hand)(&x)));
+    // A guard reads too.
+    let guarded = jit(|x: &Array, n: &Array| if n.item::<f64>().unwrap_or(0.0) > 0.0 { x.clone() } else { -x });
+    let guarded = guarded.mode(Mode::Concrete);
+    quiet(&|| drop(guarded(&x, &Array::from(1.0_f64))));
+    // And here it is truly unused, gradient or not.
+    let found = unused(|| drop(jit(grad(|x: &Array, _y: &Array| x.sin().sum()))(&x, &x)));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].message().contains("argument 1 of"), "{}", found[0]);
+}
+
+#[test]
+fn a_large_array_that_is_captured_is_named_with_the_line_that_uses_it() {
+    let large = |f: &dyn Fn()| of_kind(WarningKind::LargeConstant, f);
+    let table = Array::from((0..1 << 18).map(f64::from).collect::<Vec<_>>());
+    let small = table.index(..1000);
+    let x = Array::from(2.0_f64);
+    let (t, here) = (table.clone(), line!() + 1);
+    let f = jit(move |x: &Array| (x * &t).sum());
+    let found = large(&|| drop(f(&x)));
+    let [warning] = &found[..] else { panic!("{found:?}") };
+    assert!(warning.message().contains("captures an array f64[262144] of 2097152 bytes"), "{warning}");
+    assert_eq!(warning.place().line(), Some(here));
+    assert!(large(&|| drop(f(&x))).is_empty());
+    assert!(
+        large(&|| drop(jit({
+            let s = small.clone();
+            move |x: &Array| (x * &s).sum()
+        })(&x)))
+        .is_empty()
+    );
+    assert!(large(&|| drop(jit(|x: &Array, t: &Array| (x * t).sum())(&x, &table))).is_empty());
+    // One number everywhere is no large array.
+    assert!(large(&|| drop(jit(|x: &Array| (x * Array::ones::<f64>([1 << 20])).sum())(&x))).is_empty());
+}
+
+#[test]
+fn a_select_over_a_partial_function_is_named_when_it_is_traced() {
+    let partial = |f: &dyn Fn()| of_kind(WarningKind::SelectOverPartial, f);
+    let x = Array::from(0.0_f64);
+    let here = line!() + 1;
+    let root = |x: &Array| x.gt(0.0_f64).select(x.sqrt(), 0.0_f64).sum();
+    let value = jit(root);
+    let found = partial(&|| drop(value(&x)));
+    let [warning] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(warning.place().line(), Some(here));
+    assert!(warning.to_string().contains("mask.guarded(&x, 1.0, |x| x.sqrt(), 0.0)"), "{warning}");
+    assert!(partial(&|| drop(value(&x))).is_empty());
+    // In what is differentiated it is found before it becomes something else, and once.
+    let found = partial(&|| drop(jit(grad(root))(&x)));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].place().line(), Some(here));
+    let safe = |x: &Array| x.gt(0.0_f64).guarded(x, 1.0_f64, |x| x.sqrt(), 0.0_f64).sum();
+    assert!(partial(&|| drop(jit(grad(safe))(&x))).is_empty());
+}
+
+#[test]
+fn warnings_are_turned_off_by_their_kind() {
+    // In a process of its own: the switches are those of the process.
+    let Ok(setting) = std::env::var("GRADUS_TEST_SETTING") else {
+        let run = |setting: &str, variable: &str| {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", "warnings_are_turned_off_by_their_kind", "--nocapture"]);
+            child.env("GRADUS_TEST_SETTING", setting).env("GRADUS_WARNINGS", variable);
+            let output = child.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        assert!(run("", "").contains("[W0002]"));
+        assert!(!run("", "off").contains("[W0002]"));
+        assert!(!run("", "no-unused-argument").contains("[W0002]"));
+        assert!(run("", "no-large-constant").contains("[W0002]"));
+        assert!(!run("call", "").contains("[W0002]"));
+        return;
+    };
+    if setting == "call" {
+        gradus::set_warning(WarningKind::UnusedArgument, false);
+    }
+    drop(jit(|x: &Array, _y: &Array| x.sin())(&Array::from(1.0_f64), &Array::from(1.0_f64)));
+}

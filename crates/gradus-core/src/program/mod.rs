@@ -251,6 +251,24 @@ impl Program {
         &self.types[..self.inputs]
     }
 
+    /// Whether each input is read by an equation or is a result.
+    pub fn read_inputs(&self) -> Vec<bool> {
+        let mut read = vec![false; self.inputs];
+        let operands = self.equations.iter().flat_map(|e| self.operands(e));
+        for v in operands.chain(&self.outputs).filter_map(|a| a.value()) {
+            if let Some(r) = read.get_mut(v.index()) {
+                *r = true;
+            }
+        }
+        read
+    }
+
+    /// The place of the first equation that reads an input.
+    pub fn first_use(&self, input: usize) -> Option<Place> {
+        let reads = |e: &&Equation| self.operands(e).iter().any(|a| a.value().is_some_and(|v| v.index() == input));
+        self.equations.iter().find(reads).map(Equation::place)
+    }
+
     /// The equations, in order.
     pub fn equations(&self) -> &[Equation] {
         &self.equations

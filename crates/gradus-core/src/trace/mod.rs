@@ -85,6 +85,32 @@ pub struct Traced {
     pub guards: Vec<Guard>,
     /// A program with the same inputs that computes what was read.
     pub guard_program: Program,
+    /// Inputs that a function read whose program a transformation then made another of: the gradient of a linear function
+    /// does not need its argument, but the function does.
+    pub(crate) read: Vec<bool>,
+}
+
+impl Traced {
+    /// Whether a function that was transformed inside reads each of the inputs.
+    pub fn inside_reads(&self) -> &[bool] {
+        &self.read
+    }
+
+    /// Whether the function reads each of its inputs, by what was traced: for its results, for a guard, or inside.
+    fn reads(&self) -> Vec<bool> {
+        let mut read = self.read.clone();
+        for program in [&self.program, &self.guard_program] {
+            program.read_inputs().into_iter().zip(&mut read).for_each(|(here, r)| *r |= here);
+        }
+        read
+    }
+
+    /// Says of an outer trace's values that they were read if this function reads them. Transformations do that before the
+    /// program becomes another.
+    pub fn pass_reads_to(&self, arguments: &[Array]) {
+        let arguments = arguments.iter().zip(self.reads()).filter(|(_, read)| *read).map(|(a, _)| a);
+        arguments.chain(&self.captures).for_each(state::mark_read);
+    }
 }
 
 /// Traces a function of arrays. `inputs` are concrete arrays or specs; numbers are used in concrete mode only.

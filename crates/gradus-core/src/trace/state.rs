@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{Guard, Mode, Traced, Tracer, not_concrete};
@@ -43,6 +43,8 @@ struct State {
     guarded: FxHashMap<Atom, ()>,
     /// The first read that had no answer. It ends the trace with an error even if the user's code swallowed it.
     failed_read: Option<Error>,
+    /// Values that a function inside reads, see `Traced::read`.
+    read: FxHashSet<ValueId>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -110,6 +112,7 @@ impl Active {
             guards: Vec::new(),
             guarded: FxHashMap::default(),
             failed_read: None,
+            read: FxHashSet::default(),
         };
         STACK.with_borrow_mut(|s| s.push(state));
         Active { id }
@@ -152,7 +155,8 @@ impl Active {
         };
         #[cfg(debug_assertions)]
         crate::program::verify(&program)?;
-        Ok(Traced { program, captures, guards, guard_program })
+        let read = (0..state.inputs).map(|i| state.read.contains(&ValueId::new(i))).collect();
+        Ok(Traced { program, captures, guards, guard_program, read })
     }
 }
 
@@ -208,6 +212,16 @@ pub(super) fn check_alive(t: &Tracer, place: Place) -> Result<()> {
         .at(place)
         .note(format!("the tracer was made at {}", t.place))
         .help("return the value from the traced function, and pass values in as arguments"))
+}
+
+/// Takes note that a function inside the value's trace reads it.
+pub(super) fn mark_read(array: &Array) {
+    let Form::Traced(t) = array.form() else { return };
+    STACK.with_borrow_mut(|s| {
+        if let Some(state) = s.iter_mut().find(|state| state.id == t.trace) {
+            state.read.insert(t.value);
+        }
+    });
 }
 
 pub(super) fn record(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {

@@ -7,8 +7,9 @@ mod compiled;
 mod explain;
 mod key;
 mod symbolic;
+pub(crate) mod notices;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -142,6 +143,8 @@ pub(crate) struct Core<S: Signature> {
     counters: Counters,
     cache: Cache<S>,
     history: History,
+    /// Whether what is odd about the function was said.
+    noticed: AtomicBool,
 }
 
 impl<S: Signature> Core<S> {
@@ -167,6 +170,7 @@ impl<S: Signature> Core<S> {
             counters: Counters::default(),
             cache,
             history: History::default(),
+            noticed: AtomicBool::new(false),
         }
     }
 
@@ -256,10 +260,19 @@ impl<S: Signature> Core<S> {
     }
 
     fn make_entry(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<Arc<Entry<S>>, Failed<S>> {
-        let (traced, template) = self.run_trace(args, leaves, place)?;
+        let new = !self.noticed.load(Ordering::Relaxed);
+        let (result, inside) = match new {
+            true => notices::watch(|| self.run_trace(args, leaves, place)),
+            false => (self.run_trace(args, leaves, place), None),
+        };
+        let (traced, template) = result?;
+        let first = new.then(|| traced.clone());
         let entry = Entry::new(Key::of::<S>(args), traced, template, self.options.exactness)
             .map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
+        if let Some(traced) = first.filter(|_| !self.noticed.swap(true, Ordering::Relaxed)) {
+            notices::give(&self.name(), self.place, &entry.key, (&traced, &entry.optimized), inside);
+        }
         let evicted = self.cache.insert(leaves.hash, entry.clone());
         self.counters.evictions.fetch_add(evicted, Ordering::Relaxed);
         Ok(entry)

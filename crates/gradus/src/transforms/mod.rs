@@ -18,7 +18,7 @@ use gradus_core::{Array, Mode, Place, Result};
 
 use crate::function::Func;
 use crate::signature::Signature;
-use crate::stage::{Leaves, trace_function};
+use crate::stage::{Leaves, notices, trace_function};
 use crate::tree::{Frozen, Segment, Visitor};
 
 /// For each array of the arguments, the position of its argument.
@@ -67,6 +67,7 @@ impl<S: Signature> AtPoint<S> {
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
         let traced = trace_function(function, args, &leaves.arrays, Mode::Concrete, place);
         let (traced, template) = traced.map_err(|f| f.error)?;
+        notices::transformed(&traced, &leaves.arrays, true);
         let arguments = leaves.arrays.len();
         let mut inputs = leaves.arrays.into_vec();
         inputs.extend(traced.captures.iter().cloned());

@@ -10,7 +10,7 @@ use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Mode, Place, Result};
 use super::owners;
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
-use crate::stage::{Leaves, failed, fill, trace_function};
+use crate::stage::{Leaves, failed, fill, notices, trace_function};
 
 /// The axis of each argument that is mapped over: `(None, Some(0))`, `[Some(-1)]`, or one for all.
 pub trait Axes {
@@ -177,6 +177,7 @@ fn map_over<S: Signature>(
     };
     let traced = trace_function(f, args, &specs, Mode::Abstract, place);
     let (traced, template) = traced.map_err(|e| e.error)?;
+    notices::transformed(&traced, &inputs, false);
     inputs.extend(traced.captures.iter().cloned());
     batched.resize(inputs.len(), false);
     let (outputs, flags) = vmap_on(&traced.program, &inputs, &batched, &size)?;
