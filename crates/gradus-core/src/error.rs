@@ -4,8 +4,9 @@
 //! onwards; it comes out as `Err` where numbers are read or where a staged call is checked.
 
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
+
+pub use crate::place::Place;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -65,55 +66,12 @@ kinds! {
     Value = "G0014", "bad value";
     /// A rule of a primitive broke its contract.
     Rule = "G0015", "broken rule";
+    /// A function of the host that a program calls failed or panicked.
+    Callback = "G0016", "callback failed";
+    /// A check that stands in a program does not hold.
+    Check = "G0017", "check failed";
     /// A function needs more programs than its budget allows.
     Budget = "G0018", "recompilation budget";
-}
-
-/// Where in the user's source something was written.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Place(Option<&'static Location<'static>>);
-
-impl Place {
-    /// The place that called the function which calls this, through every `#[track_caller]` in between.
-    #[track_caller]
-    pub fn caller() -> Place {
-        Place(Some(Location::caller()))
-    }
-
-    /// No place: a program that came from text.
-    pub const fn unknown() -> Place {
-        Place(None)
-    }
-
-    /// The file, as the compiler was given it.
-    pub fn file(self) -> Option<&'static str> {
-        self.0.map(Location::file)
-    }
-
-    /// The line, from 1.
-    pub fn line(self) -> Option<u32> {
-        self.0.map(Location::line)
-    }
-
-    /// Whether a source line is known.
-    pub fn is_known(self) -> bool {
-        self.0.is_some()
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
-            None => f.write_str("<unknown>"),
-        }
-    }
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
 }
 
 /// What went wrong, where, and what to do.
@@ -156,9 +114,9 @@ impl Error {
         if self.0.help.is_some() { self } else { self.edit(|p| p.help = Some(help.into())) }
     }
 
-    /// Puts an operation in front of the message, unless one is there.
+    /// Puts an operation in front of the message, unless one is there or the message is the user's own.
     pub fn in_operation(self, name: &str) -> Error {
-        if self.0.message.starts_with('`') {
+        if self.0.message.starts_with('`') || self.0.kind == ErrorKind::Check {
             self
         } else {
             self.edit(|p| p.message = format!("`{name}`: {}", p.message))

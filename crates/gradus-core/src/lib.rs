@@ -15,6 +15,7 @@ pub mod lint;
 pub mod math;
 pub mod optimize;
 pub mod phases;
+pub mod place;
 pub mod primitives;
 pub mod program;
 pub mod testing;

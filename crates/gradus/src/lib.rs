@@ -27,6 +27,7 @@ extern crate self as gradus;
 #[cfg(doctest)]
 mod book;
 mod control;
+pub mod effects;
 mod function;
 pub mod prelude;
 mod signature;
@@ -38,6 +39,7 @@ pub use control::{
     ScanOptions, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond, custom_jvp, custom_vjp,
     fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop, while_loop_with,
 };
+pub use effects::{Outcome, capture_prints, debug_callback, io_callback, pure_callback, pure_callback_batched};
 pub use function::{Fun, Func, Wrapped};
 pub use gradus_core::control::{History, Steps};
 pub use gradus_core::executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};

@@ -11,6 +11,10 @@ pub use crate::{
     cond, custom_jvp, custom_vjp, fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop,
     while_loop_with,
 };
+pub use crate::{
+    Outcome, capture_prints, debug_callback, debug_check, debug_print, io_callback, pure_callback,
+    pure_callback_batched,
+};
 pub use gradus_core::array::{Index, all, ellipsis, new_axis, step};
 pub use gradus_core::{
     Array, Complex, DType, Dim, Element, Error, ErrorKind, Mode, Operand, Program, Result, Scalar, Shape, Type, bf16,

@@ -120,6 +120,19 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     let strided = Array::ones::<f64>([4]).index(gradus::array::step(0..4, 2));
     check("slice_of_a_view", Value, strided.as_slice::<f64>().map(<[f64]>::len).unwrap_err());
 
+    let checked = jit(|x: &Array| {
+        debug_check!(x.lt(10.0_f64), "the largest is {:.2}", x.max());
+        x.clone()
+    });
+    check("check_failed", Check, failed(checked(&Array::from([1.0_f64, 20.5, 3.0]))));
+    let panics = jit(|x: &Array| {
+        debug_callback(|_| panic!("the host has had enough"), &[x]);
+        x.clone()
+    });
+    check("callback_panicked", Callback, failed(panics(&x)));
+    let promised = jit(|x: &Array| pure_callback(|v| Ok(v.to_vec()), &["f32[2]".parse().unwrap()], &[x]).remove(0));
+    check("callback_gave_another_type", Callback, failed(promised(&x)));
+
     for kind in ErrorKind::ALL {
         // These two come from primitives written outside the crate; `custom_primitive.rs` has their golden files.
         if !matches!(kind, MissingRule | Rule) {
@@ -178,6 +191,12 @@ fn row_e4_errors_of_control_flow_and_custom_rules_have_golden_messages() {
     check("tangent_of_another_type", grad(tangent)(&vector(2)));
     let cotangent = custom_vjp(|x: &Array| x.sum(), |x: &Array| (x.sum(), ()), |_: &(), bar: &Array| bar.clone());
     check("cotangent_of_another_type", grad(cotangent)(&vector(2)));
+    let host = |x: &Array| pure_callback(|v| Ok(v.to_vec()), &["f64[]".parse().unwrap()], &[x]).remove(0);
+    check("derivative_of_a_callback", grad(host)(&x));
+    let ordered = |x: &Array| io_callback(|v| Ok(v.to_vec()), &["f64[]".parse().unwrap()], &[x]).remove(0);
+    check("ordered_effect_in_a_batch", vmap(ordered)(&vector(2)));
+    let each = map(ordered, &vector(2));
+    assert_eq!(each.to_vec::<f64>().unwrap(), [1.0, 1.0]);
     let wrong = custom_jvp(|x: &Array| x.sin(), |x: &Array, x_dot: &Array| (x.sin(), x.sin() * x_dot));
     golden("check_grads_finds_a_wrong_rule", &check_grads(wrong, &x, 1).unwrap_err());
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+use super::inline::takes;
 use super::kinds::reduction;
 use super::nested::Nested;
 use super::rewrite::{Piece, Rewrite, Rule, Site, Step};
@@ -138,10 +139,14 @@ impl Walk<'_> {
         {
             let last = switch.branches.len() as i64 - 1;
             let branch = nested(&switch.branches[index.clamp(0, last) as usize])?;
-            let made = self.b.inline(&branch, &operands[1..], e.place())?;
-            // Dimensions that are equal by a condition may differ in their text; then the branch stays.
-            if made.iter().zip(types).all(|(a, t)| self.b.ty(*a) == t) {
-                return Ok(made);
+            // Dimensions that are equal by a condition may differ in their text; then the branch stays. What was written for
+            // nothing is dead code, unless it has effects: then it must be known before.
+            let fits = branch.output_types() == types && takes(&branch, &self.b, &operands[1..]);
+            if fits || branch.effects().is_pure() {
+                let made = self.b.inline(&branch, &operands[1..], e.place())?;
+                if made.iter().zip(types).all(|(a, t)| self.b.ty(*a) == t) {
+                    return Ok(made);
+                }
             }
         }
         let op = e.op().map_programs(nested)?;

@@ -5,6 +5,7 @@ pub mod control;
 pub mod convert;
 pub mod cumulative;
 pub mod dot;
+pub mod effects;
 pub mod elementwise;
 mod fold;
 pub mod index;
@@ -256,8 +257,10 @@ struct Registry {
     by_name: RwLock<HashMap<&'static str, Maker>>,
 }
 
-static REGISTRY: LazyLock<Registry> =
-    LazyLock::new(|| Registry { by_name: RwLock::new(BUILT_IN.iter().map(|e| (e.name, e.make)).collect()) });
+static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+    let all = BUILT_IN.iter().copied().chain(effects::entries());
+    Registry { by_name: RwLock::new(all.map(|e| (e.name, e.make)).collect()) }
+});
 
 /// Makes an operation from outside known to the parser of program text. Everything else works without.
 pub fn register<P: Primitive>(name: &'static str) -> Result<()> {

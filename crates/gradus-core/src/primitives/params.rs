@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::error::{Result, error, fail};
 use crate::program::{Program, short};
-use crate::types::{DType, Dim, Shape};
+use crate::types::{DType, Dim, Shape, Type};
 
 /// One parameter's value.
 #[derive(Clone, PartialEq, Debug)]
@@ -152,6 +152,18 @@ impl ParamValue for DType {
     }
 }
 
+/// A type is its dtype and its shape, so that symbols in it are seen.
+impl ParamValue for Type {
+    fn to_param(&self) -> Param {
+        Param::List(vec![self.dtype().to_param(), self.shape().to_param()])
+    }
+    fn from_param(param: &Param) -> Option<Self> {
+        let Param::List(parts) = param else { return None };
+        let [dtype, shape] = &parts[..] else { return None };
+        Some(Type::new(DType::from_param(dtype)?, Shape::from_param(shape)?))
+    }
+}
+
 impl ParamValue for String {
     fn to_param(&self) -> Param {
         Param::Text(self.clone())
@@ -204,6 +216,11 @@ impl<'a> ParamReader<'a> {
     /// A reader over named values.
     pub fn new(operation: &'a str, params: &'a [(String, Param)]) -> ParamReader<'a> {
         ParamReader { operation, params, taken: 0 }
+    }
+
+    /// The name of the operation.
+    pub fn operation(&self) -> &'a str {
+        self.operation
     }
 
     /// The next parameter, which must have this name. The order is part of the canonical text.

@@ -1,6 +1,7 @@
 //! Cutting and joining programs: what transformations of operations that hold programs are made of.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -8,6 +9,7 @@ use super::{Atom, Builder, Equation, Program, ValueId};
 use crate::error::{Place, Result, error, fail};
 use crate::primitives::{Op, Pruned};
 use crate::transform::pruned;
+use crate::types::Effects;
 
 /// What becomes of an equation when a part of a program is taken.
 enum Fate {
@@ -58,11 +60,21 @@ impl Builder {
 impl Program {
     /// For each value, whether it depends on one of the marked inputs.
     pub(crate) fn depends_on(&self, inputs: &[bool]) -> Vec<bool> {
+        self.marked(inputs, |_| false)
+    }
+
+    /// For each value, whether it may differ from run to run when only the marked inputs do: what the host gives may.
+    pub(crate) fn varies_with(&self, inputs: &[bool]) -> Vec<bool> {
+        self.marked(inputs, |e| !e.op().effects().is_pure())
+    }
+
+    fn marked(&self, inputs: &[bool], always: impl Fn(&Equation) -> bool) -> Vec<bool> {
         let mut marks = inputs.to_vec();
         marks.resize(self.value_count(), false);
         for e in self.equations() {
             let made = self.results_depending_on(e, &marks);
-            e.results().zip(made).for_each(|(r, on)| marks[r.index()] = on);
+            let always = always(e);
+            e.results().zip(made).for_each(|(r, on)| marks[r.index()] = on || always);
         }
         marks
     }
@@ -184,6 +196,33 @@ impl Program {
             }
         }
         let outputs = b.mapped(self, &there, outputs)?.into_vec();
+        Ok(b.finish(outputs))
+    }
+
+    /// The same program without what only looks: effects that give nothing, in nested programs too. It is for a part that
+    /// is computed once more than it was written. An effect whose results are used stays.
+    pub(crate) fn silenced(&self) -> Result<Program> {
+        if self.effects().is_pure() {
+            return Ok(self.clone());
+        }
+        let mut b = Builder::like(self);
+        let mut there: Vec<Option<Atom>> = (0..self.inputs().len()).map(|i| Some(ValueId::new(i).into())).collect();
+        there.resize(self.value_count(), None);
+        for e in self.equations() {
+            let op = match !e.op().effects().is_pure() && e.op().holds_programs() {
+                true => e.op().map_programs(&|p| p.silenced().map(Arc::new))?,
+                false => e.op().clone(),
+            };
+            let looks = !e.op().effects().is_pure() && !op.effects().contains(Effects::HOST);
+            if looks && e.results().len() == 0 {
+                continue;
+            }
+            let operands = b.mapped(self, &there, self.operands(e))?;
+            let types = e.results().map(|r| self.ty(r).clone()).collect();
+            let made = b.push(op, &operands, types, e.place())?.results();
+            e.results().zip(made).for_each(|(old, new)| there[old.index()] = Some(new.into()));
+        }
+        let outputs = b.mapped(self, &there, self.outputs())?.into_vec();
         Ok(b.finish(outputs))
     }
 

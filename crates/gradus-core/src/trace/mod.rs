@@ -20,8 +20,9 @@ use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Program, ValueId, infer};
 use crate::types::Type;
 
+pub(crate) use state::apart;
 use state::{Active, TraceId};
-pub use state::{EMBED_LIMIT, is_tracing};
+pub use state::{EMBED_LIMIT, fail, is_tracing};
 
 /// A value of a program that is being traced: identity and type, never a number.
 #[derive(Clone)]
@@ -160,6 +161,27 @@ pub fn at_place<T>(place: Place, f: impl FnOnce() -> T) -> T {
     f()
 }
 
+thread_local! {
+    /// Whether operations with effects are passed over.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a function for the structure of its result alone: operations with effects that would happen at once do not.
+pub fn quietly<T>(f: impl FnOnce() -> T) -> T {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            QUIET.set(self.0);
+        }
+    }
+    let _restore = Restore(QUIET.replace(true));
+    f()
+}
+
+fn is_quiet() -> bool {
+    QUIET.get()
+}
+
 #[track_caller]
 pub(crate) fn current_place() -> Place {
     caller_or_known(Place::caller())
@@ -212,7 +234,8 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
             Form::Failed(e) => return Err(e.clone()),
         }
     }
-    if traced {
+    let passed_over = QUIET.get() && !op.effects().is_pure();
+    if traced && !passed_over {
         return state::record(op, inputs, place);
     }
     let mut types: SmallVec<[Type; 4]> = SmallVec::new();
@@ -225,6 +248,9 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     let hides = inputs.is_empty() || op.holds_programs();
     let hidden = hides && op.params().iter().any(|(_, p)| p.is_symbolic());
     let symbolic = hidden || results.iter().any(|t| t.shape().is_symbolic());
+    if passed_over {
+        return Ok(results.into_iter().map(Array::of_type).collect());
+    }
     let later = symbolic || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
     if later && !spec && is_tracing() {
         return state::record(op, inputs, place);

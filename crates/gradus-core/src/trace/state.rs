@@ -12,7 +12,7 @@ use crate::array::{Array, Form};
 use crate::error::{Error, Place, Result, error, fail};
 use crate::optimize::eliminate_dead_code;
 use crate::primitives::{Op, Outputs};
-use crate::program::{Atom, Builder, Constant, Program, ValueId};
+use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
 use crate::types::Type;
 
 /// Captured arrays of at most this many elements become constants of the program; larger ones hidden inputs.
@@ -65,6 +65,33 @@ thread_local! {
 /// Whether a function is being traced on this thread.
 pub fn is_tracing() -> bool {
     STACK.with_borrow(|s| !s.is_empty())
+}
+
+/// Runs a function as if nothing were traced on this thread: what it does with arrays happens at once.
+pub(crate) fn apart<T>(f: impl FnOnce() -> T) -> T {
+    struct Restore(Vec<State>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            STACK.set(std::mem::take(&mut self.0));
+        }
+    }
+    let _restore = Restore(STACK.take());
+    super::at_place(Place::unknown(), f)
+}
+
+/// Ends the innermost trace with an error when it is over, even if what carries the error is not among its results. Gives
+/// the error back where nothing is traced.
+pub fn fail(error: Error) -> Result<()> {
+    if super::is_quiet() {
+        return Err(error);
+    }
+    STACK.with_borrow_mut(|s| match s.last_mut() {
+        Some(state) => {
+            state.failed_read.get_or_insert(error);
+            Ok(())
+        }
+        None => Err(error),
+    })
 }
 
 /// Whether the innermost trace makes a program that stands alone.
@@ -253,7 +280,9 @@ impl State {
         if let Some(known) = self.numbers.get(&value) {
             return Pending::Known(known.clone());
         }
-        let Some(e) = self.builder.definition(value).filter(|_| self.mode == Mode::Concrete) else {
+        // What has effects happens when the program runs, and not once more for who reads its results.
+        let evaluated = |e: &&Equation| self.mode == Mode::Concrete && e.op().effects().is_pure();
+        let Some(e) = self.builder.definition(value).filter(evaluated) else {
             return Pending::Unknown;
         };
         let program = self.builder.program();

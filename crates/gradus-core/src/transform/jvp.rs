@@ -3,10 +3,11 @@
 
 use smallvec::SmallVec;
 
-use super::{counted, missing, place_of, read};
+use super::{behind, counted, missing, place_of, read};
 use crate::array::Array;
 use crate::error::{Place, Result, error, fail};
 use crate::phases::phase;
+use crate::place::Rule;
 use crate::primitives::{Derivative, Jvp, Outputs};
 use crate::program::{Equation, Program, ValueId};
 use crate::trace::{at_place, bind_all, current_place, trace_closed};
@@ -59,7 +60,7 @@ pub fn jvp_on(
         let operand_dots: Vec<Option<Array>> =
             atoms.iter().map(|a| a.value().and_then(|v| dots[v.index()].clone())).collect();
         at_place(place_of(e, caller), || -> Result<()> {
-            let (outputs, tangents) = differentiate(e, &operands, &operand_dots)?;
+            let (outputs, tangents) = differentiate(e, &operands, &operand_dots, caller)?;
             let outputs = counted(e, outputs)?;
             check(e.op().name(), &outputs, &tangents).map_err(|err| err.at(e.place()))?;
             values.extend(outputs);
@@ -74,7 +75,12 @@ pub fn jvp_on(
 }
 
 /// The results of one equation and their tangents.
-fn differentiate(e: &Equation, operands: &[Array], dots: &[Option<Array>]) -> Result<(Outputs, Tangents)> {
+fn differentiate(
+    e: &Equation,
+    operands: &[Array],
+    dots: &[Option<Array>],
+    caller: Place,
+) -> Result<(Outputs, Tangents)> {
     let none = |outputs: Outputs| {
         let zeros = smallvec::smallvec![None; outputs.len()];
         (outputs, zeros)
@@ -87,7 +93,8 @@ fn differentiate(e: &Equation, operands: &[Array], dots: &[Option<Array>]) -> Re
         // A reader of the program meets the result before its derivative.
         rule.outputs();
     }
-    match e.op().jvp(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
+    let derivative = at_place(behind(Rule::Derivative, e, caller), || e.op().jvp(&rule));
+    match derivative.map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
         Derivative::Whole { outputs, tangents } => Ok((outputs, tangents)),
         Derivative::Zero => Ok(none(rule.into_outputs())),
         Derivative::Missing(why) => Err(missing(e, "derivative", why)),

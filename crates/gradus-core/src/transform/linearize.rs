@@ -5,7 +5,7 @@ use super::{jvp, jvp_on, transpose, transpose_on};
 use crate::array::Array;
 use crate::error::Result;
 use crate::optimize::{eliminate_dead_code, simplify};
-use crate::program::Program;
+use crate::program::{Equation, Program};
 use crate::trace::{Mode, is_tracing, trace};
 use crate::types::Type;
 
@@ -80,7 +80,7 @@ pub fn vjp(program: &Program, active: &[bool]) -> Result<Linearized> {
 ///
 /// For a derivative that is used once. The numbers are computed as the derivative is recorded, so there is nothing to
 /// split and nothing to simplify: what is recorded is the linear part, with the numbers in it. `None` if the program
-/// holds others, whose results and tangents are computed together.
+/// holds others, whose results and tangents are computed together, or has effects, which happen in the primal part.
 #[track_caller]
 pub fn pull_back_once(
     program: &Program,
@@ -89,7 +89,8 @@ pub fn pull_back_once(
     bars: impl FnOnce(&[Array], &[bool]) -> Vec<Array>,
 ) -> Result<Option<(Vec<Array>, Vec<Array>)>> {
     let numbers = inputs.iter().all(|a| a.concrete().is_some());
-    if !numbers || is_tracing() || program.equations().iter().any(|e| e.op().holds_programs()) {
+    let plain = |e: &Equation| !e.op().holds_programs() && e.op().effects().is_pure();
+    if !numbers || is_tracing() || !program.equations().iter().all(plain) {
         return Ok(None);
     }
     let types: Vec<Type> = program.inputs().iter().zip(active).filter(|(_, on)| **on).map(|(t, _)| t.clone()).collect();

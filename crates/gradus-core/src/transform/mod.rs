@@ -22,10 +22,12 @@ pub use vmap::{vmap, vmap_on};
 
 use crate::array::Array;
 use crate::error::{Place, Result, error};
+use crate::place::Rule;
 use crate::primitives::Outputs;
 pub(crate) use crate::primitives::shaping::zeros as zeros_of;
-use crate::program::Equation;
+use crate::program::{Equation, Program};
 use crate::trace::value_of as read;
+use crate::types::Effects;
 
 /// The results of an equation, if they are as many as it has. An operation that fails gives one, with the error, which
 /// would otherwise stand where the next equation's result belongs.
@@ -46,7 +48,19 @@ fn missing(equation: &Equation, rule: &str, why: &str) -> crate::Error {
     if why.is_empty() { e } else { e.help(why) }
 }
 
-/// The place rules run on behalf of.
+/// The place of an equation, where it has one.
 fn place_of(equation: &Equation, otherwise: Place) -> Place {
     if equation.place().is_known() { equation.place() } else { otherwise }
+}
+
+/// The place that a rule of an equation's operation runs on behalf of: what it records is there because of the rule.
+fn behind(rule: Rule, equation: &Equation, otherwise: Place) -> Place {
+    place_of(equation, otherwise).through(rule, equation.op().name())
+}
+
+/// The line of the first effect of some kind in a program or in what it holds.
+pub(crate) fn place_of_effect(program: &Program, effects: Effects) -> Option<Place> {
+    let equation = program.equations().iter().find(|e| e.op().effects().contains(effects))?;
+    let inside = equation.op().programs().into_iter().find_map(|p| place_of_effect(&p, effects));
+    Some(inside.unwrap_or(equation.place()))
 }

@@ -4,13 +4,14 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashMap;
 
-use super::{counted, missing, place_of, read, zeros_of};
+use super::{behind, counted, missing, place_of, read, zeros_of};
 use crate::array::Array;
-use crate::error::{Result, error, fail};
+use crate::error::{Error, Result, error, fail};
 use crate::phases::phase;
+use crate::place::Rule;
 use crate::primitives::shaping::fit;
 use crate::primitives::{Linear, Transpose, Transposed};
-use crate::program::{Atom, Program};
+use crate::program::{Atom, Equation, Program};
 use crate::trace::{at_place, bind_all, current_place, inline, trace_closed};
 use crate::types::{Decision, Dim, Type};
 
@@ -69,6 +70,10 @@ pub(crate) fn transpose_on(
             let atoms = program.operands(e).iter().filter(|a| wanted(**a));
             atoms.map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()
         };
+        let takes_linear = program.operands(e).iter().filter_map(|a| a.value()).any(|v| depends[v.index()]);
+        if takes_linear && !e.op().holds_programs() && !e.op().effects().is_pure() {
+            return Err(on_a_tangent(e));
+        }
         if !on.contains(&true) {
             // A program may take a linear operand and give nothing that depends on it: then zeros do as well.
             let value = |a: &Atom| match a.value() {
@@ -130,7 +135,7 @@ pub(crate) fn transpose_on(
                 _ => Linear::Known(read(program, &values, a)?),
             });
         }
-        at_place(place_of(e, caller), || -> Result<()> {
+        at_place(behind(Rule::Transpose, e, caller), || -> Result<()> {
             if let Some(half) = halves.get(&i) {
                 let bars = half.known_outputs.iter().zip(&result_bars).filter(|(known, _)| !**known);
                 let bars: Vec<Option<Array>> = bars.map(|(_, bar)| bar.clone()).collect();
@@ -166,6 +171,13 @@ pub(crate) fn transpose_on(
     }
     let wanted = (0..program.inputs().len()).filter(|i| linear[*i]);
     Ok(wanted.map(|i| bars_of[i].take()).collect())
+}
+
+/// What an effect on a tangent becomes in reverse mode, where there is no tangent to show.
+fn on_a_tangent(e: &Equation) -> Error {
+    error!(MissingRule, "`{}` takes a tangent, and reverse mode has none: it computes cotangents", e.op().name())
+        .at(e.place())
+        .help("put it into the backward pass of a `custom_vjp` rule, where cotangents pass by")
 }
 
 /// An operation of which a part was computed forward: what is left to turn around, and what it needs.

@@ -1,13 +1,14 @@
 //! Batching: a program over one example becomes a program over many. Inside, the batch axis is always in front.
 
-use super::{counted, missing, place_of, read};
+use super::{behind, counted, missing, place_of, place_of_effect, read};
 use crate::array::Array;
-use crate::error::{Result, fail};
+use crate::error::{Error, Place, Result, error, fail};
 use crate::phases::phase;
+use crate::place::Rule;
 use crate::primitives::{Batch, Batched};
-use crate::program::Program;
+use crate::program::{Equation, Program};
 use crate::trace::{at_place, bind_all, current_place, trace_closed};
-use crate::types::Dim;
+use crate::types::{Dim, Effects};
 
 /// The program over a batch of `size` examples. Batched inputs get the batch axis in front; every output has it.
 #[track_caller]
@@ -54,7 +55,11 @@ pub fn vmap_on(program: &Program, inputs: &[Array], batched: &[bool], size: &Dim
         let atoms = program.operands(e);
         let operands = atoms.iter().map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()?;
         let on: Vec<bool> = atoms.iter().map(|a| a.value().is_some_and(|v| flags[v.index()])).collect();
-        at_place(place_of(e, caller), || -> Result<()> {
+        if e.op().effects().contains(Effects::HOST) {
+            return Err(ordered_in_a_batch(e, caller));
+        }
+        let place = if on.contains(&true) { behind(Rule::Batch, e, caller) } else { place_of(e, caller) };
+        at_place(place, || -> Result<()> {
             // What does not depend on the batch is computed once.
             let (outputs, flag) = if !on.contains(&true) {
                 (bind_all(e.op().clone(), &operands), false)
@@ -81,4 +86,17 @@ pub fn vmap_on(program: &Program, inputs: &[Array], batched: &[bool], size: &Dim
     let outputs = program.outputs().iter().map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()?;
     let out_flags = program.outputs().iter().map(|a| a.value().is_some_and(|v| flags[v.index()])).collect();
     Ok((outputs, out_flags))
+}
+
+/// A batch computes its examples at once, so nothing in it can happen for one after the other as written.
+fn ordered_in_a_batch(e: &Equation, caller: Place) -> Error {
+    let inside = e.op().programs().into_iter().find_map(|p| place_of_effect(&p, Effects::HOST));
+    let name = if inside.is_some() { "io_callback" } else { e.op().name() };
+    error!(MissingRule, "`{name}` happens in the order in which it is written, and a batch has no order")
+        .at(inside.unwrap_or(e.place()))
+        .note(format!("batched by the `vmap` at {caller}"))
+        .help(
+            "loop over the examples with `map` or `scan`; or use `pure_callback`, if calls may come in any order, or \
+             `debug_callback`, if they only look",
+        )
 }

@@ -55,7 +55,7 @@ fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Place)
 /// structure is what the caller expects.
 fn failed<O: Tree>(error: Error, place: Place, run: impl FnOnce(&Error) -> O) -> O {
     let error = error.at(place);
-    poison(&run(&error), &error)
+    poison(&trace::quietly(|| run(&error)), &error)
 }
 
 /// A function that becomes one operation: outside any trace it runs as it is, inside it is traced and `bind` makes the

@@ -292,7 +292,9 @@ impl<S: Signature> Core<S> {
     fn execute(&self, entry: &Entry<S>, leaves: &Leaves) -> S::Out {
         let mut inputs: SmallVec<[Array; 8]> = leaves.arrays.clone();
         inputs.extend(entry.captures.iter().cloned());
-        let staged = inputs.iter().any(|a| !matches!(a.form(), Form::Concrete(_)));
+        // Effects of a function that is called while another is traced are the other's, whatever it is called with.
+        let later = !entry.optimized.effects().is_pure() && trace::is_tracing();
+        let staged = later || inputs.iter().any(|a| !matches!(a.form(), Form::Concrete(_)));
         let outputs = if staged {
             let call = Call { program: entry.optimized.program().clone() };
             let outputs = trace::bind_all(Op::new(call), &inputs);
@@ -497,7 +499,7 @@ pub(crate) fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
 /// caller expects, and every array in it is the error.
 pub(crate) fn failed<S: Signature>(function: &dyn Func<S>, args: S::Refs<'_>, error: &Error) -> S::Out {
     let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
-    poison(&function.apply(S::refs(&args)), error)
+    poison(&trace::quietly(|| function.apply(S::refs(&args))), error)
 }
 
 /// A result of the template's structure in which every array carries the error.

@@ -180,7 +180,7 @@ fn map_over<S: Signature>(
     notices::transformed(&traced, &inputs, false);
     inputs.extend(traced.captures.iter().cloned());
     batched.resize(inputs.len(), false);
-    let (outputs, flags) = vmap_on(&traced.program, &inputs, &batched, &size)?;
+    let (outputs, flags) = trace::at_place(place, || vmap_on(&traced.program, &inputs, &batched, &size))?;
     let mut moved = Vec::with_capacity(outputs.len());
     for (o, on) in outputs.into_iter().zip(flags) {
         let o = if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) };

@@ -31,6 +31,16 @@ pub enum Policy {
     Names(Vec<String>),
     /// At most so many bytes: the values that are dearest to compute for their size.
     Bytes(usize),
+    /// As the policy inside says, and effects happen once more with what is computed once more. Without this they happen
+    /// once.
+    RepeatEffects(Box<Policy>),
+}
+
+impl Policy {
+    /// What is saved, whatever happens to effects.
+    fn saves(&self) -> &Policy {
+        if let Policy::RepeatEffects(inner) = self { inner.saves() } else { self }
+    }
 }
 
 impl ParamValue for Policy {
@@ -42,6 +52,7 @@ impl ParamValue for Policy {
             Policy::Dots => name("dots"),
             Policy::Names(names) => names.to_param(),
             Policy::Bytes(bytes) => bytes.to_param(),
+            Policy::RepeatEffects(inner) => Param::List(vec![name("repeat_effects"), inner.to_param()]),
         }
     }
     fn from_param(param: &Param) -> Option<Self> {
@@ -49,6 +60,10 @@ impl ParamValue for Policy {
             Param::Name(n) if n == "everything" => Some(Policy::Everything),
             Param::Name(n) if n == "nothing" => Some(Policy::Nothing),
             Param::Name(n) if n == "dots" => Some(Policy::Dots),
+            Param::List(parts) if parts.first() == Some(&Param::Name("repeat_effects".into())) => {
+                let [_, inner] = &parts[..] else { return None };
+                Policy::from_param(inner).map(|inner| Policy::RepeatEffects(Box::new(inner)))
+            }
             Param::List(_) => Vec::from_param(param).map(Policy::Names),
             Param::Int(_) => usize::from_param(param).map(Policy::Bytes),
             _ => None,
@@ -94,11 +109,21 @@ impl Primitive for Checkpoint {
         true
     }
     fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
-        // Effects happen once: what has some is not computed again.
-        if self.policy == Policy::Everything || !self.program.effects().is_pure() {
-            return Call { program: self.program.clone() }.partial_eval(known);
+        let keep_all = || Call { program: self.program.clone() }.partial_eval(known);
+        if *self.policy.saves() == Policy::Everything {
+            return keep_all();
         }
-        self.split(known).map(Some)
+        if self.program.effects().is_pure() || matches!(self.policy, Policy::RepeatEffects(_)) {
+            return self.split(known, &self.program).map(Some);
+        }
+        // Effects happen once: what is computed again is without those that only look. Results of the others would have to be
+        // asked for again, so then everything is saved.
+        let again = self.program.silenced()?;
+        if !again.effects().is_pure() {
+            return keep_all();
+        }
+        // An effect that takes what is not known early is no part of a first half.
+        self.split(known, &again).map_or_else(|_| keep_all(), |parts| Ok(Some(parts)))
     }
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
         Some(self.program.outputs_depending_on(on))
@@ -128,8 +153,8 @@ impl Primitive for Checkpoint {
 
 impl Checkpoint {
     /// The first half computes the known results and what is saved; the second computes the rest once more from the
-    /// operands and what was saved.
-    fn split(&self, known: &[bool]) -> Result<Partition> {
+    /// operands and what was saved, by equations of `again`, which is the program or the program without effects.
+    fn split(&self, known: &[bool], again: &Program) -> Result<Partition> {
         let p = &self.program;
         let late_values = p.depends_on(&flipped(known));
         let is_late = |a: &Atom| a.value().is_some_and(|v| late_values[v.index()]);
@@ -140,7 +165,7 @@ impl Checkpoint {
         let saved = self.saved(&late_values, &late_outputs);
         // Without saved values first, to see which operands the second half needs.
         let all: Vec<ValueId> = ids(&early).into_iter().chain(saved.iter().copied()).chain(ids(&late)).collect();
-        let again = p.between(&all, &late_outputs, false)?;
+        let again = again.between(&all, &late_outputs, true)?;
         let needed = again.needed_inputs(again.outputs());
         let kept = |i: &usize| *i >= early.len() + saved.len() || needed[*i];
         let order: Vec<usize> = (0..all.len()).filter(kept).collect();
@@ -150,7 +175,7 @@ impl Checkpoint {
             order.iter().filter(|i| **i < early.len() + saved.len()).map(|i| Atom::from(all[*i])).collect();
         let known_results = picked(p.outputs(), &known_outputs);
         let outs: Vec<Atom> = known_results.into_iter().chain(residuals).collect();
-        let known_half = p.between(&ids(&early), &outs, false)?;
+        let known_half = p.between(&ids(&early), &outs, true)?;
         let operands: Vec<usize> = (0..again.inputs().len()).collect();
         let inputs = again.inputs().to_vec();
         let op = self.of()(again);
@@ -164,8 +189,8 @@ impl Checkpoint {
         let used = p.needed_values(outputs);
         let candidates = p.equations().iter().flat_map(|e| e.results().map(move |r| (e, r)));
         let candidates = candidates.filter(|(_, r)| used[r.index()] && !late[r.index()]);
-        match &self.policy {
-            Policy::Everything | Policy::Nothing => Vec::new(),
+        match self.policy.saves() {
+            Policy::Everything | Policy::Nothing | Policy::RepeatEffects(_) => Vec::new(),
             Policy::Dots => candidates.filter(|(e, _)| e.op().is::<DotGeneral>()).map(|(_, r)| r).collect(),
             Policy::Names(names) => {
                 let named = |e: &Equation| e.op().downcast::<Name>().is_some_and(|n| names.contains(&n.name));

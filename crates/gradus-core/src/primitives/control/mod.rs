@@ -17,6 +17,7 @@ pub use checkpoint::{Checkpoint, Policy};
 pub use custom::{CustomJvp, CustomLinear, CustomVjp};
 pub use marks::{Name, StopGradient};
 pub use scan::Scan;
+pub(crate) use scan::{Stack, element};
 pub use switch::Switch;
 pub use while_loop::While;
 

@@ -396,7 +396,7 @@ impl Scan {
         let invariant = {
             let inputs = split.known.inputs().len();
             let varying: Vec<bool> = (0..inputs).map(|i| i >= known_consts).collect();
-            flipped(&split.known.depends_on(&varying))
+            flipped(&split.known.varies_with(&varying))
         };
         // How each residual passes.
         enum Pass {
@@ -438,7 +438,7 @@ impl Scan {
         let every: Vec<usize> = (0..split.known.inputs().len()).collect();
         let outs: Vec<usize> = (0..early).chain(stacked.iter().copied()).collect();
         let body = Arc::new(split.known.rearranged(&every, &outs)?);
-        let results: Vec<Atom> = match outs.is_empty() {
+        let results: Vec<Atom> = match outs.is_empty() && body.effects().is_pure() {
             true => Vec::new(),
             false => {
                 let op = Op::new(self.with(body, known_consts, known_carries));
@@ -506,7 +506,7 @@ impl Scan {
 }
 
 /// Element `i` along the leading axis, as a view.
-fn element(x: &Array, i: usize) -> Result<Array> {
+pub(crate) fn element(x: &Array, i: usize) -> Result<Array> {
     let c = x.concrete().ok_or_else(|| error!(NotConcrete, "a sequence without numbers"))?;
     let strides = c.strides()[1..].into();
     let offset = c.offset() as isize + i as isize * c.strides()[0];
@@ -514,20 +514,20 @@ fn element(x: &Array, i: usize) -> Result<Array> {
 }
 
 /// A sequence that is filled element by element.
-struct Stack {
+pub(crate) struct Stack {
     ty: Type,
     data: Data,
 }
 
 impl Stack {
-    fn new(ty: Type) -> Result<Stack> {
+    pub(crate) fn new(ty: Type) -> Result<Stack> {
         check_room(&ty)?;
         let count = ty.shape().count().unwrap_or(0);
         let data = dispatch!(ty.dtype(), T => T::into_data(vec![T::default(); count]));
         Ok(Stack { ty, data })
     }
 
-    fn put(&mut self, i: usize, y: &Array) -> Result<()> {
+    pub(crate) fn put(&mut self, i: usize, y: &Array) -> Result<()> {
         let c = y.concrete().ok_or_else(|| error!(NotConcrete, "a step gave no numbers"))?;
         let n = c.count();
         dispatch!(self.ty.dtype(), T => {
@@ -539,7 +539,7 @@ impl Stack {
         Ok(())
     }
 
-    fn finish(self) -> Array {
+    pub(crate) fn finish(self) -> Array {
         let strides = row_major(&self.ty.shape().known().unwrap_or_default());
         Array::from(Concrete::strided(self.ty, &strides, 0, Arc::new(self.data)).map(Array::from))
     }

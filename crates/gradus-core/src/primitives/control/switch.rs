@@ -89,7 +89,10 @@ impl Primitive for Switch {
             return Ok(Batched::Outputs(outputs(apply(switch(branches), rule.inputs)?)));
         }
         if !self.effects().is_pure() {
-            return Ok(Batched::Missing("a branch with effects cannot be taken by some examples and not by others"));
+            return Ok(Batched::Missing(
+                "its effects would have to happen for some examples and not for others: loop over the examples with `map`, or \
+                 choose with `select` and let the effect look at the mask",
+            ));
         }
         by_lane(&self.branches, rule).map(|o| Batched::Outputs(outputs(o)))
     }

@@ -13,7 +13,7 @@ use super::{
     treeverse,
 };
 use crate::array::Array;
-use crate::error::{Result, fail};
+use crate::error::{Result, error, fail};
 use crate::interpret::prepare;
 use crate::primitives::elementwise::{Add, Compare, Direction};
 use crate::primitives::{
@@ -23,7 +23,7 @@ use crate::primitives::{
 use crate::program::{Atom, Program, ValueId};
 use crate::rules_of;
 use crate::trace::inline;
-use crate::transform::{jvp_of, split_of, vmap_of, zeros_of};
+use crate::transform::{jvp_of, place_of_effect, split_of, vmap_of, zeros_of};
 use crate::types::{DType, Dim, Effects, Type};
 
 /// Runs a body while a condition holds.
@@ -136,6 +136,23 @@ impl While {
         let op = While { condition, body, consts: n + 1, ..self.clone() };
         let operands: Vec<Array> = std::iter::once(count.clone()).chain(operands.iter().cloned()).collect();
         Ok(op.run_counted(&operands)?.split_off(1))
+    }
+
+    /// The loop as it is computed once more: what looks at its values has looked.
+    fn silenced(&self) -> Result<While> {
+        let (condition, body) = (self.condition.silenced()?, self.body.silenced()?);
+        let left = body.effects().union(condition.effects());
+        if !left.is_pure() {
+            let place = [&self.body, &self.condition].into_iter().find_map(|p| place_of_effect(p, left));
+            return Err(error!(
+                MissingRule,
+                "the derivative of a `while` loop computes its steps again, and an effect whose results it needs must not happen \
+                 again"
+            )
+            .at(place.unwrap_or_default())
+            .help("keep what the steps need: give the loop `History::Limit(..)`, or use `scan` or `fori_loop`"));
+        }
+        Ok(While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() })
     }
 
     fn condition_depends_on(&self, flags: &[bool]) -> bool {
@@ -255,7 +272,9 @@ impl Primitive for While {
             return Ok(Batched::Outputs(to_all(results, &flags[n..])));
         }
         if !self.effects().is_pure() {
-            return Ok(Batched::Missing("a loop with effects cannot go on for some examples and not for others"));
+            return Ok(Batched::Missing(
+                "its effects would have to go on for some examples and not for others: loop over the examples with `map`",
+            ));
         }
         // The loop runs until the last example is done. An example that is done keeps its values; what runs in its lane
         // starts from an example that is not done, so that nothing it computes can poison a derivative.
@@ -284,7 +303,8 @@ impl Primitive for While {
     }
 
     fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
-        if let Some(limit) = self.limit {
+        // As a scan the loop asks its condition as often as the limit allows: one with effects must not be.
+        if let Some(limit) = self.limit.filter(|_| self.condition.effects().is_pure()) {
             let whole = self.as_scan(limit)?;
             let none = vec![false; whole.outputs().len()];
             let split = split_of(&whole, known, &none, &vec![false; known.len()])?;
@@ -309,6 +329,7 @@ impl Primitive for While {
             consts: positions(&is_known[..n]).len(),
             ..self.clone()
         };
+        let again = self.silenced()?;
         let counts = self.counted().is_none();
         let types = self.body.inputs();
         let known_half = program("known", picked(types, known), |xs| {
@@ -333,8 +354,8 @@ impl Primitive for While {
             let operands: Vec<Array> =
                 known.iter().filter_map(|on| if *on { early.next() } else { late.next() }).cloned().collect();
             let results = match count.first() {
-                Some(count) => self.for_steps(count, &operands)?,
-                None => apply(Op::new(self.clone()), &operands)?,
+                Some(count) => again.for_steps(count, &operands)?,
+                None => apply(Op::new(again), &operands)?,
             };
             Ok(picked(&results, &unknown[n..]))
         })?;

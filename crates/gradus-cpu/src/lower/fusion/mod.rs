@@ -3,6 +3,9 @@
 //! Every equation gets a *level*: a cluster's is one above that of the arrays it reads, so an array of a lower level
 //! cannot depend on the cluster, and whatever depends on it has at least its level. An equation may join a cluster if
 //! all its other operands have a lower level; so no cycle can arise, and the whole plan takes linear time.
+//!
+//! Effects happen in the order of the program: each waits for the one before it, and has at least its level, so that the levels
+//! say of this order, too, what depends on what.
 
 mod points;
 mod sink;
@@ -323,9 +326,14 @@ impl Planner<'_> {
     }
 
     fn form_clusters(&mut self) {
+        let mut last_effect = 0;
         for (i, e) in self.p.equations().iter().enumerate() {
             let operands = self.p.operands(e);
-            let highest = operands.iter().map(|a| self.level_of(*a)).max().unwrap_or(0);
+            let mut highest = operands.iter().map(|a| self.level_of(*a)).max().unwrap_or(0);
+            if !e.op().effects().is_pure() {
+                highest = highest.max(last_effect);
+                last_effect = highest;
+            }
             match self.classes[i] {
                 Class::View => {
                     // Level and cluster are those of the root.
@@ -562,6 +570,13 @@ impl Planner<'_> {
                 *uses.entry(*root).or_default() += 1;
             }
             reads.push(read.into_iter().collect::<Vec<Root>>());
+        }
+        // Units of equations stand in program order, and so do the effects among them.
+        let has_effects =
+            |unit: &Unit| matches!(unit, Unit::Equation(i) if !p.equations()[*i].op().effects().is_pure());
+        let effects: Vec<usize> = (0..units.len()).filter(|u| has_effects(&units[*u])).collect();
+        for pair in effects.windows(2) {
+            waits[pair[1]].insert(pair[0]);
         }
         for a in p.outputs() {
             let root = self.values.origin(*a).root;

@@ -1,0 +1,219 @@
+//! Where in the user's source something was written, and which transformations it went through since. The two travel
+//! together, so that whatever keeps an equation's line keeps its history too.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::Location;
+use std::sync::{PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+
+/// Where in the user's source something was written.
+///
+/// An equation that a transformation recorded has the line of the equation it stands for, and a [`path`](Place::path) that
+/// says what was done. The path is for readers only: two places are equal if their lines are.
+#[derive(Clone, Copy, Default)]
+pub struct Place {
+    line: Option<&'static Location<'static>>,
+    origin: Origin,
+}
+
+impl Place {
+    /// The place that called the function which calls this, through every `#[track_caller]` in between.
+    #[track_caller]
+    pub fn caller() -> Place {
+        Place { line: Some(Location::caller()), origin: Origin::USER }
+    }
+
+    /// No place: a program that came from text.
+    pub const fn unknown() -> Place {
+        Place { line: None, origin: Origin::USER }
+    }
+
+    /// The file, as the compiler was given it.
+    pub fn file(self) -> Option<&'static str> {
+        self.line.map(Location::file)
+    }
+
+    /// The line, from 1.
+    pub fn line(self) -> Option<u32> {
+        self.line.map(Location::line)
+    }
+
+    /// Whether a source line is known.
+    pub fn is_known(self) -> bool {
+        self.line.is_some()
+    }
+
+    /// The same line, for what the rule of an operation records there.
+    pub(crate) fn through(self, rule: Rule, operation: &'static str) -> Place {
+        Place { origin: self.origin.then(rule, operation), ..self }
+    }
+
+    /// The rules that led from the user's operation to this equation, the last first, and the user's operation. Empty for
+    /// what the user wrote.
+    pub fn path(self) -> Path {
+        Path(self.origin.steps())
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Place) -> bool {
+        self.line == other.line
+    }
+}
+
+impl Eq for Place {}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.line.hash(state);
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
+            None => f.write_str("<unknown>"),
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Which rule of an operation recorded an equation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The forward derivative.
+    Derivative,
+    /// The transpose: the backward pass.
+    Transpose,
+    /// Batching.
+    Batch,
+}
+
+impl Rule {
+    fn name(self) -> &'static str {
+        match self {
+            Rule::Derivative => "jvp",
+            Rule::Transpose => "transpose",
+            Rule::Batch => "vmap",
+        }
+    }
+}
+
+/// What was done to a user's operation; the last rule comes first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path(Vec<(Rule, &'static str)>);
+
+impl Path {
+    /// Whether no transformation had a part in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether it runs in the backward pass.
+    pub fn is_backward(&self) -> bool {
+        self.0.iter().any(|(rule, _)| *rule == Rule::Transpose)
+    }
+
+    /// How many times it was batched: so many axes in front count examples.
+    pub fn batches(&self) -> usize {
+        self.0.iter().filter(|(rule, _)| *rule == Rule::Batch).count()
+    }
+
+    /// The operation that the user wrote.
+    pub fn operation(&self) -> Option<&'static str> {
+        self.0.last().map(|(_, operation)| *operation)
+    }
+}
+
+/// `transpose of jvp of log`, in backquotes where the name of the operation stands.
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (rule, _) in &self.0 {
+            write!(f, "{} of ", rule.name())?;
+        }
+        write!(f, "`{}`", self.operation().unwrap_or_default())
+    }
+}
+
+/// A chain of rules by its number: the table keeps each chain once, because most equations of a transformed program share
+/// theirs with others, and an equation is copied by every pass.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+struct Origin(u32);
+
+/// One rule, after what came before it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Link {
+    rule: Rule,
+    operation: &'static str,
+    before: Origin,
+}
+
+/// Chains longer than this stop growing: derivatives of higher order say what they say in the first few rules.
+const LONGEST: usize = 12;
+
+/// All links that there are, numbered from 1.
+static LINKS: RwLock<Vec<Link>> = RwLock::new(Vec::new());
+
+thread_local! {
+    /// The numbers this thread has met, so that most questions need no lock.
+    static KNOWN: RefCell<FxHashMap<Link, Origin>> = RefCell::default();
+}
+
+impl Origin {
+    const USER: Origin = Origin(0);
+
+    fn then(self, rule: Rule, operation: &'static str) -> Origin {
+        let link = Link { rule, operation, before: self };
+        if let Some(found) = KNOWN.with_borrow(|known| known.get(&link).copied()) {
+            return found;
+        }
+        let made = if self.steps().len() >= LONGEST { self } else { link.number() };
+        KNOWN.with_borrow_mut(|known| known.insert(link, made));
+        made
+    }
+
+    fn steps(self) -> Vec<(Rule, &'static str)> {
+        let links = LINKS.read().unwrap_or_else(PoisonError::into_inner);
+        let link = |o: &Origin| (o.0 as usize).checked_sub(1).and_then(|i| links.get(i));
+        std::iter::successors(link(&self), |l| link(&l.before)).map(|l| (l.rule, l.operation)).collect()
+    }
+}
+
+impl Link {
+    fn number(self) -> Origin {
+        let mut links = LINKS.write().unwrap_or_else(PoisonError::into_inner);
+        let at = links.iter().position(|l| *l == self).unwrap_or_else(|| {
+            links.push(self);
+            links.len() - 1
+        });
+        Origin(at as u32 + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_rules_from_the_last_to_the_first() {
+        let here = Place::caller();
+        assert!(here.path().is_empty() && !here.path().is_backward());
+        let there = here.through(Rule::Derivative, "log").through(Rule::Transpose, "div");
+        assert_eq!(there.path().to_string(), "transpose of jvp of `log`");
+        assert_eq!(there.path().operation(), Some("log"));
+        assert!(there.path().is_backward());
+        assert_eq!(there, here, "the path is no part of what a place is");
+        assert_eq!(there.through(Rule::Batch, "mul").path().batches(), 1);
+        let deep = (0..100).fold(here, |place, _| place.through(Rule::Derivative, "sin"));
+        assert_eq!(deep.path().to_string().matches("jvp").count(), LONGEST);
+    }
+}
