@@ -72,6 +72,8 @@ kinds! {
     Check = "G0017", "check failed";
     /// A function needs more programs than its budget allows.
     Budget = "G0018", "recompilation budget";
+    /// An operation made a NaN or an infinity while someone hunted for them.
+    NotFinite = "G0019", "not a finite number";
 }
 
 /// What went wrong, where, and what to do.

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::array::Array;
 use crate::error::{Result, error, fail};
+use crate::hunt::look_at;
 use crate::primitives::control::Call;
 use crate::program::{Program, Verified};
 use crate::types::Type;
@@ -165,6 +166,7 @@ impl<P: Deref<Target = Program>> Interpreted<P> {
                     e.results().len()
                 );
             }
+            look_at(e.op(), e.place(), &operands, &outputs)?;
             values.extend(outputs.into_iter().map(Some));
             // What nothing needs any more is freed, so that memory follows the live values.
             let used = p.operands(e).iter().filter_map(|a| a.value()).chain(e.results());

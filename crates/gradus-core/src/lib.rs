@@ -9,6 +9,7 @@ pub mod array;
 pub mod control;
 pub mod error;
 pub mod executables;
+pub mod hunt;
 pub mod interop;
 mod interpret;
 pub mod lint;

@@ -123,6 +123,11 @@ impl Path {
         self.0.iter().any(|(rule, _)| *rule == Rule::Transpose)
     }
 
+    /// Whether it belongs to a derivative.
+    pub fn is_derivative(&self) -> bool {
+        self.0.iter().any(|(rule, _)| *rule != Rule::Batch)
+    }
+
     /// How many times it was batched: so many axes in front count examples.
     pub fn batches(&self) -> usize {
         self.0.iter().filter(|(rule, _)| *rule == Rule::Batch).count()

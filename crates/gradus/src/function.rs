@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
 use crate::stage::{Compiled, Core, Declared, Explanation, OnBudget, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
+use gradus_core::hunt::Hunt;
 use gradus_core::optimize::Exactness;
 use gradus_core::{Backend, Mode, Place, Result};
 use gradus_cpu::{Cpu, Tier};
@@ -93,6 +94,25 @@ impl<S: Signature> Fun<S> {
     /// divided by one number, which can change the last bit.
     pub fn exactness(self, exactness: Exactness) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.exactness = exactness))
+    }
+
+    /// Hunts for the first operation that makes a NaN, or an infinity, forward or backward: a call that meets one gives an
+    /// error that names it, its line, its operands and the rules that led there. Compiled code is slower meanwhile. Without
+    /// this the environment variable `GRADUS_HUNT` decides (`nan`, `inf` for both, `off`).
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let slope = jit(grad(|x: &Array| x.sqrt())).hunt(Hunt::NanAndInf);
+    /// assert_eq!(slope(&Array::from(4.0_f64)).item::<f64>()?, 0.25);
+    /// let e = slope(&Array::from(0.0_f64)).item::<f64>().unwrap_err().to_string();
+    /// assert!(e.contains("`div` made an infinity") && e.contains("jvp of `sqrt`"), "{e}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn hunt(self, hunt: Hunt) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.hunt = hunt))
     }
 
     /// Who runs it: `Interpreter`, or the native compiler `Cpu` with options of its own.

@@ -43,6 +43,7 @@ pub use effects::{Outcome, capture_prints, debug_callback, io_callback, pure_cal
 pub use function::{Fun, Func, Wrapped};
 pub use gradus_core::control::{History, Steps};
 pub use gradus_core::executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
+pub use gradus_core::hunt::Hunt;
 pub use gradus_core::lint::Lint;
 pub use gradus_core::optimize::Exactness;
 pub use gradus_core::primitives::control::Policy;

@@ -7,9 +7,9 @@ pub use crate::{
     vjp, vmap,
 };
 pub use crate::{
-    Exactness, History, Policy, ScanOptions, Steps, associative_scan, checkpoint, checkpoint_name, checkpoint_with,
-    cond, custom_jvp, custom_vjp, fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop,
-    while_loop_with,
+    Exactness, History, Hunt, Policy, ScanOptions, Steps, associative_scan, checkpoint, checkpoint_name,
+    checkpoint_with, cond, custom_jvp, custom_vjp, fori_loop, map, scan, scan_reverse, scan_with, stop_gradient,
+    switch, while_loop, while_loop_with,
 };
 pub use crate::{
     Outcome, capture_prints, debug_callback, debug_check, debug_print, io_callback, pure_callback,

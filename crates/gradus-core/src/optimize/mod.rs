@@ -26,6 +26,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 pub use dead::eliminate_dead_code;
+pub(crate) use nested::{Made, Nested, equations};
 pub use simplify::{simplify, simplify_with};
 
 use crate::error::Result;

@@ -20,14 +20,14 @@ type Run<'f> = &'f dyn Fn(&Program, &Nested<'_>) -> Result<Program>;
 type Pair = (Arc<Program>, Arc<Program>);
 
 /// What takes the place of an equation.
-pub(super) enum Made {
+pub(crate) enum Made {
     /// An equation with this operation and the same operands.
     As(Op),
     /// What was written already; these are its results.
     There(Vec<Atom>),
 }
 
-pub(super) struct Nested<'f> {
+pub(crate) struct Nested<'f> {
     made: RefCell<FxHashMap<usize, Pair>>,
     run: Run<'f>,
 }
@@ -56,7 +56,7 @@ impl<'f> Nested<'f> {
 }
 
 /// Writes a program again, equation by equation: `f` is given each with its operands in the new program.
-pub(super) fn equations(
+pub(crate) fn equations(
     p: &Program,
     f: &mut dyn FnMut(&mut Builder, &Equation, &[Atom]) -> Result<Made>,
 ) -> Result<Program> {

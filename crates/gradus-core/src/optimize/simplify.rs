@@ -15,6 +15,7 @@ use super::rules::{rewrite, rewrite_relaxed};
 use super::{Exactness, visit};
 use crate::array::Array;
 use crate::error::{Place, Result, error};
+use crate::hunt;
 use crate::primitives::control::Switch;
 use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{Add, And, Mul, Or, Xor};
@@ -275,8 +276,20 @@ impl Walk<'_> {
     }
 }
 
-/// The constant an equation is, if its operands are constants and computing it is cheap.
+/// The constant an equation is, if its operands are constants and computing it is cheap. While someone hunts for what it makes,
+/// it stays, so that it can be caught.
 fn fold(b: &Builder, op: &Op, operands: &[Atom], ty: &Type, budget: &mut usize) -> Option<Constant> {
+    let folded = computed(b, op, operands, ty, budget)?;
+    let numbers = |c: &Constant| c.splat_value().map(Array::scalar).map_or_else(|| c.to_array(), Ok);
+    if hunt::active().is_on() {
+        let inputs = operands.iter().filter_map(|a| b.program().constant(*a));
+        let inputs = inputs.map(numbers).collect::<Result<SmallVec<[Array; 4]>>>().ok()?;
+        hunt::look_at(op, Place::unknown(), &inputs, &[numbers(&folded).ok()?]).ok()?;
+    }
+    Some(folded)
+}
+
+fn computed(b: &Builder, op: &Op, operands: &[Atom], ty: &Type, budget: &mut usize) -> Option<Constant> {
     let constants: SmallVec<[&Constant; 4]> =
         operands.iter().map(|a| b.program().constant(*a)).collect::<Option<_>>()?;
     if constants.is_empty() {

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 use crate::array::{Array, Form};
 use crate::error::{Error, Place, Result, error};
+use crate::hunt::look_at;
 use crate::primitives::elementwise::is_elementwise;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
@@ -264,6 +265,7 @@ fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     if cfg!(debug_assertions) && !(outputs.len() == results.len() && outputs.iter().zip(&results).all(fits)) {
         return Err(error!(Rule, "`{}` gave {outputs:?} where its type rule says {results:?}", op.name()));
     }
+    look_at(&op, place, inputs, &outputs)?;
     Ok(outputs)
 }
 

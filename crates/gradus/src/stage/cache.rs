@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use gradus_core::executables::{Origin, find_or_compile};
+use gradus_core::hunt::{Hunt, instrument};
 use gradus_core::optimize::Exactness;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Guard, Traced};
@@ -86,10 +87,23 @@ impl<S: Signature> Entry<S> {
         self.executable.get().is_some()
     }
 
+    /// The program that is run: the optimized one, with checks in it if something is hunted for.
+    pub(super) fn to_run(&self, hunt: Hunt) -> Result<Verified> {
+        if !hunt.is_on() {
+            return Ok(self.optimized.clone());
+        }
+        Ok(Verified::new(instrument(&self.optimized, hunt)?)?.with_exactness(self.optimized.exactness()))
+    }
+
     /// The code, compiled at the first use. `made` is told where it came from.
-    pub(super) fn executable(&self, backend: &dyn Backend, made: impl FnOnce(Origin)) -> Result<&Arc<dyn Executable>> {
+    pub(super) fn executable(
+        &self,
+        backend: &dyn Backend,
+        hunt: Hunt,
+        made: impl FnOnce(Origin),
+    ) -> Result<&Arc<dyn Executable>> {
         let code = self.executable.get_or_init(|| {
-            let (code, origin) = find_or_compile(backend, &self.optimized)?;
+            let (code, origin) = find_or_compile(backend, &self.to_run(hunt)?)?;
             made(origin);
             Ok(code)
         });

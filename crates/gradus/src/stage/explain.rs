@@ -3,6 +3,7 @@
 use std::fmt;
 
 use gradus_core::Mode;
+use gradus_core::hunt::Hunt;
 use gradus_core::optimize::Exactness;
 use gradus_core::trace::Guard;
 
@@ -92,6 +93,7 @@ pub(super) struct About {
     pub(super) stack: String,
     pub(super) mode: Mode,
     pub(super) exactness: Exactness,
+    pub(super) hunt: Hunt,
     pub(super) backend: &'static str,
     /// What the backend says of itself.
     pub(super) compiler: String,
@@ -158,6 +160,9 @@ impl fmt::Display for Explanation {
             "  options: {:?} tracing, {:?} rewrites, backend {}, device cpu, any layout",
             self.about.mode, self.about.exactness, self.about.backend
         )?;
+        if self.about.hunt.is_on() {
+            writeln!(f, "  hunting: {:?}", self.about.hunt)?;
+        }
         if !self.about.compiler.is_empty() {
             writeln!(f, "  compiler: {}", self.about.compiler)?;
         }

@@ -15,13 +15,14 @@ use std::time::Instant;
 
 use gradus_core::array::Form;
 use gradus_core::executables::{Origin, default_backend, set_default_backend};
+use gradus_core::hunt::{self, Hunt};
 use gradus_core::optimize::{Exactness, optimize_with};
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Program, Result};
+use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Program, Result, interpret};
 use gradus_cpu::{Cpu, Tier};
 use smallvec::SmallVec;
 
@@ -58,6 +59,7 @@ pub(crate) struct Options {
     pub(crate) mode: Mode,
     pub(crate) cache_limit: usize,
     pub(crate) exactness: Exactness,
+    pub(crate) hunt: Hunt,
     pub(crate) backend: Arc<dyn Backend>,
     /// Which dimensions are symbols; or what is wrong with the declaration.
     pub(crate) declared: Option<Result<Declared>>,
@@ -89,6 +91,7 @@ impl Default for Options {
             mode: Mode::Abstract,
             cache_limit: CACHE_LIMIT,
             exactness: Exactness::Exact,
+            hunt: Hunt::of_environment(),
             backend: chosen_backend(),
             declared: None,
             budget: Budget::default(),
@@ -214,7 +217,7 @@ impl<S: Signature> Core<S> {
     pub(crate) fn call(&self, args: S::Refs<'_>) -> S::Out {
         if !self.staged {
             self.counters.traces.fetch_add(1, Ordering::Relaxed);
-            return self.function.apply(args);
+            return self.hunting(|| self.function.apply(args));
         }
         let leaves = Leaves::of::<S>(args);
         if let Err(e) = self.check(&leaves, self.place) {
@@ -249,6 +252,11 @@ impl<S: Signature> Core<S> {
         }
     }
 
+    /// Runs something that is looked at while this function hunts. One that does not leaves it to who calls it.
+    fn hunting<T>(&self, f: impl FnOnce() -> T) -> T {
+        if self.options.hunt.is_on() { hunt::hunting(self.options.hunt, f) } else { f() }
+    }
+
     /// Refuses arguments that carry an error or whose trace is over.
     fn check(&self, leaves: &Leaves, place: Place) -> Result<()> {
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))
@@ -267,7 +275,8 @@ impl<S: Signature> Core<S> {
         };
         let (traced, template) = result?;
         let first = new.then(|| traced.clone());
-        let entry = Entry::new(Key::of::<S>(args), traced, template, self.options.exactness)
+        let entry = self
+            .hunting(|| Entry::new(Key::of::<S>(args), traced, template, self.options.exactness))
             .map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
         if let Some(traced) = first.filter(|_| !self.noticed.swap(true, Ordering::Relaxed)) {
@@ -281,7 +290,8 @@ impl<S: Signature> Core<S> {
     /// Runs the Rust function on tracers.
     fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<(Traced, S::Out), Failed<S>> {
         self.counters.traces.fetch_add(1, Ordering::Relaxed);
-        let (mut traced, out) = trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place)?;
+        let traced = self.hunting(|| trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place));
+        let (mut traced, out) = traced?;
         if let Some(Ok(declared)) = &self.options.declared {
             traced.program = traced.program.with_constraints(&declared.constraints);
         }
@@ -302,6 +312,9 @@ impl<S: Signature> Core<S> {
                 Some(e) => Err(e.clone()),
                 None => Ok(outputs.to_vec()),
             }
+        } else if !self.options.hunt.is_on() && hunt::active().is_on() {
+            // Who calls it hunts, and code of its own has no checks in it.
+            interpret(&entry.optimized, &inputs)
         } else {
             self.admit(entry).and_then(|()| self.executable(entry)).and_then(|code| code.run(&inputs))
         };
@@ -321,7 +334,7 @@ impl<S: Signature> Core<S> {
     }
 
     fn executable<'a>(&self, entry: &'a Entry<S>) -> Result<&'a Arc<dyn Executable>> {
-        entry.executable(&*self.options.backend, |origin| {
+        entry.executable(&*self.options.backend, self.options.hunt, |origin| {
             let counter = match origin {
                 Origin::Compiled => &self.counters.compiles,
                 Origin::Loaded => &self.counters.loaded,
@@ -375,7 +388,7 @@ impl<S: Signature> Core<S> {
             })??;
             let started = Instant::now();
             let backend = &*self.options.backend;
-            let code = backend.compile(&entry.optimized)?;
+            let code = backend.compile(&entry.to_run(self.options.hunt)?)?;
             let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
             report(|| Phase::described("compile", text, started.elapsed()));
             let inputs: Vec<Array> = given.arrays.iter().chain(&entry.captures).cloned().collect();
@@ -402,6 +415,7 @@ impl<S: Signature> Core<S> {
             stack: self.stack(),
             mode: self.options.mode,
             exactness: self.options.exactness,
+            hunt: self.options.hunt,
             backend: self.options.backend.name(),
             compiler: self.options.backend.about(),
             budget: self.options.budget,
