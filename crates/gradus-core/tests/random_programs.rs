@@ -4,7 +4,7 @@
 use gradus_core::optimize::{Exactness, for_execution, optimize};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::verify;
-use gradus_core::testing::{RandomProgram, Recipe, Source, canonical, random_array, seeds};
+use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, random_array, seeds};
 use gradus_core::transform::{jvp, linearize, partial_eval, vjp, vmap};
 use gradus_core::{Array, DType, Dim, Program, Scalar, Type, interpret, trace};
 
@@ -514,4 +514,68 @@ fn sums_in_another_order_are_as_good() {
         }
         assert!(have.iter().all(|a| matches!(a.dtype(), DType::F64 | DType::C128 | DType::Bool | DType::I32)));
     }
+}
+
+/// What a program shows when it is interpreted, and what it gives.
+fn watched(watcher: &Watcher, p: &Program, inputs: &[Array]) -> (Vec<String>, Vec<Array>) {
+    let outputs = interpret(p, inputs).unwrap_or_else(|e| panic!("{e}\n{p}"));
+    (watcher.take(), outputs)
+}
+
+#[test]
+fn row_e1_passes_keep_effects_and_their_order() {
+    let mut effects = 0;
+    for seed in seeds(500) {
+        let _seed = Seed(seed);
+        let r = exact(seed);
+        let watcher = Watcher::default();
+        let p = watcher.weave(&r.program, &mut Source::seed(seed), true).unwrap();
+        verify(&p).unwrap();
+        let (want, outputs) = watched(&watcher, &p, &r.inputs);
+        effects += want.len();
+        for optimized in [optimize(&p).unwrap(), for_execution(&p, Exactness::Exact).unwrap()] {
+            verify(&optimized).unwrap();
+            let (have, given) = watched(&watcher, &optimized, &r.inputs);
+            assert_eq!(have, want, "{p}\n{optimized}");
+            assert_same(&given, &outputs, &|| format!("{p}\n{optimized}"));
+        }
+        if !p.is_symbolic() {
+            trace::inline(&p, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{p}"));
+            assert_eq!(watcher.take(), want, "{p}");
+        }
+    }
+    assert!(effects > 1000, "only {effects} effects");
+}
+
+#[test]
+fn row_e1_derivatives_and_batches_of_one_show_what_the_program_shows() {
+    let (mut effects, mut batches) = (0, 0);
+    for seed in seeds(800) {
+        let _seed = Seed(seed);
+        let r = smooth(seed);
+        let watcher = Watcher::default();
+        let p = sized(&watcher.weave(&r.program, &mut Source::seed(seed), false).unwrap(), r.symbol);
+        let (want, outputs) = watched(&watcher, &p, &r.inputs);
+        effects += want.len();
+        let active: Vec<bool> = p.inputs().iter().map(|t| t.dtype().is_inexact()).collect();
+        let (derivative, _) = jvp(&p, &active).unwrap();
+        let dots = r.inputs.iter().filter(|a| a.dtype().is_inexact()).map(Array::ones_like);
+        let inputs: Vec<Array> = r.inputs.iter().cloned().chain(dots).collect();
+        assert_eq!(watched(&watcher, &derivative, &inputs).0, want, "jvp\n{p}\n{derivative}");
+        let back = vjp(&p, &active).unwrap();
+        let (have, primal) = watched(&watcher, &back.primal, &r.inputs);
+        assert_eq!(have, want, "vjp\n{p}\n{}", back.primal);
+        let residuals = primal[outputs.len()..].iter().cloned();
+        let bars = outputs.iter().zip(&back.varies).filter(|(_, on)| **on).map(|(y, _)| y.ones_like());
+        let (again, _) = watched(&watcher, &back.linear, &residuals.chain(bars).collect::<Vec<_>>());
+        assert_eq!(again, Vec::<String>::new(), "the backward pass shows nothing\n{p}\n{}", back.linear);
+        // A branch that examples take apart is refused; anything else goes on.
+        let every = vec![true; p.inputs().len()];
+        let Ok(batched) = vmap(&p, &every, &Dim::from(1usize)) else { continue };
+        let in_front = |a: &Array| a.reshape(a.shape().inserted(0, Dim::from(1usize)));
+        let inputs: Vec<Array> = r.inputs.iter().map(in_front).collect();
+        assert_eq!(watched(&watcher, &batched, &inputs).0, want, "vmap\n{p}\n{batched}");
+        batches += 1;
+    }
+    assert!(effects > 1000 && batches > 300, "only {effects} effects and {batches} batches");
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use gradus_core::hunt::{Hunt, hunting, instrument};
 use gradus_core::optimize::{Exactness, for_execution};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder, verify};
-use gradus_core::testing::{RandomProgram, Recipe, canonical, seeds};
-use gradus_core::{Array, Dim, Executable, Place, Program, Result, Scalar, interpret};
+use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, seeds};
+use gradus_core::{Array, Dim, Error, Executable, Place, Program, Result, Scalar, interpret};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Options, Tier};
 
@@ -156,6 +157,52 @@ fn random_programs_with_symbolic_sizes() {
             check_sizes(p, &sizes, None, &|| format!("seed {seed}\n{p}"));
         }
     }
+}
+
+#[test]
+fn row_e1_compiled_code_keeps_effects_and_their_order() {
+    let mut effects = 0;
+    for seed in seeds(300) {
+        let r = without_products(seed);
+        let watcher = Watcher::default();
+        let p = watcher.weave(&r.program, &mut Source::seed(seed), true).unwrap();
+        let want = interpret(&p, &r.inputs).unwrap();
+        let shown = watcher.take();
+        effects += shown.len();
+        for small in [16, 1, 4] {
+            for (way, code) in ways(&p, small) {
+                let context = || format!("seed {seed}, {way}, arrays of {small} elements in scalars\n{p}");
+                let have = code.and_then(|code| code.run(&r.inputs)).unwrap_or_else(|e| panic!("{e}\n{}", context()));
+                assert_same(&have, &want, None, &context);
+                assert_eq!(watcher.take(), shown, "{}", context());
+            }
+        }
+    }
+    assert!(effects > 500, "only {effects} effects");
+}
+
+#[test]
+fn row_e6_compiled_code_catches_what_the_interpreter_catches() {
+    let (mut caught, mut clean) = (0, 0);
+    for seed in seeds(200) {
+        let r = without_products(seed);
+        let p = instrument(&r.program, Hunt::NanAndInf).unwrap();
+        verify(&p).unwrap();
+        let want = interpret(&p, &r.inputs);
+        // The interpreter needs no checks in the program: it looks at each operation as it runs.
+        let looked = hunting(Hunt::NanAndInf, || interpret(&r.program, &r.inputs));
+        assert_eq!(looked.as_ref().err().map(Error::message), want.as_ref().err().map(Error::message), "seed {seed}");
+        for (way, code) in ways(&p, 4) {
+            let context = || format!("seed {seed}, {way}\n{p}");
+            match (&want, code.unwrap_or_else(|e| panic!("{e}\n{}", context())).run(&r.inputs)) {
+                (Ok(want), Ok(have)) => assert_same(&have, want, None, &context),
+                (Err(want), Err(have)) => assert_eq!(have.to_string(), want.to_string(), "{}", context()),
+                (want, have) => panic!("{want:?} is not {have:?}\n{}", context()),
+            }
+        }
+        *(if want.is_ok() { &mut clean } else { &mut caught }) += 1;
+    }
+    assert!(caught > 20 && clean > 20, "{caught} caught, {clean} clean");
 }
 
 /// Programs over arrays that fill loops: rows, columns, points with unrolled dimensions, and what joins them.

@@ -300,6 +300,16 @@ impl Lower {
         Ok(())
     }
 
+    /// Whether a loop goes on, as its condition says.
+    fn condition(&mut self, w: &While, inputs: &[Repr]) -> Result<Value> {
+        let wanted = [(w.condition.outputs()[0], None)];
+        let made = self.block(&w.condition, inputs.to_vec(), &wanted, FxHashSet::default())?;
+        match &made[..] {
+            [Repr::Elements(condition)] => Ok(condition[0]),
+            _ => Err(error!(Rule, "a condition is one bool")),
+        }
+    }
+
     pub(super) fn while_loop(&mut self, p: &Program, values: &Values, e: &Equation, w: &While) -> Result<()> {
         let operands = p.operands(e);
         let (consts, carries) = operands.split_at(w.consts);
@@ -309,29 +319,40 @@ impl Lower {
         }
         let ways = self.begin_carries(p, values, &w.body, operands, (w.consts, carries.len()))?;
         inputs.extend(ways.iter().map(Way::repr));
-        self.emitter.begin();
-        let wanted = [(w.condition.outputs()[0], None)];
-        let made = self.block(&w.condition, inputs.clone(), &wanted, FxHashSet::default())?;
-        let before = self.emitter.end();
-        let [Repr::Elements(condition)] = &made[..] else { return Err(error!(Rule, "a condition is one bool")) };
-        let mut condition = condition[0];
-        let mut before = before;
         // A loop with a limit counts its steps.
-        let counter = w.limit.map(|limit| {
-            let (init, param) = (self.emitter.int(0), self.emitter.value(Ty::I64));
-            self.emitter.begin();
-            let most = self.emitter.int(limit.min(i64::MAX as usize) as i64);
-            let goes_on = self.emitter.op(Op::Lt, &[param, most]);
-            condition = self.emitter.op(Op::And, &[condition, goes_on]);
-            before.append(&mut self.emitter.end());
-            (init, param)
-        });
+        let counter = w.limit.map(|limit| (limit, self.emitter.int(0), self.emitter.value(Ty::I64)));
+        self.emitter.begin();
+        let condition = match counter {
+            None => self.condition(w, &inputs)?,
+            Some((limit, _, param)) => {
+                let most = self.emitter.int(limit.min(i64::MAX as usize) as i64);
+                let goes_on = self.emitter.op(Op::Lt, &[param, most]);
+                if w.condition.effects().is_pure() {
+                    let condition = self.condition(w, &inputs)?;
+                    self.emitter.op(Op::And, &[condition, goes_on])
+                } else {
+                    // After the last step the condition is not asked, and what it does not done.
+                    self.emitter.begin();
+                    let condition = self.condition(w, &inputs)?;
+                    let asked = (self.emitter.end(), vec![condition]);
+                    self.emitter.begin();
+                    let over = self.emitter.constant(self.emitter.ty(condition), 0);
+                    let over = (self.emitter.end(), vec![over]);
+                    let index = self.emitter.convert(goes_on, Ty::I64);
+                    let result = self.emitter.value(self.emitter.ty(condition));
+                    let cases = vec![over, asked];
+                    self.emitter.push(Stmt::Switch(Box::new(ir::Switch { index, cases, results: vec![result] })));
+                    result
+                }
+            }
+        };
+        let before = self.emitter.end();
         self.emitter.begin();
         let wanted: Vec<(Atom, Option<View>)> =
             ways.iter().zip(w.body.outputs()).map(|(way, a)| (*a, way.wanted())).collect();
         let made = self.block(&w.body, inputs, &wanted, Self::owned_by(&ways))?;
         let mut carried = self.end_step(&ways, &made)?;
-        if let Some((init, param)) = counter {
+        if let Some((_, init, param)) = counter {
             let one = self.emitter.int(1);
             let next = self.emitter.op(Op::Add, &[param, one]);
             let result = self.emitter.value(Ty::I64);

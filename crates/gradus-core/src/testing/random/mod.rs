@@ -9,6 +9,7 @@ mod smooth;
 mod source;
 mod steps;
 mod values;
+mod watched;
 
 use crate::array::Array;
 use crate::error::Place;
@@ -18,6 +19,7 @@ use crate::types::{DType, Dim, Shape, Type};
 
 pub use source::Source;
 pub use values::random_array;
+pub use watched::Watcher;
 
 /// What sort of program is wanted.
 #[derive(Clone, Copy, Debug)]
