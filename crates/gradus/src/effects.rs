@@ -205,22 +205,26 @@ macro_rules! debug_check {
     };
 }
 
-/// Hands a function that formats values, and the values, to another function.
+/// Hands a function that formats values, and the values, to another function. The arguments of the text are taken one by one,
+/// because a name with a value would be read as an assignment.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __formatted {
-    ($to:path, ($($first:expr)?), $format:literal $(, $name:ident = $value:expr)+ $(,)?) => {
-        $to($(&$first,)? |values: &[$crate::Array]| {
-            let mut values = values.iter();
-            ::std::format!($format $(, $name = $crate::effects::next(&mut values))+)
-        }, &[$($crate::effects::value(&$value)),+])
+    (@ $to:tt $first:tt $format:tt [$($names:tt)*] [$($values:tt)*] $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__formatted!(@ $to $first $format [$($names)* ($name)] [$($values)* ($value)] $($($rest)*)?)
     };
-    ($to:path, ($($first:expr)?), $format:literal $(, $value:expr)* $(,)?) => {
+    (@ $to:tt $first:tt $format:tt [$($names:tt)*] [$($values:tt)*] $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__formatted!(@ $to $first $format [$($names)* ()] [$($values)* ($value)] $($($rest)*)?)
+    };
+    (@ [$to:path] ($($first:expr)?) [$format:literal] [$(($($name:ident)?))*] [$(($value:expr))*]) => {
         $to($(&$first,)? |values: &[$crate::Array]| {
             #[allow(unused_mut, unused_variables)]
             let mut values = values.iter();
-            ::std::format!($format $(, { let _ = ::core::stringify!($value); $crate::effects::next(&mut values) })*)
+            ::std::format!($format $(, $($name =)? $crate::effects::next(&mut values))*)
         }, &[$($crate::effects::value(&$value)),*])
+    };
+    ($to:path, $first:tt, $format:literal $(, $($rest:tt)*)?) => {
+        $crate::__formatted!(@ [$to] $first [$format] [] [] $($($rest)*)?)
     };
 }
 

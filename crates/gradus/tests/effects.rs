@@ -285,7 +285,7 @@ fn row_e1_an_ordered_effect_in_a_derivative_happens_once_and_its_result_is_kept(
     };
     let e = by(History::Checkpoints(4), log.clone())(&scalar(1.0)).item::<f64>().unwrap_err();
     assert!(e.to_string().contains("History::Limit") && e.to_string().contains("effects.rs:"), "{e}");
-    assert_eq!(log.take(), []);
+    assert_eq!(log.take(), Vec::<f64>::new());
     assert_eq!(by(History::Limit(4), log.clone())(&scalar(1.0)).item::<f64>()?, 6.0);
     assert_eq!(log.take(), [2.0, 3.0]);
     Ok(())
@@ -374,7 +374,7 @@ fn row_e1_ordered_effects_and_branches_by_example_are_refused_in_batches() {
     };
     let e = vmap(branch)(&Array::from([1.0_f64, -1.0])).ok().unwrap_err().to_string();
     assert!(e.contains("for some examples and not for others"), "{e}");
-    assert_eq!(log.take(), []);
+    assert_eq!(log.take(), Vec::<f64>::new());
 }
 
 #[test]
@@ -445,5 +445,198 @@ fn row_e1_a_check_ends_the_run_with_an_error() -> Result<()> {
         );
         assert_eq!(log.take(), [3.0], "nothing happens after it");
     }
+    Ok(())
+}
+
+#[test]
+fn row_e1_prints_have_format_arguments() -> Result<()> {
+    let f = jit(|x: &Array| {
+        let loss = x.sum();
+        debug_print!("starts");
+        debug_print!("loss {} at step {}", loss, 3);
+        debug_print!("{:?}, {:.2} and {mean:>8.1}|", &loss, x, mean = x.mean());
+        debug_print!("{first} before {second:.1}", first = loss.clone(), second = x.index(0));
+        loss
+    });
+    for _ in 0..2 {
+        let (y, text) = capture_prints(|| f(&Array::from([0.5_f64, 0.25])).item::<f64>());
+        assert_eq!(y?, 0.75);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[..2], ["starts", "loss 0.75 at step 3"]);
+        assert_eq!(lines[2], "Array(f64[]: 0.75), [0.50 0.25] and      0.4|");
+        assert_eq!(lines[3..], ["0.75 before 0.5"]);
+    }
+    // A function that holds nothing is the same each time: a second staging finds the code of the first.
+    fn shows(x: &Array) -> Array {
+        debug_print!("{}", x);
+        x * 3.0_f64
+    }
+    let (a, b) = (jit(shows), jit(shows));
+    let (_, text) = capture_prints(|| (a(&scalar(1.0)), b(&scalar(2.0))));
+    assert_eq!(text, "1.0\n2.0\n");
+    assert_eq!((a.stats().compiles, b.stats().shared), (1, 1));
+    Ok(())
+}
+
+#[test]
+fn row_e1_a_host_effect_happens_once_for_each_trace() -> Result<()> {
+    let traced = Arc::new(Mutex::new(0));
+    let (count, log) = (traced.clone(), Log::default());
+    let l = log.clone();
+    let f = jit(move |x: &Array| {
+        *count.lock().unwrap() += 1;
+        l.note(0.0, x);
+        x.clone()
+    });
+    for x in [1.0, 2.0, 3.0] {
+        f(&scalar(x)).item::<f64>()?;
+    }
+    assert_eq!((*traced.lock().unwrap(), log.take()), (1, vec![1.0, 2.0, 3.0]));
+    Ok(())
+}
+
+#[test]
+fn row_e1_a_panic_is_an_error_of_the_call_and_nothing_else() -> Result<()> {
+    let at_two = |x: &Array| {
+        debug_callback(|v| assert!(v[0].item::<f64>().unwrap() < 2.0, "too many"), &[x]);
+        x + 1.0_f64
+    };
+    let looped = move |x: &Array| fori_loop(0, 5, move |_, y: &Array| at_two(y), x.clone());
+    let staged = [
+        jit(looped).backend(Interpreter),
+        jit(looped).backend(Cpu::with_tier(Tier::Embedded)),
+        jit(looped).backend(Cpu::with_tier(Tier::Llvm)),
+    ];
+    for f in staged {
+        for _ in 0..2 {
+            let e = f(&scalar(0.0)).item::<f64>().unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Callback);
+            let text = e.to_string();
+            assert!(text.contains("panicked: too many") && text.contains("tests/effects.rs:"), "{text}");
+        }
+        assert_eq!(f(&scalar(-5.0)).item::<f64>()?, 0.0, "it goes on to work");
+    }
+    // From many threads at once.
+    let f = jit(looped);
+    std::thread::scope(|s| {
+        for i in 0..8 {
+            let f = &f;
+            s.spawn(move || {
+                assert_eq!(f(&scalar(if i % 2 == 0 { 0.0 } else { -9.0 })).item::<f64>().is_err(), i % 2 == 0)
+            });
+        }
+    });
+    // Outside of any trace.
+    let e = debug_callback(|_| panic!("at once"), &[]).ok().unwrap_err();
+    assert!(e.to_string().contains("at once") && e.place().line().is_some(), "{e}");
+    let out = io_callback(|_| panic!("no numbers"), &["f64[2]".parse()?], &[]);
+    assert!(out.len() == 1 && out[0].error().is_some());
+    // An error that the host gives comes out as it is.
+    let e = jit(|x: &Array| {
+        io_callback(|v| Ok(vec![v[0].clone().reshape([7]).ok()?]), &["f64[7]".parse().unwrap()], &[x]).remove(0)
+    });
+    let e = e(&scalar(1.0)).ok().unwrap_err();
+    assert!(e.kind() == ErrorKind::Shape && e.to_string().contains("given by the `io_callback` at"), "{e}");
+    Ok(())
+}
+
+#[test]
+fn row_e1_checks_outside_of_a_trace_in_derivatives_and_in_batches() -> Result<()> {
+    assert!(debug_check!(true).ok().is_ok());
+    let x = Array::from([1.0_f64, -2.0]);
+    let e = debug_check!(x.gt(0.0_f64), "not all of {} are positive", x).ok().unwrap_err();
+    assert_eq!((e.kind(), e.place().file()), (ErrorKind::Check, Some(file!())));
+    assert!(e.message() == "not all of [ 1.0 -2.0] are positive", "{e}");
+    let e = debug_check!(x.clone()).ok().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::DType);
+    let f = |x: &Array| {
+        debug_check!(x.gt(0.0_f64), "{} is not positive", x);
+        x.sqrt()
+    };
+    assert_eq!(jit(grad(f))(&scalar(4.0)).item::<f64>()?, 0.25);
+    let e = jit(grad(f))(&scalar(-4.0)).item::<f64>().unwrap_err();
+    assert_eq!(e.message(), "-4.0 is not positive");
+    let e = grad(f)(&scalar(-4.0)).item::<f64>().unwrap_err();
+    assert_eq!(e.message(), "-4.0 is not positive");
+    let e = jit(vmap(f))(&Array::from([4.0_f64, -1.0, -2.0])).to_vec::<f64>().unwrap_err();
+    assert!(e.message() == "-1.0 is not positive" && e.to_string().contains("in example 1 of the batch"), "{e}");
+    let e = jit(vmap(vmap(f)))(&Array::from([[4.0_f64, 1.0], [1.0, -2.0]])).to_vec::<f64>().unwrap_err();
+    assert!(e.to_string().contains("in example [1, 1] of the batches"), "{e}");
+    Ok(())
+}
+
+#[test]
+fn row_e1_errors_on_the_way_to_an_effect_are_not_lost() -> Result<()> {
+    // What is shown carries an error, and nobody uses it.
+    let bad = jit(|x: &Array| {
+        debug_print!("{}", x.reshape([7]));
+        x.clone()
+    });
+    let (e, text) = capture_prints(|| bad(&scalar(1.0)).item::<f64>().unwrap_err());
+    assert_eq!((e.kind(), text.as_str()), (ErrorKind::Shape, ""));
+    // A function that fails is run once more for the structure of its result; effects of that run do not happen.
+    let failing = jit(|x: &Array| {
+        debug_print!("never");
+        x.item::<f64>().map_or_else(Array::from, Array::from)
+    });
+    let (e, text) = capture_prints(|| failing(&scalar(1.0)).item::<f64>().unwrap_err());
+    assert_eq!((e.kind(), text.as_str()), (ErrorKind::NotConcrete, ""));
+    // What the host gave has no number while tracing, even with values at hand.
+    let read = grad(|x: &Array| {
+        let y = io_callback(|v| Ok(v.to_vec()), &["f64[]".parse().unwrap()], &[&x.stop_gradient()]).remove(0);
+        x * y.item::<f64>().unwrap_or(1.0)
+    });
+    assert_eq!(read(&scalar(1.0)).item::<f64>().unwrap_err().kind(), ErrorKind::NotConcrete);
+    Ok(())
+}
+
+#[test]
+fn row_e1_a_callback_in_program_text() -> Result<()> {
+    let f = jit(vmap(|x: &Array| {
+        debug_callback(|_| {}, &[x]);
+        x.clone()
+    }));
+    let traced = f.trace(&Array::spec("f64[B]"))?;
+    let p = traced.program();
+    assert!(p.to_string().contains("batch=[[B,[true]]]"), "{p}");
+    assert_eq!(p.to_string().parse::<Program>()?, *p, "while the function lives");
+    gradus::interpret(p, &[Array::from([1.0_f64, 2.0])])?;
+    let gone = "fn f(x0: f64[]) -> f64[] does print {\n  debug_callback{id=987654321, batch=[]} x0\n  return x0\n}\n";
+    let e = gone.parse::<Program>().unwrap_err().to_string();
+    assert!(e.contains("function 987654321 of the host") && e.contains("trace the function again"), "{e}");
+    Ok(())
+}
+
+#[test]
+fn row_e1_gradients_pass_the_host_in_rules_of_users() -> Result<()> {
+    // Cotangents are shown in the backward pass of a rule.
+    let log = Log::default();
+    let l = log.clone();
+    let watched = move |x: &Array| {
+        let l = l.clone();
+        let back = move |_: &(), bar: &Array| {
+            l.note(0.0, bar);
+            bar.clone()
+        };
+        custom_vjp(|x: &Array| x.clone(), |x: &Array| (x.clone(), ()), back)(x) * 5.0_f64
+    };
+    assert_eq!(grad(watched.clone())(&scalar(1.0)).item::<f64>()?, 5.0);
+    assert_eq!(jit(grad(watched))(&scalar(1.0)).item::<f64>()?, 5.0);
+    assert_eq!(log.take(), [5.0, 5.0]);
+    // A tangent cannot be shown in reverse mode, which has none.
+    let l = log.clone();
+    let by_tangent = move |x: &Array| {
+        let l = l.clone();
+        let rule = move |x: &Array, x_dot: &Array| {
+            l.note(0.0, x_dot);
+            (x.clone(), x_dot.clone())
+        };
+        custom_jvp(|x: &Array| x.clone(), rule)(x)
+    };
+    assert_eq!(jvp(by_tangent.clone(), &scalar(1.0), &scalar(7.0))?.1.item::<f64>()?, 7.0);
+    assert_eq!(log.take(), [7.0]);
+    let e = grad(by_tangent)(&scalar(1.0)).item::<f64>().unwrap_err().to_string();
+    assert!(e.contains("takes a tangent") && e.contains("custom_vjp"), "{e}");
+    assert_eq!(log.take(), Vec::<f64>::new());
     Ok(())
 }

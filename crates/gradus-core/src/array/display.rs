@@ -22,7 +22,7 @@ impl fmt::Display for Array {
 fn write_array(f: &mut fmt::Formatter<'_>, c: &Concrete) -> fmt::Result {
     if c.dims().is_empty() {
         return match c.scalar_at(0) {
-            Ok(s) => f.write_str(&text(s, f.precision())),
+            Ok(s) => padded(f, &text(s, f.precision())),
             Err(_) => Err(fmt::Error),
         };
     }
@@ -35,6 +35,20 @@ fn write_array(f: &mut fmt::Formatter<'_>, c: &Concrete) -> fmt::Result {
     let width = cells.iter().map(|t| t.chars().count()).max().unwrap_or(0);
     let mut cells = cells.into_iter();
     write_axis(f, c, 0, short, width, &mut cells)
+}
+
+/// A number in the width that was asked for. `Formatter::pad` would cut it to the precision.
+fn padded(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    let missing = f.width().unwrap_or(0).saturating_sub(text.chars().count());
+    let before = match f.align() {
+        Some(fmt::Alignment::Left) => 0,
+        Some(fmt::Alignment::Center) => missing / 2,
+        Some(fmt::Alignment::Right) | None => missing,
+    };
+    let fill = f.fill().to_string();
+    f.write_str(&fill.repeat(before))?;
+    f.write_str(text)?;
+    f.write_str(&fill.repeat(missing - before))
 }
 
 /// The positions of an axis that are shown; `None` marks the gap.
