@@ -10,7 +10,7 @@ use std::slice::Iter;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::effects::{Callback, Host, Kind};
 use gradus_core::trace::{self, bind_all};
-use gradus_core::{Array, DType, Error, ErrorKind, Operand, OperandValue, Place, Result, Type};
+use gradus_core::{Array, DType, Error, ErrorKind, Operand, Place, Result, Type};
 
 /// What became of an effect that gives nothing. In a trace it is recorded, and what goes wrong with it is an error of the
 /// call that runs it. Outside of one it has happened, and [`ok`](Outcome::ok) says whether that went well.
@@ -238,10 +238,7 @@ pub fn next(values: &mut Iter<'_, Array>) -> Array {
 /// What a text shows, as an array.
 #[doc(hidden)]
 pub fn value<T: Operand + Clone>(value: &T) -> Array {
-    match value.clone().into_operand() {
-        OperandValue::Array(a) => a,
-        OperandValue::Number(s) => Array::scalar(s),
-    }
+    value.clone().into_operand().into_array()
 }
 
 /// What `debug_print!` comes to.

@@ -6,8 +6,8 @@ mod cache;
 mod compiled;
 mod explain;
 mod key;
-mod symbolic;
 pub(crate) mod notices;
+mod symbolic;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
