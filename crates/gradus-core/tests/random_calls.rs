@@ -38,7 +38,7 @@ impl Desk<'_, '_> {
         (0..self.source.below(5)).map(|_| SIZES[self.source.below(SIZES.len())]).collect()
     }
     fn dtype(&mut self) -> DType {
-        DType::ALL[self.source.below(15)]
+        DType::VALUES[self.source.below(15)]
     }
     fn scalar(&mut self) -> Scalar {
         match self.source.below(6) {
@@ -230,7 +230,7 @@ fn starting_arrays(source: &mut Source<'_>, count: usize) -> Vec<Array> {
         .map(|_| {
             let dtype = match source.chance(60) {
                 true => [DType::F64, DType::I32, DType::F32, DType::Bool][source.below(4)],
-                false => DType::ALL[source.below(15)],
+                false => DType::VALUES[source.below(15)],
             };
             let ty = Type::new(dtype, shapes[source.below(shapes.len())]);
             random_array(source, &ty, false)

@@ -30,6 +30,7 @@ mod control;
 pub mod effects;
 mod function;
 pub mod prelude;
+pub mod random;
 mod signature;
 mod stage;
 mod transforms;
@@ -57,6 +58,7 @@ pub use gradus_core::{
 pub use gradus_cpu::{
     self as cpu, Cpu, DiskCacheStats, Tier, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache,
 };
+pub use random::Key;
 pub use signature::{Signature, args};
 pub use stage::{Compiled, Difference, Explanation, KeyPart, OnBudget, Phases, Stats, TracedFunction, jit};
 pub use transforms::{

@@ -1,5 +1,6 @@
 //! What programs usually need: `use gradus::prelude::*;`.
 
+pub use crate::random::{self, Key};
 pub use crate::tree::{Num, Static, TrackNumbers, Tree};
 pub use crate::{
     Compiled, Explanation, Fun, Func, OnBudget, Pullback, Stats, TracedFunction, Vmap, check_grads, grad, grad_all,

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::function::{Func, Wrapped};
-use crate::tree::{Mapper, Segment, Tree, Visitor};
+use crate::tree::{Mapper, Segment, Tree, Visitor, again};
 
 /// Signatures of functions of one to eight arguments.
 pub mod args {
@@ -13,7 +13,7 @@ pub mod args {
 /// A function's signature as a type. Implemented by [`args::Sig1`] to [`args::Sig8`].
 pub trait Signature: Send + Sync + 'static {
     /// The arguments, owned.
-    type Args: Clone + Send + Sync + 'static;
+    type Args: Send + Sync + 'static;
     /// The arguments, borrowed.
     type Refs<'a>: Copy;
     /// The result.
@@ -52,8 +52,8 @@ macro_rules! signatures {
         signatures!(@ $name, $first, ($first $(, $arg)*), $first 0 $(, $arg $position)*);
     )*};
     // One argument is itself, several are a tuple.
-    (@@ $args:ident $position:tt) => { $args.$position.clone() };
-    (@@ $args:ident $($position:tt)*) => { ($($args.$position.clone(),)*) };
+    (@@ $args:ident $position:tt) => { again($args.$position) };
+    (@@ $args:ident $($position:tt)*) => { ($(again($args.$position),)*) };
     (@ $name:ident, $first:ident, $packed:ty, $($arg:ident $position:tt),*) => {
         #[doc = concat!("A function of ", stringify!($($arg),*), ".")]
         pub struct $name<$($arg,)* Out>(PhantomData<fn($($arg),*) -> Out>);

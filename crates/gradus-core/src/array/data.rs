@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::error::{Result, error, fail};
-use crate::types::{Complex, DType, Element, Scalar, Shape, Type, bf16, dispatch, f16};
+use crate::types::{Complex, DType, Element, KeyBits, Scalar, Shape, Type, bf16, dispatch, f16};
 
 /// A buffer of elements of one dtype.
 #[derive(Clone, Debug)]
@@ -27,13 +27,14 @@ pub enum Data {
     F64(Vec<f64>),
     C64(Vec<Complex<f32>>),
     C128(Vec<Complex<f64>>),
+    Key(Vec<KeyBits>),
 }
 
 impl Data {
     /// The element type.
     pub fn dtype(&self) -> DType {
         macro_rules! each { ($($v:ident)*) => { match self { $(Data::$v(_) => DType::$v),* } } }
-        each!(Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 BF16 F32 F64 C64 C128)
+        each!(Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 BF16 F32 F64 C64 C128 Key)
     }
 
     /// The number of elements.

@@ -9,6 +9,7 @@
 mod checkpoints;
 mod dead;
 mod dots;
+mod draws;
 mod fission;
 mod inline;
 mod kinds;
@@ -69,6 +70,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "fission", run: fission::split },
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
+    Pass { name: "draws", run: draws::write_out },
     Pass { name: "strength", run: strength::reduce },
     DEAD_CODE,
 ];

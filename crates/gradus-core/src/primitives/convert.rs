@@ -1,6 +1,6 @@
 //! Changes of element type: by value, and by bits.
 
-use super::elementwise::Real;
+use super::elementwise::{NOT_A_NUMBER, Real};
 use super::elementwise::kernel::{map, one_output, operand};
 use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
@@ -9,7 +9,7 @@ use crate::array::{Array, Concrete, check_room};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
-use crate::types::{DType, Effects, Element, bf16, dispatch, dispatch_real, f16};
+use crate::types::{DType, Effects, Element, KeyBits, bf16, dispatch, dispatch_real, f16};
 
 /// The same values in another element type, as Rust's `as` does it: floats to nearest, floats to integers toward zero
 /// and saturating with NaN as 0, integers to integers by their low bits, anything but zero is `true`.
@@ -28,6 +28,9 @@ impl Primitive for Convert {
         if ty.dtype().is_complex() && !self.dtype.is_complex() {
             return Err(error!(DType, "{ty} is complex and does not convert to {}", self.dtype)
                 .help("take a real number of it first: `.real()`, `.imag()` or `.abs()`"));
+        }
+        if ty.dtype() != self.dtype && (ty.dtype() == DType::Key || self.dtype == DType::Key) {
+            return Err(error!(DType, "{ty} does not convert to {}", self.dtype).help(NOT_A_NUMBER));
         }
         one(ty.with_dtype(self.dtype))
     }
@@ -108,7 +111,8 @@ impl Primitive for Convert {
     }
 }
 
-/// The same bits read as another element type of the same size.
+/// The same bits read as another element type of the same size. A key's bits are those of a `u64`, its first word in the
+/// high half.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bitcast {
     /// The element type of the result.
@@ -122,7 +126,8 @@ impl Primitive for Bitcast {
         infer.arity(1)?;
         let ty = &infer.inputs[0]; // invariant: the arity was checked
         let has_bits = |d: DType| d.is_int() || d.is_float();
-        if !has_bits(ty.dtype()) || !has_bits(self.dtype) {
+        let opens_key = matches!((ty.dtype(), self.dtype), (DType::Key, DType::U64) | (DType::U64, DType::Key));
+        if !opens_key && (!has_bits(ty.dtype()) || !has_bits(self.dtype)) {
             fail!(DType, "reads bits of integers and floats, not {ty} as {}", self.dtype);
         }
         if ty.dtype().size() != self.dtype.size() {
@@ -140,6 +145,11 @@ impl Primitive for Bitcast {
 
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let x = operand(inputs, 0)?;
+        match (x.ty().dtype(), self.dtype) {
+            (DType::Key, _) => return one_output(map(x, |v: KeyBits| v.0)),
+            (_, DType::Key) => return one_output(map(x, |v: u64| KeyBits(v))),
+            _ => {}
+        }
         // Through 64 bits: one loop for each dtype, not one for each pair.
         let bits = dispatch_real!(x.ty().dtype(), T => map(x, |v: T| v.bits() as u64)?,
             else fail!(DType, "no bits in {}", x.ty()));
@@ -178,6 +188,8 @@ impl Primitive for Bitcast {
             make(DType::U8, array(&[2], vec![-1i8, 3])),
             make(DType::I8, array(&[], vec![200u8])),
             make(DType::F32, array::<i32>(&[0], vec![])),
+            make(DType::U64, array(&[2], vec![KeyBits(42), KeyBits(u64::MAX)])),
+            make(DType::Key, array(&[2], vec![42u64, 1 << 63])),
         ]
     }
 }

@@ -102,7 +102,7 @@ macro_rules! cumulatives {
 
 cumulatives! {
     /// Sums of all elements up to each place. Half floats are added in `f32`, integers wrap.
-    CumSum = "cumsum", "numbers" if |d| d != DType::Bool,
+    CumSum = "cumsum", "numbers" if |d| d.is_number(),
         numbers |op, x| widened(x, |x| {
             dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::plus))
         })?,
@@ -112,7 +112,7 @@ cumulatives! {
         },
         samples |make| vec![make(0, true, complex_wave(&[4], 10))];
     /// Products of all elements up to each place. Half floats are multiplied in `f32`, integers wrap.
-    CumProd = "cumprod", "numbers" if |d| d != DType::Bool,
+    CumProd = "cumprod", "numbers" if |d| d.is_number(),
         numbers |op, x| widened(x, |x| {
             dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::times))
         })?,

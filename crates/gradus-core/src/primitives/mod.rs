@@ -10,6 +10,7 @@ pub mod elementwise;
 mod fold;
 pub mod index;
 mod params;
+pub mod random;
 pub mod reduce;
 mod rules;
 pub mod sample;
@@ -310,6 +311,8 @@ fn built_in() -> Vec<Entry> {
         entry::<sort::Sort>("sort"),
         entry::<sort::TopK>("top_k"),
         entry::<size::Size>("size"),
+        entry::<random::RandomBits>("random_bits"),
+        entry::<random::FoldIn>("fold_in"),
     ]);
     list.extend(control::entries());
     list

@@ -98,7 +98,7 @@ macro_rules! reductions {
 
 reductions! {
     /// Sum over axes. Half floats are added in `f32`, integers wrap; the sum of nothing is zero.
-    ReduceSum = "reduce_sum", "numbers" if |d| d != DType::Bool,
+    ReduceSum = "reduce_sum", "numbers" if |d| d.is_number(),
         numbers |x, axes| widened(x, |x| {
             dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::zero(T::DTYPE), order_of(T::DTYPE), Number::plus))
         })?,
@@ -117,7 +117,7 @@ reductions! {
             make(&[0], wave(&[40], 10)),
         ];
     /// Product over axes. Half floats are multiplied in `f32`, integers wrap; the product of nothing is one.
-    ReduceProd = "reduce_prod", "numbers" if |d| d != DType::Bool,
+    ReduceProd = "reduce_prod", "numbers" if |d| d.is_number(),
         numbers |x, axes| widened(x, |x| {
             dispatch_wide!(number x.ty().dtype(), T => fold::<T>(x, axes, Scalar::one(T::DTYPE), order_of(T::DTYPE), Number::times))
         })?,
@@ -368,7 +368,7 @@ places! {
 
 fn place_type(infer: &mut Infer<'_>, axis: usize, dtype: DType) -> Result<Types> {
     infer.arity(1)?;
-    infer.dtype(0, "integers, floats or bools", |d| !d.is_complex())?;
+    infer.dtype(0, "integers, floats or bools", |d| !d.is_complex() && d != DType::Key)?;
     if !dtype.is_int() {
         fail!(DType, "a place is an integer, not {dtype}");
     }

@@ -24,8 +24,8 @@ impl Primitive for Size {
         if self.dim.is_invalid() {
             fail!(Size, "a dimension that overflows has no number");
         }
-        if self.dtype == DType::Bool {
-            fail!(DType, "a size is a number, not a bool");
+        if !self.dtype.is_number() {
+            fail!(DType, "a size is a number, not a {}", self.dtype);
         }
         Ok(smallvec::smallvec![Type::scalar(self.dtype)])
     }

@@ -11,7 +11,7 @@ use super::reduce::{around, array, check_axis, complex_wave, elements, fits_plac
 use super::shaping::{Broadcast, Iota, fit};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
 use crate::array::{Array, Concrete};
-use crate::error::{Result, fail};
+use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::{bind, bind_all};
 use crate::types::{Complex, DType, Decision, Dim, Effects, Element, Shape, Type, bf16, dispatch, dispatch_real, f16};
@@ -39,6 +39,9 @@ impl Primitive for Sort {
             fail!(Value, "sorts by 1 to {} of its operands, not by {}", inputs.len(), self.keys);
         }
         check_axis(self.axis, first)?;
+        if let Some(key) = inputs[..self.keys].iter().find(|ty| ty.dtype() == DType::Key) {
+            return Err(error!(DType, "random keys have no order: {key}").help("sort by numbers; keys may follow"));
+        }
         for other in others {
             if !infer.same_shape(first.shape(), other.shape()) {
                 fail!(Shape, "operands of different shapes cannot be sorted together: {first} and {other}");

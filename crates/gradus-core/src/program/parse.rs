@@ -8,7 +8,7 @@ use super::{Atom, Builder, Constant, Content, Program, ValueId};
 use crate::array::Concrete;
 use crate::error::{Error, Place, Result, error, fail};
 use crate::primitives::{Op, Param};
-use crate::types::{Constraint, DType, Dim, Effects, Element, Scalar, Type, dispatch};
+use crate::types::{Constraint, DType, Dim, Effects, Element, KeyBits, Scalar, Type, dispatch};
 
 /// Nested programs and lists deeper than this are refused, so that no text can exhaust the stack.
 const DEEPEST: usize = super::builder::DEEPEST_CALL + 4;
@@ -565,6 +565,7 @@ fn parse_scalar(text: &str, dtype: DType) -> Option<Scalar> {
             }
         }
         DType::U64 => Scalar::U64(text.parse().ok()?),
+        DType::Key => Scalar::Key(KeyBits(text.parse().ok()?)),
         _ => {
             let wide = Scalar::I64(text.parse().ok()?);
             let narrow = wide.cast(dtype);

@@ -1,4 +1,4 @@
-//! The fifteen element types and the promotion table.
+//! The sixteen element types and the promotion table.
 //!
 //! Two arrays of different dtypes meet in the smallest dtype that holds every value of both exactly; where none
 //! exists (`i64` beside `f64`) the meeting is an error and the user casts. Nothing is ever narrowed in silence.
@@ -27,13 +27,18 @@ pub enum DType {
     F64,
     C64,
     C128,
+    /// A random key: 64 bits that are moved, split and drawn from, but not computed with.
+    Key,
 }
 
 use DType::*;
 
 impl DType {
     /// All of them, in the order of the table.
-    pub const ALL: [DType; 15] = [Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128];
+    pub const ALL: [DType; 16] = [Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128, Key];
+
+    /// Bools and numbers: all but keys.
+    pub const VALUES: [DType; 15] = [Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64, C64, C128];
 
     /// The name in programs and specs: `f32`, `bool`, `c64`.
     pub const fn name(self) -> &'static str {
@@ -53,12 +58,17 @@ impl DType {
             F64 => "f64",
             C64 => "c64",
             C128 => "c128",
+            Key => "key",
         }
     }
 
     /// The variant's name in Rust, for texts that say what to write: `F32`, `Bool`.
     pub fn rust_name(self) -> String {
-        if self == Bool { "Bool".to_string() } else { self.name().to_uppercase() }
+        match self {
+            Bool => "Bool".to_string(),
+            Key => "Key".to_string(),
+            _ => self.name().to_uppercase(),
+        }
     }
 
     /// Bytes of one element.
@@ -67,7 +77,7 @@ impl DType {
             Bool | I8 | U8 => 1,
             I16 | U16 | F16 | BF16 => 2,
             I32 | U32 | F32 => 4,
-            I64 | U64 | F64 | C64 => 8,
+            I64 | U64 | F64 | C64 | Key => 8,
             C128 => 16,
         }
     }
@@ -85,6 +95,11 @@ impl DType {
     /// A float or a complex number: a type that derivatives exist for.
     pub const fn is_inexact(self) -> bool {
         self.is_float() || self.is_complex()
+    }
+
+    /// A number: neither a bool nor a key.
+    pub const fn is_number(self) -> bool {
+        self.is_int() || self.is_inexact()
     }
 
     /// A signed or unsigned integer.
@@ -150,7 +165,7 @@ impl DType {
         if self as u8 == to as u8 {
             return true;
         }
-        if to as u8 == Bool as u8 || (self.is_complex() && !to.is_complex()) {
+        if to as u8 == Bool as u8 || self as u8 == Key as u8 || to as u8 == Key as u8 || (self.is_complex() && !to.is_complex()) {
             return false;
         }
         match (int_bits(self), float_bits(self), int_bits(to), float_bits(to)) {
@@ -194,7 +209,7 @@ impl FromStr for DType {
     fn from_str(text: &str) -> Result<DType> {
         DType::ALL.into_iter().find(|d| d.name() == text).ok_or_else(|| {
             error!(Parse, "`{}` is not a dtype", text.chars().take(40).collect::<String>())
-                .help("the dtypes are bool, i8-i64, u8-u64, f16, bf16, f32, f64, c64 and c128")
+                .help("the dtypes are bool, i8-i64, u8-u64, f16, bf16, f32, f64, c64, c128 and key")
         })
     }
 }

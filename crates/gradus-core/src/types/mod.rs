@@ -13,7 +13,7 @@ mod ty;
 pub use dim::{Constraint, Decision, Dim, DimError};
 pub use dtype::DType;
 pub use effects::Effects;
-pub use scalar::{Complex, Element, Scalar, Wide, bf16, f16};
+pub use scalar::{Complex, Element, KeyBits, Scalar, Wide, bf16, f16};
 pub(crate) use scalar::{dispatch, dispatch_float, dispatch_int, dispatch_number, dispatch_real};
 pub use shape::{IntoShape, Shape};
 pub use ty::Type;

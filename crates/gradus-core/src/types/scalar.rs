@@ -23,7 +23,7 @@ pub enum Wide {
     Complex(f64, f64),
 }
 
-/// A Rust type that arrays can hold. Sealed by construction: only the fifteen dtypes have one.
+/// A Rust type that arrays can hold. Sealed by construction: only the sixteen dtypes have one.
 pub trait Element: Copy + Default + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// The dtype of this Rust type.
     const DTYPE: DType;
@@ -83,6 +83,7 @@ macro_rules! elements {
 elements! {
     (Bool, bool), (I8, i8), (I16, i16), (I32, i32), (I64, i64), (U8, u8), (U16, u16), (U32, u32), (U64, u64),
     (F16, f16), (BF16, bf16), (F32, f32), (F64, f64), (C64, Complex<f32>), (C128, Complex<f64>),
+    (Key, KeyBits),
 }
 
 macro_rules! element {
@@ -175,6 +176,17 @@ macro_rules! complex_elements {
     )*};
 }
 complex_elements!(C64 f32, C128 f64);
+
+/// One element of an array of keys: two 32-bit words, the first in the high half. It is a number to the memory that holds
+/// it only; no operation computes with it.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct KeyBits(pub u64);
+
+element!(Key, KeyBits,
+    wide: |v| Wide::UInt(v.0),
+    from: |w| KeyBits(u64::from_wide(w)),
+    bits: |v| v.0 as u128);
 
 impl Scalar {
     /// Zero of a dtype.
@@ -329,6 +341,7 @@ impl fmt::Display for Scalar {
             Scalar::F64(v) => float(f, v, v),
             Scalar::C64(v) => write!(f, "({},{})", Scalar::F32(v.re), Scalar::F32(v.im)),
             Scalar::C128(v) => write!(f, "({},{})", Scalar::F64(v.re), Scalar::F64(v.im)),
+            Scalar::Key(v) => write!(f, "{}", v.0),
         }
     }
 }
@@ -345,7 +358,7 @@ macro_rules! dispatch {
         $crate::types::dispatch!(@ $dtype, $T => $body;
             Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64,
             F16 $crate::types::f16, BF16 $crate::types::bf16, F32 f32, F64 f64,
-            C64 $crate::types::Complex<f32>, C128 $crate::types::Complex<f64>; )
+            C64 $crate::types::Complex<f32>, C128 $crate::types::Complex<f64>, Key $crate::types::KeyBits; )
     };
     (@ $dtype:expr, $T:ident => $body:expr; $($variant:ident $rust:ty),*; $($other:expr)?) => {
         match $dtype {
@@ -354,7 +367,7 @@ macro_rules! dispatch {
         }
     };
 }
-/// As `dispatch`, for numbers: everything but bool.
+/// As `dispatch`, for numbers: everything but bools and keys.
 macro_rules! dispatch_number {
     ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
         $crate::types::dispatch!(@ $dtype, $T => $body;

@@ -27,7 +27,7 @@ impl Type {
 
     /// The type of a single number.
     pub fn scalar(dtype: DType) -> Type {
-        static SCALARS: OnceLock<[Type; 15]> = OnceLock::new();
+        static SCALARS: OnceLock<[Type; 16]> = OnceLock::new();
         let scalars =
             SCALARS.get_or_init(|| DType::ALL.map(|dtype| Type(Arc::new(Parts { dtype, shape: Shape::scalar() }))));
         scalars[dtype as usize].clone()

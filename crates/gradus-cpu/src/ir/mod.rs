@@ -58,7 +58,8 @@ impl Ty {
             DType::U8 => Ty::U8,
             DType::U16 => Ty::U16,
             DType::U32 => Ty::U32,
-            DType::U64 => Ty::U64,
+            // No operation of a program computes with keys; what opens them is a bitcast to u64, which is nothing here.
+            DType::U64 | DType::Key => Ty::U64,
             DType::F32 => Ty::F32,
             DType::F64 => Ty::F64,
             DType::F16 | DType::BF16 | DType::C64 | DType::C128 => return None,

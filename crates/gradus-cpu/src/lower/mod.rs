@@ -551,6 +551,7 @@ fn bits_of(s: Scalar) -> u64 {
         Scalar::F32(v) => u64::from(v.to_bits()),
         Scalar::F64(v) => v.to_bits(),
         Scalar::C64(v) => u64::from(v.re.to_bits()) | u64::from(v.im.to_bits()) << 32,
+        Scalar::Key(v) => v.0,
         Scalar::C128(_) => 0,
     }
 }

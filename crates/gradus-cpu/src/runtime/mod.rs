@@ -4,7 +4,7 @@
 macro_rules! by_dtype {
     ($dtype:expr, $t:ident => $e:expr) => {{
         use gradus_core::DType;
-        use gradus_core::types::{Complex, bf16, f16};
+        use gradus_core::types::{Complex, KeyBits, bf16, f16};
         match $dtype {
             DType::Bool => {
                 type $t = bool;
@@ -64,6 +64,10 @@ macro_rules! by_dtype {
             }
             DType::C128 => {
                 type $t = Complex<f64>;
+                $e
+            }
+            DType::Key => {
+                type $t = KeyBits;
                 $e
             }
         }

@@ -4,6 +4,7 @@ use gradus_core::trace::{self, Traced};
 use gradus_core::{Error, ErrorKind, Operand, Place, Result, control};
 
 use super::{failed, same_types, trace_body, types_of};
+use crate::random::spend_all;
 use crate::stage::{fill, poison};
 use crate::tree::Tree;
 
@@ -85,6 +86,7 @@ fn traced_branches<T: Tree, O: Tree>(
     template: &mut Option<O>,
 ) -> Result<Vec<Traced>> {
     let types = types_of(args, place)?;
+    spend_all(args, place)?;
     let mut all = Vec::with_capacity(branches.len());
     for (number, branch) in branches.iter().enumerate() {
         let made = trace_body(name, &types, place, |xs| branch(&fill(args, xs.to_vec())));

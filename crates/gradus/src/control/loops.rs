@@ -7,6 +7,7 @@ use gradus_core::transform::vmap_on;
 use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Operand, Place, Result, Scalar, Type};
 
 use super::{failed, same_types, trace_body, types_of};
+use crate::random::spend_all;
 use crate::stage::{fill, poison};
 use crate::tree::Tree;
 
@@ -95,6 +96,8 @@ fn try_scan<C: Tree, X: Tree, Y: Tree>(
 ) -> Result<Vec<Array>> {
     let carries = types_of(init, place)?;
     let (length, elements) = elements_of(&types_of(xs, place)?, options.length.as_ref(), "scan")?;
+    spend_all(init, place)?;
+    spend_all(xs, place)?;
     let types: Vec<Type> = carries.iter().chain(&elements).cloned().collect();
     let made = trace_body("step", &types, place, |ts| {
         let (carry, element) = ts.split_at(carries.len());
@@ -254,6 +257,7 @@ fn traced_loop<T: Tree>(
     place: Place,
 ) -> Result<(Traced, Traced)> {
     let types = types_of(init, place)?;
+    spend_all(init, place)?;
     let (asked, answer) =
         trace_body("condition", &types, place, |ts| condition(&fill(init, ts.to_vec()))).map_err(|(e, _)| e)?;
     let ty = answer.ty()?;
@@ -286,6 +290,7 @@ pub fn associative_scan<T: Tree>(f: impl Fn(&T, &T) -> T, xs: &T) -> T {
     let place = trace::caller_or_known(Place::caller());
     let result = || -> Result<Vec<Array>> {
         let (length, elements) = elements_of(&types_of(xs, place)?, None, "associative_scan")?;
+        spend_all(xs, place)?;
         let Some(n) = length.as_usize() else {
             return Err(Error::new(ErrorKind::NotConcrete, format!("an associative scan over {length} elements"))
                 .help("its rounds follow from the number of elements, which must be known; `scan` takes any"));

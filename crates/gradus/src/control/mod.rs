@@ -80,6 +80,9 @@ where
             }
             let place = trace::caller_or_known(made_at);
             let leaves = Leaves::of::<S>(args);
+            if let Err(e) = stage::spend::<S>(args, &leaves, place) {
+                return stage::failed(&*inner, args, &e);
+            }
             let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
             let traced = trace_function(&*inner, args, &specs, Mode::Abstract, place);
             match traced {

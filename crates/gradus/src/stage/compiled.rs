@@ -93,6 +93,7 @@ impl<S: Signature> Compiled<S> {
             true => Ok(()),
             false => Err(self.misfit(&Key::of::<S>(args)).at(place)),
         })??;
+        super::spend::<S>(args, &leaves, place)?;
         if let Some(guard) = self.entry.failed_guard(&leaves) {
             let e = Error::new(
                 ErrorKind::Frozen,

@@ -4,10 +4,11 @@ use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use gradus_core::{Array, Decision, Type};
+use gradus_core::{Array, DType, Decision, Place, Result, Type};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
+use crate::random::Spending;
 use crate::signature::Signature;
 use crate::tree::{Frozen, Segment, Tree, Visitor};
 
@@ -235,6 +236,16 @@ impl Leaves {
         S::visit(args, &mut h);
         Leaves { arrays: h.arrays, hash: h.hasher.finish() }
     }
+}
+
+/// Uses the keys among the arguments of a call: what is given by reference is not given twice.
+pub(crate) fn spend<S: Signature>(args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<()> {
+    if !leaves.arrays.iter().any(|a| a.dtype() == DType::Key) {
+        return Ok(());
+    }
+    let mut spending = Spending { place, error: None };
+    S::visit(args, &mut spending);
+    spending.error.map_or(Ok(()), Err)
 }
 
 struct Hashing {

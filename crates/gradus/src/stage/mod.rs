@@ -37,7 +37,7 @@ pub use compiled::{Compiled, TracedFunction};
 pub use explain::{Difference, Explanation};
 use key::Key;
 pub use key::KeyPart;
-pub(crate) use key::{Leaves, first_difference};
+pub(crate) use key::{Leaves, first_difference, spend};
 pub(crate) use symbolic::Declared;
 
 /// Stages a function: it is traced once for each key, compiled once for each program, and then only run.
@@ -220,7 +220,7 @@ impl<S: Signature> Core<S> {
             return self.hunting(|| self.function.apply(args));
         }
         let leaves = Leaves::of::<S>(args);
-        if let Err(e) = self.check(&leaves, self.place) {
+        if let Err(e) = self.check(&leaves, self.place).and_then(|()| spend::<S>(args, &leaves, self.place)) {
             return failed(&*self.function, args, &e);
         }
         if self.options.declared.is_none() {

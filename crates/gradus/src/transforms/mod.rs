@@ -18,7 +18,7 @@ use gradus_core::{Array, Mode, Place, Result};
 
 use crate::function::Func;
 use crate::signature::Signature;
-use crate::stage::{Leaves, notices, trace_function};
+use crate::stage::{Leaves, notices, spend, trace_function};
 use crate::tree::{Frozen, Segment, Visitor};
 
 /// For each array of the arguments, the position of its argument.
@@ -65,6 +65,7 @@ impl<S: Signature> AtPoint<S> {
     fn new(function: &dyn Func<S>, args: S::Refs<'_>, place: Place) -> Result<AtPoint<S>> {
         let leaves = Leaves::of::<S>(args);
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
+        spend::<S>(args, &leaves, place)?;
         let traced = trace_function(function, args, &leaves.arrays, Mode::Concrete, place);
         let (traced, template) = traced.map_err(|f| f.error)?;
         notices::transformed(&traced, &leaves.arrays, true);

@@ -10,7 +10,7 @@ use super::AtPoint;
 use crate::function::Func;
 use crate::signature::args::Sig1;
 use crate::stage::fill;
-use crate::tree::Tree;
+use crate::tree::{Tree, again};
 
 /// The value of `f` at `x` and its derivative along `x_dot`.
 ///
@@ -166,7 +166,7 @@ pub fn vjp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(O, Pul
     let point = AtPoint::new(&f, (x,), Place::caller())?;
     let (outputs, halves) = Halves::new(&point, transform::vjp)?;
     let result = fill(&point.template, outputs);
-    Ok((result.clone(), Pullback { argument: x.clone(), result, halves }))
+    Ok((again(&result), Pullback { argument: again(x), result, halves }))
 }
 
 impl<A: Tree, O: Tree> Pullback<A, O> {
@@ -202,7 +202,7 @@ pub fn linearize<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(
     let point = AtPoint::new(&f, (x,), Place::caller())?;
     let (outputs, halves) = Halves::new(&point, transform::linearize)?;
     let result = fill(&point.template, outputs);
-    Ok((result.clone(), Linear { argument: x.clone(), result, halves }))
+    Ok((again(&result), Linear { argument: again(x), result, halves }))
 }
 
 impl<A: Tree, O: Tree> Linear<A, O> {

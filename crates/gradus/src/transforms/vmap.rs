@@ -10,7 +10,7 @@ use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Mode, Place, Result};
 use super::owners;
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
-use crate::stage::{Leaves, failed, fill, notices, trace_function};
+use crate::stage::{Leaves, failed, fill, notices, spend, trace_function};
 
 /// The axis of each argument that is mapped over: `(None, Some(0))`, `[Some(-1)]`, or one for all.
 pub trait Axes {
@@ -133,6 +133,7 @@ fn map_over<S: Signature>(
 ) -> Result<S::Out> {
     let leaves = Leaves::of::<S>(args);
     leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
+    spend::<S>(args, &leaves, place)?;
     let owners = owners::<S>(args);
     let count = owners.iter().max().map_or(0, |last| last + 1);
     let bad = |message: String| Error::new(ErrorKind::Axis, message).at(place);

@@ -13,6 +13,8 @@ use std::fmt;
 
 use gradus_core::Array;
 
+use crate::random::Key;
+
 pub use frozen::{Frozen, Static};
 pub use num::{Num, TrackNumbers};
 
@@ -77,17 +79,6 @@ pub use num::{Num, TrackNumbers};
 ///     weight: Array,
 ///     #[tree(skip)]
 ///     settings: Settings,
-/// }
-/// ```
-///
-/// A type that is not `Clone`:
-///
-/// ```compile_fail,E0277
-/// use gradus::prelude::*;
-///
-/// #[derive(Tree)]
-/// struct Model {
-///     weight: Array,
 /// }
 /// ```
 ///
@@ -177,6 +168,11 @@ pub trait Visitor {
     /// A leaf.
     fn array(&mut self, array: &Array);
 
+    /// A random key: a leaf too, unless something else is said of it.
+    fn key(&mut self, key: &Key) {
+        self.array(key.array());
+    }
+
     /// A value that is not traced, and must be part of the key.
     fn frozen(&mut self, value: &dyn Frozen);
 }
@@ -204,7 +200,7 @@ pub trait Mapper {
     note = "a number: use `Num` to freeze or track it by choice, `Array` to make it always an input",
     note = "a type of your own that holds arrays: add `#[derive(Clone, Tree)]` to it"
 )]
-pub trait Tree: Clone + Send + Sync + 'static {
+pub trait Tree: Sized + Send + Sync + 'static {
     /// Tells the visitor all that is in this value, in a fixed order.
     fn visit(&self, visitor: &mut dyn Visitor);
 
@@ -222,6 +218,18 @@ pub trait Tree: Clone + Send + Sync + 'static {
         self.visit(&mut leaves);
         leaves.0
     }
+}
+
+/// The same value once more. Not every tree is `Clone`: a random key is not, and only what runs a function for a user may hand it
+/// out again.
+pub(crate) fn again<T: Tree>(tree: &T) -> T {
+    struct Same;
+    impl Mapper for Same {
+        fn array(&mut self, array: &Array) -> Array {
+            array.clone()
+        }
+    }
+    tree.map(&mut Same)
 }
 
 struct Leaves(Vec<Array>);

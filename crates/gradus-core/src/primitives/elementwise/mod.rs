@@ -39,7 +39,7 @@ impl Takes {
             Takes::Floats => d.is_float(),
             Takes::Inexact => d.is_inexact(),
             Takes::Reals => d.is_float() || d.is_int(),
-            Takes::Numbers => d != DType::Bool,
+            Takes::Numbers => d.is_number(),
             Takes::Ints => d.is_int(),
             Takes::Bits => d.is_int() || d == DType::Bool,
         }
@@ -65,11 +65,16 @@ impl Takes {
     }
 }
 
+/// What to do instead of computing with keys.
+pub(crate) const NOT_A_NUMBER: &str =
+    "a key is no number: draw some from it, as in `random::uniform::<f32>(key, [3])`, or read its words";
+
 /// The type rule of operations whose operands and result are of one type.
 pub(crate) fn same_type(infer: &mut Infer<'_>, arity: usize, takes: Takes) -> Result<Type> {
     infer.arity(arity)?;
     let ty = infer.all_same()?;
-    infer.dtype(0, takes.words(), |d| takes.accepts(d)).map_err(|e| e.help(takes.help()))?;
+    let help = if ty.dtype() == DType::Key { NOT_A_NUMBER } else { takes.help() };
+    infer.dtype(0, takes.words(), |d| takes.accepts(d)).map_err(|e| e.help(help))?;
     Ok(ty)
 }
 

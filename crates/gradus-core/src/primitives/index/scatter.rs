@@ -230,7 +230,7 @@ impl Primitive for Scatter {
         }
         let (wants, accepts): (_, fn(DType) -> bool) = match self.kind {
             ScatterKind::Set => ("anything", |_| true),
-            ScatterKind::Add | ScatterKind::Mul => ("numbers", |d| d != DType::Bool),
+            ScatterKind::Add | ScatterKind::Mul => ("numbers", |d| d.is_number()),
             ScatterKind::Min | ScatterKind::Max => ("integers or floats", |d| d.is_int() || d.is_float()),
         };
         if !accepts(x.dtype()) {

@@ -29,8 +29,8 @@ impl Primitive for Iota {
     rules_of!("iota"; dtype, shape, axis);
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         infer.arity(0)?;
-        if self.dtype == DType::Bool {
-            return Err(error!(DType, "cannot count in bools").help("count in an integer dtype and compare"));
+        if !self.dtype.is_number() {
+            return Err(error!(DType, "cannot count in {}s", self.dtype).help("count in an integer dtype and compare"));
         }
         if self.axis >= self.shape.rank() {
             fail!(Axis, "axis {} of a result of shape {}", self.axis, self.shape);

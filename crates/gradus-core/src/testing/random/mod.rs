@@ -115,7 +115,7 @@ impl Palette {
         let dtypes = match recipe.smooth {
             true => vec![DType::F64, DType::F64, DType::F64, DType::C128],
             false => (0..4)
-                .map(|i| *source.pick(if i < 3 { &usual[..] } else { &DType::ALL[..] }).unwrap_or(&DType::F64))
+                .map(|i| *source.pick(if i < 3 { &usual[..] } else { &DType::VALUES[..] }).unwrap_or(&DType::F64))
                 .collect(),
         };
         Palette { dims, dtypes }

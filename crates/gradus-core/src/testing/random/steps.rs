@@ -180,7 +180,7 @@ fn convert(m: &mut Maker<'_, '_>) -> Done {
     let x = m.any()?;
     let dtype = match m.source.chance(70) {
         true => m.palette.dtype(m.source),
-        false => m.source.pick(&DType::ALL).copied()?,
+        false => m.source.pick(&DType::VALUES).copied()?,
     };
     m.add(Op::new(Convert { dtype }), &[x]).map(|_| ())
 }
@@ -190,7 +190,7 @@ fn bitcast(m: &mut Maker<'_, '_>) -> Done {
     let mut x = m.any_of(|t| t.dtype().is_int() || t.dtype().is_float())?;
     let ty = m.ty(x);
     let same_size = |d: &DType| d.size() == ty.dtype().size() && (d.is_int() || d.is_float());
-    let choices: Vec<DType> = DType::ALL.into_iter().filter(same_size).collect();
+    let choices: Vec<DType> = DType::VALUES.into_iter().filter(same_size).collect();
     let dtype = m.source.pick(&choices).copied()?;
     if ty.dtype().is_float() {
         let number = m.one(Op::new(Compare { direction: Direction::Eq }), &[x, x])?;

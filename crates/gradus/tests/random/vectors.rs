@@ -1,0 +1,159 @@
+//! The stored numbers of JAX, and how far ours are from them.
+
+use std::collections::BTreeMap;
+
+use gradus::prelude::*;
+use gradus::random;
+use serde_json::Value;
+
+/// One call of JAX.
+pub struct Line {
+    pub name: String,
+    pub seed: u64,
+    pub ty: Type,
+    pub args: Vec<Array>,
+    pub bits: Vec<u64>,
+    pub grad: Option<Vec<u64>>,
+    pub rest: Value,
+}
+
+impl Line {
+    pub fn shape(&self) -> Vec<usize> {
+        let dims = self.rest["shape"].as_array().expect("a shape");
+        dims.iter().map(|d| d.as_u64().expect("a dimension") as usize).collect()
+    }
+
+    pub fn axis(&self) -> isize {
+        self.rest["axis"].as_i64().unwrap_or(0) as isize
+    }
+}
+
+fn words(text: &str) -> Vec<u64> {
+    text.split_whitespace().map(|w| u64::from_str_radix(w, 16).expect("hexadecimal")).collect()
+}
+
+fn array(value: &Value) -> Array {
+    let ty: Type = value["type"].as_str().expect("a type").parse().expect("a type");
+    let text = value["values"].as_str().expect("values");
+    let dims: Vec<usize> = ty.shape().known().expect("dimensions").to_vec();
+    match ty.dtype() {
+        d if d.is_float() => {
+            let values: Vec<f64> = text.split_whitespace().map(|v| v.parse().expect("a number")).collect();
+            Array::from_vec(values, dims).cast(d)
+        }
+        d if d.is_signed_int() => {
+            let values: Vec<i64> = text.split_whitespace().map(|v| v.parse().expect("a number")).collect();
+            Array::from_vec(values, dims).cast(d)
+        }
+        d => {
+            let values: Vec<u64> = text.split_whitespace().map(|v| v.parse().expect("a number")).collect();
+            Array::from_vec(values, dims).cast(d)
+        }
+    }
+}
+
+pub fn lines() -> Vec<Line> {
+    let mut text = include_str!("../data/random.jsonl").lines();
+    let head: Value = serde_json::from_str(text.next().expect("a first line")).expect("JSON");
+    assert!(head["jax"].is_string());
+    text.map(|line| {
+        let rest: Value = serde_json::from_str(line).expect("JSON");
+        Line {
+            name: rest["name"].as_str().expect("a name").to_string(),
+            seed: rest["seed"].as_str().expect("a seed").parse().expect("a seed"),
+            ty: rest["type"].as_str().expect("a type").parse().expect("a type"),
+            args: rest["args"].as_array().expect("parameters").iter().map(array).collect(),
+            bits: words(rest["bits"].as_str().expect("bits")),
+            grad: rest["grad"].as_str().map(words),
+            rest,
+        }
+    })
+    .collect()
+}
+
+/// The bits of an array's elements; of complex numbers those of both parts.
+pub fn bits_of(a: &Array) -> Result<Vec<u64>> {
+    Ok(match a.dtype() {
+        DType::Bool => a.to_vec::<bool>()?.into_iter().map(u64::from).collect(),
+        d if d.is_complex() => {
+            let parts = [bits_of(&a.real())?, bits_of(&a.imag())?];
+            parts[0].iter().zip(&parts[1]).flat_map(|(re, im)| [*re, *im]).collect()
+        }
+        d => {
+            let unsigned = [DType::U8, DType::U16, DType::U32, DType::U64][d.size().ilog2() as usize];
+            let bits = if d == unsigned { a.clone() } else { a.bitcast(unsigned) };
+            bits.cast(DType::U64).to_vec::<u64>()?
+        }
+    })
+}
+
+/// The largest distance in units in the last place; integers and bools differ by everything or nothing.
+pub fn distance(dtype: DType, ours: &[u64], theirs: &[u64]) -> u64 {
+    assert_eq!(ours.len(), theirs.len());
+    let size = 8 * dtype.real_part().size() as u32;
+    let float = dtype.is_inexact();
+    let order = |bits: u64| {
+        let sign = 1i128 << (size - 1);
+        let bits = i128::from(bits);
+        if bits & sign != 0 { sign - bits } else { bits }
+    };
+    let each = ours.iter().zip(theirs).map(|(a, b)| match a == b {
+        true => 0,
+        false if float => order(*a).abs_diff(order(*b)).min(u128::from(u64::MAX)) as u64,
+        false => u64::MAX,
+    });
+    each.max().unwrap_or(0)
+}
+
+/// The call of a line from a key.
+pub fn call(line: &Line, key: Key, args: &[Array]) -> Array {
+    macro_rules! typed {
+        ($function:ident($($more:expr),*)) => {
+            match line.ty.dtype() {
+                DType::F16 => random::$function::<f16>(key, $($more),*),
+                DType::BF16 => random::$function::<bf16>(key, $($more),*),
+                DType::F32 => random::$function::<f32>(key, $($more),*),
+                DType::F64 => random::$function::<f64>(key, $($more),*),
+                DType::C64 => random::$function::<Complex<f32>>(key, $($more),*),
+                DType::C128 => random::$function::<Complex<f64>>(key, $($more),*),
+                DType::I8 => random::$function::<i8>(key, $($more),*),
+                DType::I16 => random::$function::<i16>(key, $($more),*),
+                DType::I32 => random::$function::<i32>(key, $($more),*),
+                DType::I64 => random::$function::<i64>(key, $($more),*),
+                DType::U8 => random::$function::<u8>(key, $($more),*),
+                DType::U16 => random::$function::<u16>(key, $($more),*),
+                DType::U32 => random::$function::<u32>(key, $($more),*),
+                _ => random::$function::<u64>(key, $($more),*),
+            }
+        };
+    }
+    let shape = line.ty.shape().clone();
+    // The words of keys, first the high one.
+    let words = |keys: Array| {
+        let bits = keys.bitcast(DType::U64);
+        Array::stack([bits.shift_right_logical(32_u64).cast(DType::U32), bits.cast(DType::U32)], -1)
+    };
+    match line.name.as_str() {
+        "key" => words(key.into_array()),
+        "split" => words(key.split_n(5usize).into_array()),
+        "fold_in" => words(key.fold_in(&args[0]).into_array()),
+        "bits" => typed!(bits(shape)),
+        "uniform" => typed!(uniform(shape)),
+        "uniform_between" => typed!(uniform_between(shape, &args[0], &args[1])),
+        "normal" => typed!(normal(shape)),
+        "exponential" => typed!(exponential(shape)),
+        "gumbel" => typed!(gumbel(shape)),
+        "truncated_normal" => typed!(truncated_normal(shape, &args[0], &args[1])),
+        "bernoulli" => random::bernoulli(key, &args[0], shape),
+        // Bounds that the dtype does not hold are numbers.
+        "randint" if args[0].dtype() != line.ty.dtype() => {
+            let number = |a: &Array| a.item::<i64>().expect("a number");
+            typed!(randint(shape, number(&args[0]), number(&args[1])))
+        }
+        "randint" => typed!(randint(shape, &args[0], &args[1])),
+        other => panic!("no function for `{other}`"),
+    }
+}
+
+/// Every name with the dtypes it was met in, and the largest distance.
+pub type Distances = BTreeMap<(String, &'static str), u64>;
