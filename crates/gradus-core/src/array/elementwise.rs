@@ -294,21 +294,33 @@ impl Array {
         self.log() * std::f64::consts::LOG10_E
     }
 
+    /// `self * factor + summand`, rounded once. Of `f32` and `f64`, in arrays of one shape; numbers take it.
+    #[track_caller]
+    pub fn mul_add(&self, factor: impl Operand, summand: impl Operand) -> Array {
+        match (self.fit_to(factor.into_operand()), self.fit_to(summand.into_operand())) {
+            (Ok(factor), Ok(summand)) => bind(Op::fixed(&p::MulAdd), &[self.clone(), factor, summand]),
+            (Err(e), _) | (_, Err(e)) => checked(Err(e.in_operation("mul_add"))),
+        }
+    }
+
+    /// An operand in this array's shape, and of its dtype.
+    #[track_caller]
+    fn fit_to(&self, x: OperandValue) -> Result<Array> {
+        match x {
+            OperandValue::Number(n) => number_like(n, self.ty()?),
+            OperandValue::Dim(d) => broadcast(&Array::from_dim(&d, self.ty()?.dtype()), self.shape()).ok(),
+            OperandValue::Array(a) if a.ty()? == self.ty()? => Ok(a),
+            OperandValue::Array(a) if a.dtype() == self.dtype() => broadcast(&a, self.shape()).ok(),
+            OperandValue::Array(a) => {
+                Err(error!(DType, "{} beside {}", a.ty()?, self.ty()?).help("cast one of them first"))
+            }
+        }
+    }
+
     /// Held between two bounds.
     #[track_caller]
     pub fn clamp(&self, low: impl Operand, high: impl Operand) -> Array {
-        let fit = |x: OperandValue| -> Result<Array> {
-            match x {
-                OperandValue::Number(n) => number_like(n, self.ty()?),
-                OperandValue::Dim(d) => broadcast(&Array::from_dim(&d, self.ty()?.dtype()), self.shape()).ok(),
-                OperandValue::Array(a) if a.ty()? == self.ty()? => Ok(a),
-                OperandValue::Array(a) if a.dtype() == self.dtype() => broadcast(&a, self.shape()).ok(),
-                OperandValue::Array(a) => {
-                    Err(error!(DType, "bounds of {} for {}", a.ty()?, self.ty()?).help("cast the bounds first"))
-                }
-            }
-        };
-        match (fit(low.into_operand()), fit(high.into_operand())) {
+        match (self.fit_to(low.into_operand()), self.fit_to(high.into_operand())) {
             (Ok(low), Ok(high)) => bind(Op::fixed(&p::Clamp), &[low, self.clone(), high]),
             (Err(e), _) | (_, Err(e)) => checked(Err(e.in_operation("clamp"))),
         }

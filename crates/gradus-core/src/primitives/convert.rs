@@ -1,7 +1,7 @@
 //! Changes of element type: by value, and by bits.
 
-use super::elementwise::{NOT_A_NUMBER, Real};
 use super::elementwise::kernel::{map, one_output, operand};
+use super::elementwise::{NOT_A_NUMBER, Real};
 use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};

@@ -107,9 +107,7 @@ impl Primitive for DotGeneral {
         if lhs.dtype() != rhs.dtype() {
             fail!(DType, "operands of different dtypes: {lhs} and {rhs}");
         }
-        infer
-            .dtype(0, "numbers", |d| d.is_number())
-            .map_err(|e| e.help("cast first, as in `x.cast(DType::I32)`"))?;
+        infer.dtype(0, "numbers", |d| d.is_number()).map_err(|e| e.help("cast first, as in `x.cast(DType::I32)`"))?;
         for (ty, contract, batch) in
             [(lhs, &self.lhs_contract, &self.lhs_batch), (rhs, &self.rhs_contract, &self.rhs_batch)]
         {

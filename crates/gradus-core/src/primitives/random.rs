@@ -297,7 +297,10 @@ mod tests {
 
     #[test]
     fn a_symbolic_draw_counts_in_two_words() {
-        let op = RandomBits { dtype: DType::U32, shape: [Dim::symbol("B").unwrap(), Dim::from(3usize)].into_iter().collect() };
+        let op = RandomBits {
+            dtype: DType::U32,
+            shape: [Dim::symbol("B").unwrap(), Dim::from(3usize)].into_iter().collect(),
+        };
         let program = op.written_out(&Type::scalar(DType::Key)).unwrap();
         assert!(program.to_string().contains("iota{dtype=u64"), "{program}");
     }

@@ -165,7 +165,11 @@ impl DType {
         if self as u8 == to as u8 {
             return true;
         }
-        if to as u8 == Bool as u8 || self as u8 == Key as u8 || to as u8 == Key as u8 || (self.is_complex() && !to.is_complex()) {
+        if to as u8 == Bool as u8
+            || self as u8 == Key as u8
+            || to as u8 == Key as u8
+            || (self.is_complex() && !to.is_complex())
+        {
             return false;
         }
         match (int_bits(self), float_bits(self), int_bits(to), float_bits(to)) {

@@ -211,6 +211,7 @@ fn direct(name: &str) -> Option<Op> {
         "shift_right_logical" => Op::Shr,
         "shift_right_arithmetic" => Op::Sar,
         "select" => Op::Select,
+        "mul_add" => Op::Fma,
         "erf_inv" => Op::Special(Special::ErfInv),
         "lgamma" => Op::Special(Special::Lgamma),
         "digamma" => Op::Special(Special::Digamma),

@@ -6,6 +6,7 @@ use gradus_core::trace::bind;
 use gradus_core::types::{bf16, f16};
 use gradus_core::{Array, DType, Element, Error, ErrorKind, IntoShape, Operand, OperandValue, Result, Scalar, Shape};
 
+use super::formulas::{erf, erf_inv, log, log1p};
 use super::{Key, drawing, parameter, want_float};
 
 /// Random bits: unsigned integers, every value equally likely.
@@ -37,7 +38,8 @@ pub(super) fn draw_bits(key: &Array, shape: &Shape, dtype: DType) -> Result<Arra
 
 /// New keys along a last axis of each key.
 pub(super) fn split_keys<const N: usize>(keys: &Array) -> Result<[Array; N]> {
-    let all = bind(Op::new(RandomBits { dtype: DType::Key, shape: [N].into_shape() }), std::slice::from_ref(keys)).ok()?;
+    let all =
+        bind(Op::new(RandomBits { dtype: DType::Key, shape: [N].into_shape() }), std::slice::from_ref(keys)).ok()?;
     let parts: Vec<Array> = all.split(N, -1).into_iter().map(|k| k.squeeze(-1)).collect();
     parts.try_into().map_err(|_| Error::new(ErrorKind::Rule, "a split into another number of parts"))
 }
@@ -65,7 +67,10 @@ pub(super) fn unit(keys: &Array, shape: &Shape, dtype: DType) -> Result<Array> {
 /// Numbers of [low, high): arrays of the draw's whole shape.
 pub(super) fn between(keys: &Array, shape: &Shape, low: &Array, high: &Array) -> Result<Array> {
     let unit = unit(keys, shape, low.dtype())?;
-    (unit * (high - low) + low).maximum(low).ok()
+    let width = high - low;
+    // One rounding, as JAX's compiler has it; half precision is rounded after each operation there too.
+    let placed = if low.dtype().size() >= 4 { unit.mul_add(width, low) } else { unit * width + low };
+    placed.maximum(low).ok()
 }
 
 /// Uniform numbers of [0, 1).
@@ -107,7 +112,7 @@ pub(super) fn standard_normal(keys: &Array, shape: &Shape, dtype: DType) -> Resu
     let whole: Shape = keys.shape().iter().chain(shape.iter()).cloned().collect();
     let low = Array::full_scalar(whole.clone(), low);
     let high = Array::full_scalar(whole, Scalar::one(dtype));
-    (between(keys, shape, &low, &high)?.erf_inv() * root_of_two(dtype)).ok()
+    (erf_inv(&between(keys, shape, &low, &high)?)? * root_of_two(dtype)).ok()
 }
 
 /// Numbers of the standard normal distribution; complex ones have a variance of 1 in all.
@@ -136,8 +141,8 @@ pub fn truncated_normal<T: Element>(key: Key, shape: impl IntoShape, low: impl O
         let low = parameter("a lower bound", low, dtype, &shape)?;
         let high = parameter("an upper bound", high, dtype, &shape)?;
         let root = root_of_two(dtype);
-        let (a, b) = ((&low / root).erf(), (&high / root).erf());
-        let out = between(key, &shape, &a, &b)?.erf_inv() * root;
+        let (a, b) = (erf(&(&low / root))?, erf(&(&high / root))?);
+        let out = erf_inv(&between(key, &shape, &a, &b)?)? * root;
         // Rounding must not reach the bounds.
         let infinity = Scalar::highest(dtype);
         let inside = |bound: &Array, toward: Scalar| bound.stop_gradient().nextafter(toward);
@@ -233,9 +238,7 @@ fn whole_numbers(key: &Array, shape: &Shape, dtype: DType, low: Bound, high: Bou
         span = is_range.select(&span + one, &span);
     }
     // The remainder of a number of twice the bits: (a·2^n + b) mod s = ((a mod s)·(2^n mod s) + (b mod s)) mod s.
-    let none = span.eq(Scalar::zero(bits));
-    let divisor = none.select(one, &span);
-    let rem = |x: &Array| none.select(x, x % &divisor);
+    let rem = |x: &Array| x % &span;
     let half = Array::full_scalar(shape.clone(), Scalar::U64(1 << (4 * bits.size())).cast(bits));
     let half = rem(&half);
     let multiplier = rem(&(&half * &half));
@@ -256,7 +259,7 @@ pub fn exponential<T: Element>(key: Key, shape: impl IntoShape) -> Array {
 
 pub(super) fn standard_exponential(keys: &Array, shape: &Shape, dtype: DType) -> Result<Array> {
     // log(1 - u) and not log u: u may be 0 and is never 1.
-    (-(-unit(keys, shape, dtype)?).log1p()).ok()
+    (-log1p(&-unit(keys, shape, dtype)?)?).ok()
 }
 
 /// Numbers of the standard Gumbel distribution.
@@ -278,5 +281,5 @@ pub(super) fn standard_gumbel(key: &Array, shape: &Shape, dtype: DType) -> Resul
     };
     let low = Array::full_scalar(shape.clone(), least);
     let high = Array::full_scalar(shape.clone(), Scalar::one(dtype));
-    (-(-between(key, shape, &low, &high)?.log()).log()).ok()
+    (-log(&-log(&between(key, shape, &low, &high)?)?)?).ok()
 }

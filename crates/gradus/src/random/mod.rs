@@ -4,11 +4,10 @@
 //! which of them to the last bit and which within two units in the last place.
 
 mod basic;
+mod formulas;
 mod key;
 
-pub use basic::{
-    bernoulli, bits, exponential, gumbel, normal, randint, truncated_normal, uniform, uniform_between,
-};
+pub use basic::{bernoulli, bits, exponential, gumbel, normal, randint, truncated_normal, uniform, uniform_between};
 pub use key::Key;
 pub(crate) use key::{Spending, spend_all};
 
@@ -21,7 +20,9 @@ use gradus_core::{DType, Decision};
 fn drawing(key: Key, body: impl FnOnce(&Array) -> Result<Array>) -> Array {
     let place = trace::caller_or_known(Place::caller());
     let key = key.open(place);
-    trace::at_place(place, || key::single(&key).and_then(|()| body(&key)).and_then(Array::ok)).map_err(|e| e.at(place)).into()
+    trace::at_place(place, || key::single(&key).and_then(|()| body(&key)).and_then(Array::ok))
+        .map_err(|e| e.at(place))
+        .into()
 }
 
 /// A parameter of a distribution as an array of its dtype and of the draw's shape.
@@ -41,7 +42,11 @@ fn parameter(what: &str, value: impl Operand, dtype: DType, shape: &Shape) -> Re
 fn spread(what: &str, array: &Array, shape: &Shape) -> Result<Array> {
     let own = array.shape();
     let fits = own.rank() <= shape.rank()
-        && own.iter().rev().zip(shape.iter().rev()).all(|(a, b)| a.constant() == Some(1) || a.equals(b) != Decision::No);
+        && own
+            .iter()
+            .rev()
+            .zip(shape.iter().rev())
+            .all(|(a, b)| a.constant() == Some(1) || a.equals(b) != Decision::No);
     if !fits {
         let message = format!("{what} of shape {own} does not broadcast to {shape}");
         return Err(Error::new(ErrorKind::Shape, message).help("give the draw a shape that holds one for each"));

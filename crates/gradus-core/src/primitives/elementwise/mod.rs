@@ -3,6 +3,7 @@
 
 mod binary;
 mod complex;
+mod fused;
 pub(crate) mod kernel;
 mod logical;
 pub(crate) mod number;
@@ -10,6 +11,7 @@ mod parts;
 mod unary;
 
 pub use binary::*;
+pub use fused::MulAdd;
 pub use logical::*;
 pub use parts::*;
 pub use unary::*;
@@ -153,6 +155,7 @@ pub(super) fn entries() -> Vec<Entry> {
     let mut list = unary::entries();
     list.extend(binary::entries());
     list.extend(logical::entries());
+    list.extend(fused::entries());
     list.extend(parts::entries());
     list
 }
