@@ -160,12 +160,16 @@ def choices():
         write("shuffle_independent", seed, jax.random.permutation(key(seed), x, 1, independent=True), [x], axis=1)
         a = np.asarray([1.5, -2.0, 3.25, 8.0, 0.5], np.float32)
         p = np.asarray([0.1, 0.2, 0.05, 0.4, 0.25], np.float32)
-        write("choice", seed, jax.random.choice(key(seed), a, (3, 4)), [a], shape=[3, 4])
+        # Places are drawn in JAX's default integers, which are those of 32 bits in its default mode.
+        k = key(seed)
+        with jax.enable_x64(False):
+            drawn, across = jax.random.choice(k, a, (3, 4)), jax.random.choice(k, x, (5,), axis=1)
+        write("choice", seed, drawn, [a], shape=[3, 4])
+        write("choice", seed, across, [x], axis=1, shape=[5])
         write("choice_without", seed, jax.random.choice(key(seed), a, (4,), replace=False), [a], shape=[4])
         write("choice_weighted", seed, jax.random.choice(key(seed), a, (3, 4), p=p), [a, p], shape=[3, 4])
         drawn = jax.random.choice(key(seed), a, (2, 2), replace=False, p=p)
         write("choice_weighted_without", seed, drawn, [a, p], shape=[2, 2])
-        write("choice", seed, jax.random.choice(key(seed), x, (5,), axis=1), [x], axis=1, shape=[5])
         write("choice_without", seed, jax.random.choice(key(seed), x, (3,), replace=False), [x], axis=0, shape=[3])
 
 

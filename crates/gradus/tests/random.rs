@@ -9,29 +9,21 @@ use vectors::{Distances, bits_of, call, distance, lines};
 fn row_e2_numbers_are_those_of_jax() {
     let mut all = Distances::new();
     for line in lines() {
-        if [
-            "categorical",
-            "permutation",
-            "shuffle",
-            "shuffle_independent",
-            "choice",
-            "choice_without",
-            "choice_weighted",
-            "choice_weighted_without",
-            "gamma",
-            "loggamma",
-            "beta",
-            "ball",
-            "poisson",
-            "multivariate_normal",
-        ]
-        .contains(&line.name.as_str())
-        {
+        if line.name == "multivariate_normal" {
             continue;
         }
         let y = call(&line, gradus::Key::new(line.seed), &line.args);
         let ours = bits_of(&y).unwrap_or_else(|e| panic!("{}: {e}", line.name));
         let d = distance(line.ty.dtype(), &ours, &line.bits);
+        if d > 1000 {
+            println!(
+                "{} {} {:x?} {:x?}",
+                line.name,
+                line.ty,
+                &ours[..ours.len().min(12)],
+                &line.bits[..ours.len().min(12)]
+            );
+        }
         let at = all.entry((line.name.clone(), line.ty.dtype().name())).or_default();
         *at = (*at).max(d);
     }

@@ -218,6 +218,17 @@ impl Scalar {
         }
     }
 
+    /// The largest finite number of a dtype.
+    pub fn highest_finite(dtype: DType) -> Scalar {
+        match dtype {
+            DType::F16 => Scalar::F16(f16::MAX),
+            DType::BF16 => Scalar::BF16(bf16::MAX),
+            DType::F32 | DType::C64 => Scalar::F32(f32::MAX).cast(dtype),
+            DType::F64 | DType::C128 => Scalar::F64(f64::MAX).cast(dtype),
+            _ => Scalar::highest(dtype),
+        }
+    }
+
     /// Converts as Rust's `as` does.
     pub fn cast(self, dtype: DType) -> Scalar {
         if dtype == self.dtype() { self } else { Scalar::from_wide(self.to_wide(), dtype) }

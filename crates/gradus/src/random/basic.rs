@@ -4,9 +4,11 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::random::RandomBits;
 use gradus_core::trace::bind;
 use gradus_core::types::{bf16, f16};
-use gradus_core::{Array, DType, Element, Error, ErrorKind, IntoShape, Operand, OperandValue, Result, Scalar, Shape};
+use gradus_core::{
+    Array, DType, Dim, Element, Error, ErrorKind, IntoShape, Operand, OperandValue, Result, Scalar, Shape,
+};
 
-use super::formulas::{erf, erf_inv, log, log1p};
+use super::formulas::{erf, erf_inv, fused, log, log1p};
 use super::{Key, drawing, parameter, want_float};
 
 /// Random bits: unsigned integers, every value equally likely.
@@ -68,9 +70,7 @@ pub(super) fn unit(keys: &Array, shape: &Shape, dtype: DType) -> Result<Array> {
 pub(super) fn between(keys: &Array, shape: &Shape, low: &Array, high: &Array) -> Result<Array> {
     let unit = unit(keys, shape, low.dtype())?;
     let width = high - low;
-    // One rounding, as JAX's compiler has it; half precision is rounded after each operation there too.
-    let placed = if low.dtype().size() >= 4 { unit.mul_add(width, low) } else { unit * width + low };
-    placed.maximum(low).ok()
+    fused(&unit, &width, low).maximum(low).ok()
 }
 
 /// Uniform numbers of [0, 1).
@@ -184,6 +184,16 @@ pub fn randint<T: Element>(key: Key, shape: impl IntoShape, low: impl Operand, h
         let high = Bound::new("an upper bound", high, dtype, &shape)?;
         whole_numbers(key, &shape, dtype, low, high)
     })
+}
+
+/// Whole numbers of [0, n), with n at most the range of `i32`: the dtype in which JAX chooses places.
+pub(super) fn whole_below(key: &Array, shape: &Shape, n: &Dim) -> Result<Array> {
+    if n.constant() == Some(0) {
+        return Err(Error::new(ErrorKind::Value, "there is nothing to choose from"));
+    }
+    let high = Array::from_dim(n, DType::I32).broadcast_to(shape);
+    let low = Bound { value: high.zeros_like(), past: None };
+    whole_numbers(key, shape, DType::I32, low, Bound { value: high, past: None })
 }
 
 /// A bound of whole numbers, in the dtype that is drawn. One past the largest number is a bound too.

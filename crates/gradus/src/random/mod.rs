@@ -4,12 +4,18 @@
 //! which of them to the last bit and which within two units in the last place.
 
 mod basic;
+mod discrete;
 mod formulas;
+mod gamma;
 mod key;
+mod poisson;
 
 pub use basic::{bernoulli, bits, exponential, gumbel, normal, randint, truncated_normal, uniform, uniform_between};
+pub use discrete::{Choice, categorical, choice, choice_with, permutation, shuffle, shuffle_independent};
+pub use gamma::{ball, beta, gamma, loggamma};
 pub use key::Key;
 pub(crate) use key::{Spending, spend_all};
+pub use poisson::poisson;
 
 use gradus_core::trace;
 use gradus_core::{Array, Error, ErrorKind, Operand, OperandValue, Place, Result, Shape};

@@ -151,6 +151,23 @@ pub fn call(line: &Line, key: Key, args: &[Array]) -> Array {
             typed!(randint(shape, number(&args[0]), number(&args[1])))
         }
         "randint" => typed!(randint(shape, &args[0], &args[1])),
+        "categorical" => {
+            let draws = line.shape().len() + 1 - args[0].rank();
+            random::categorical(key, &args[0], line.axis(), line.shape()[..draws].to_vec())
+        }
+        "permutation" => random::permutation(key, line.rest["n"].as_u64().expect("a number") as usize),
+        "shuffle" => random::shuffle(key, &args[0], line.axis()),
+        "shuffle_independent" => random::shuffle_independent(key, &args[0], line.axis()),
+        "choice" | "choice_without" | "choice_weighted" | "choice_weighted_without" => {
+            let how =
+                random::Choice { axis: line.axis(), replace: !line.name.ends_with("without"), p: args.get(1).cloned() };
+            random::choice_with(&how, key, &args[0], line.shape())
+        }
+        "gamma" => typed!(gamma(&args[0], shape)),
+        "loggamma" => typed!(loggamma(&args[0], shape)),
+        "beta" => typed!(beta(&args[0], &args[1], shape)),
+        "ball" => typed!(ball(3usize, line.rest["p"].as_f64().expect("a norm"), line.shape())),
+        "poisson" => typed!(poisson(&args[0], shape)),
         other => panic!("no function for `{other}`"),
     }
 }
