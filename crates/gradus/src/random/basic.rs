@@ -158,13 +158,11 @@ pub fn bernoulli(key: Key, p: impl Operand, shape: impl IntoShape) -> Array {
         let p = p.into_operand();
         let dtype = match &p {
             OperandValue::Number(n) => n.dtype(),
+            OperandValue::Dim(_) => DType::I64,
             OperandValue::Array(a) => a.ty()?.dtype(),
         };
         want_float("a probability of `bernoulli`", dtype)?;
-        let p = match p {
-            OperandValue::Number(n) => parameter("a probability", n, dtype, &shape)?,
-            OperandValue::Array(a) => parameter("a probability", a, dtype, &shape)?,
-        };
+        let p = parameter("a probability", p, dtype, &shape)?;
         unit(key, &shape, dtype)?.lt(p).ok()
     })
 }
@@ -221,10 +219,7 @@ impl Bound {
                 });
             }
         }
-        let value = match bound {
-            OperandValue::Number(n) => parameter(what, n, dtype, shape)?,
-            OperandValue::Array(a) => parameter(what, a, dtype, shape)?,
-        };
+        let value = parameter(what, bound, dtype, shape)?;
         Ok(Bound { value: value.cast(drawn), past: None })
     }
 }

@@ -184,6 +184,7 @@ impl Key {
         let _ = self.derived.set(place);
         let number = match data.into_operand() {
             OperandValue::Number(n) => n.literal_as(DType::U32).map(Array::scalar),
+            OperandValue::Dim(d) => Array::from_dim(&d, DType::U32).ok(),
             OperandValue::Array(a) => a.ok().and_then(|a| match a.dtype() {
                 d if d.is_int() => Ok(a.cast(DType::U32)),
                 d => Err(Error::new(ErrorKind::DType, format!("a whole number is folded into a key, not a {d}"))),

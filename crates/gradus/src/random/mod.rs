@@ -35,6 +35,7 @@ fn drawing(key: Key, body: impl FnOnce(&Array) -> Result<Array>) -> Array {
 fn parameter(what: &str, value: impl Operand, dtype: DType, shape: &Shape) -> Result<Array> {
     let array = match value.into_operand() {
         OperandValue::Number(n) => return Ok(Array::full_scalar(shape.clone(), n.literal_as(dtype)?)),
+        OperandValue::Dim(d) => Array::from_dim(&d, dtype).ok()?,
         OperandValue::Array(a) => a.ok()?,
     };
     if array.dtype().promote(dtype) != Some(dtype) {
