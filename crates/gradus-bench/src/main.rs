@@ -9,6 +9,7 @@ mod cases;
 mod check;
 mod measure;
 mod peers;
+mod sizes;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NAME] [--cores 1|all] [--tier NAME] [--cap SECONDS] [--write]
 
   --quick        every case at a small size, as a smoke test
-  --only NAME    only cases whose name has NAME in it; several with commas between
+  --only NAME    only cases whose name has NAME in it, several with commas between; `sizes`: only symbolic beside known sizes
   --cores 1|all  on one core or on all; both if not said
   --tier NAME    interpreter, embedded or llvm, several with commas between; all that this build has if not said
   --cap SECONDS  leave out calls of ours that are foreseen to take longer (5; with --quick 1)
@@ -122,11 +123,13 @@ fn drive(options: &Options) -> Result<bool> {
     peers::build()?;
     let mut agreed = true;
     let mut rows = Vec::new();
+    let mut by_size = Vec::new();
     let cores = options.cores.as_deref().map_or_else(|| vec!["1", "all"], |c| vec![c]);
     for cores in &cores {
         eprintln!("\n── {} ──", if *cores == "1" { "one core" } else { "all cores" });
         let file = peers::workshop().join(format!("rows-{cores}.txt"));
         std::fs::write(&file, "")?;
+        std::fs::write(file.with_extension("sizes"), "")?;
         let mut command = bound(cores)?;
         command.arg("--rows").arg(&file).args(["--cores", cores]);
         command.args(options.quick.then_some("--quick"));
@@ -141,8 +144,9 @@ fn drive(options: &Options) -> Result<bool> {
         }
         agreed &= command.status()?.success();
         rows.extend(std::fs::read_to_string(&file)?.lines().filter_map(Row::parse));
+        by_size.extend(std::fs::read_to_string(file.with_extension("sizes"))?.lines().filter_map(sizes::Row::parse));
     }
-    let text = document(options, &rows, load);
+    let text = document(options, &rows, load) + "\n" + &sizes::render(&by_size);
     println!("{text}");
     eprintln!("{} rows in {:.0} s", rows.len(), started.elapsed().as_secs_f64());
     if options.write {
@@ -191,12 +195,15 @@ fn measure_all(options: &Options, file: &Path) -> Result<bool> {
             }
         }
     }
+    let mut out = std::fs::OpenOptions::new().append(true).create(true).open(file.with_extension("sizes"))?;
+    let agreed =
+        sizes::measure(&tiers(options)?, &options.only, cores, effort, |row| Ok(writeln!(out, "{}", row.line())?))?;
     let [jax, numpy] = bench.versions();
     std::fs::write(peers::workshop().join("versions.txt"), format!("{jax}; {numpy}"))?;
     for text in &bench.disagreements {
         eprintln!("DISAGREEMENT: {text}");
     }
-    Ok(bench.disagreements.is_empty())
+    Ok(agreed && bench.disagreements.is_empty())
 }
 
 /// The tables, below what they were made with.

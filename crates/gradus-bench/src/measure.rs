@@ -25,11 +25,12 @@ pub struct Effort {
 
 impl Effort {
     /// The least time of one turn.
-    fn turn_ns(self) -> f64 {
+    pub fn turn_ns(self) -> f64 {
         if self.quick { 2e6 } else { 1.5e7 }
     }
 
-    fn rounds(self) -> usize {
+    /// How many turns everyone has.
+    pub fn rounds(self) -> usize {
         if self.quick { 3 } else { 9 }
     }
 }

@@ -1,7 +1,7 @@
 //! The only place that knows how programs are run: each tier, how a function is staged for it, and what a tier can be
 //! asked. A compiler that becomes available is added here and nowhere else.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use gradus::args::Sig1;
@@ -49,11 +49,27 @@ impl Tier {
 /// A function staged for a tier.
 #[track_caller]
 pub fn stage<S: Signature, F: Func<S> + 'static>(tier: Tier, f: F) -> Fun<S> {
-    match tier {
+    let f = match tier {
         Tier::Interpreter => jit(f).backend(gradus::Interpreter),
         Tier::Embedded => jit(f).tier(gradus::Tier::Embedded),
         Tier::Llvm => jit(f).tier(gradus::Tier::Llvm),
+    };
+    match DECLARED.get() {
+        Some(text) => f.symbolic(text),
+        None => f,
     }
+}
+
+thread_local! {
+    static DECLARED: Cell<Option<&'static str>> = const { Cell::new(None) };
+}
+
+/// Builds something in which every function is staged with these dimensions declared.
+pub fn declaring<T>(text: &'static str, build: impl FnOnce() -> T) -> T {
+    DECLARED.set(Some(text));
+    let built = build();
+    DECLARED.set(None);
+    built
 }
 
 /// A call of a scalar function that writes into a given buffer: what makes one of the staged function and its argument.

@@ -13,6 +13,9 @@ mod composition {}
 #[doc = include_str!("../../../docs/book/src/control-flow.md")]
 mod control_flow {}
 
+#[doc = include_str!("../../../docs/book/src/every-size.md")]
+mod every_size {}
+
 #[doc = include_str!("../../../docs/book/src/memory.md")]
 mod memory {}
 

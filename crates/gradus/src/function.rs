@@ -147,6 +147,12 @@ impl<S: Signature> Fun<S> {
         Fun::new(self.core.with_options(|o| o.declared = Some(declared)))
     }
 
+    /// Sizes of a [symbolic](Fun::symbolic) function that were met in so many calls get a program of their own from then on: it is
+    /// compiled for exactly these sizes, which can be a little faster, and costs a compilation for each. By default none do.
+    pub fn specialize_after(self, calls: u32) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.specialize_after = Some(calls)))
+    }
+
     /// The most bytes of programs and machine code that this function keeps; the least recently used go first.
     pub fn cache_limit(self, bytes: usize) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.cache_limit = bytes))

@@ -199,3 +199,19 @@ fn every_backend_and_nesting_takes_symbols() {
     }
     assert_eq!(f.stats().traces, 1);
 }
+
+/// Sizes that are met often get a program of their own if that is asked for, with the same results.
+#[test]
+fn hot_sizes_are_specialized_by_choice() {
+    let f = jit(grad(|x: &Array| (x * x).sin().sum())).symbolic("f64[N]").specialize_after(3);
+    let plain = jit(grad(|x: &Array| (x * x).sin().sum())).symbolic("f64[N]");
+    for call in 0..6 {
+        for n in [4, 9] {
+            let x = numbers(&[n], n as u64);
+            same(&f(&x), &plain(&x), "specialized");
+        }
+        same(&f(&numbers(&[20 + call], 1)), &plain(&numbers(&[20 + call], 1)), "others");
+    }
+    assert_eq!((f.stats().specialized, f.stats().misses), (2, 1));
+    assert_eq!(plain.stats().specialized, 0);
+}

@@ -11,6 +11,7 @@ use gradus_core::trace::{self, Guard, Traced};
 use gradus_core::{Array, Backend, Executable, Program, Result, interpret};
 use rustc_hash::FxHashMap;
 
+use super::hot::Hot;
 use super::key::{Key, Leaves};
 use super::prepare;
 use crate::signature::Signature;
@@ -29,6 +30,7 @@ pub(crate) struct Entry<S: Signature> {
     bytes: usize,
     /// Whether it was counted against the function's budget.
     pub(super) admitted: AtomicBool,
+    pub(super) hot: Hot,
 }
 
 /// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
@@ -54,6 +56,7 @@ impl<S: Signature> Entry<S> {
             last_used: AtomicU64::new(0),
             bytes,
             admitted: AtomicBool::new(false),
+            hot: Hot::default(),
         })
     }
 

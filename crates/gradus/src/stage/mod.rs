@@ -5,6 +5,7 @@ mod budget;
 mod cache;
 mod compiled;
 mod explain;
+mod hot;
 mod key;
 pub(crate) mod notices;
 mod symbolic;
@@ -63,6 +64,8 @@ pub(crate) struct Options {
     pub(crate) backend: Arc<dyn Backend>,
     /// Which dimensions are symbols; or what is wrong with the declaration.
     pub(crate) declared: Option<Result<Declared>>,
+    /// After so many calls with the same sizes these get a program of their own.
+    pub(crate) specialize_after: Option<u32>,
     pub(crate) budget: Budget,
 }
 
@@ -94,6 +97,7 @@ impl Default for Options {
             hunt: Hunt::of_environment(),
             backend: chosen_backend(),
             declared: None,
+            specialize_after: None,
             budget: Budget::default(),
         }
     }
@@ -106,6 +110,8 @@ pub struct Stats {
     pub traces: u64,
     /// Programs that were compiled.
     pub compiles: u64,
+    /// Sizes of a symbolic program that got one of their own.
+    pub specialized: u64,
     /// Programs whose code was found on disk.
     pub loaded: u64,
     /// Programs whose code another function had compiled already.
@@ -126,6 +132,7 @@ pub struct Stats {
 struct Counters {
     traces: AtomicU64,
     compiles: AtomicU64,
+    specialized: AtomicU64,
     loaded: AtomicU64,
     shared: AtomicU64,
     hits: AtomicU64,
@@ -198,6 +205,7 @@ impl<S: Signature> Core<S> {
         Stats {
             traces: read(&self.counters.traces),
             compiles: read(&self.counters.compiles),
+            specialized: read(&self.counters.specialized),
             loaded: read(&self.counters.loaded),
             shared: read(&self.counters.shared),
             hits: read(&self.counters.hits),
@@ -316,12 +324,27 @@ impl<S: Signature> Core<S> {
             // Who calls it hunts, and code of its own has no checks in it.
             interpret(&entry.optimized, &inputs)
         } else {
-            self.admit(entry).and_then(|()| self.executable(entry)).and_then(|code| code.run(&inputs))
+            self.run(entry, &inputs)
         };
         match outputs {
             Ok(outputs) => fill(&entry.template, outputs),
             Err(e) => poison(&entry.template, &e),
         }
+    }
+
+    /// Runs the code of an entry.
+    fn run(&self, entry: &Entry<S>, inputs: &[Array]) -> Result<Vec<Array>> {
+        if let Some(after) = self.options.specialize_after
+            && entry.optimized.is_symbolic()
+        {
+            let made = |_| drop(self.counters.specialized.fetch_add(1, Ordering::Relaxed));
+            let by = (&*self.options.backend, self.options.hunt);
+            if let Some(code) = entry.hot.code(after, &entry.optimized, inputs, by, made)? {
+                return code.run(inputs);
+            }
+        }
+        self.admit(entry)?;
+        self.executable(entry)?.run(inputs)
     }
 
     /// Counts a program that a call needs against the budget.

@@ -1,0 +1,71 @@
+//! Sizes that a symbolic program is called with often get a program of their own, where that was asked for.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gradus_core::array::Concrete;
+use gradus_core::executables::{Origin, find_or_compile};
+use gradus_core::hunt::{Hunt, instrument};
+use gradus_core::program::Verified;
+use gradus_core::{Array, Backend, Executable, Result, Type};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::prepare;
+
+/// So many sizes are counted at a time.
+const COUNTED: usize = 256;
+
+/// How often each size was met, and the code of those that were met often.
+#[derive(Default)]
+pub(super) struct Hot {
+    sizes: Mutex<FxHashMap<SmallVec<[usize; 8]>, Met>>,
+}
+
+#[derive(Default)]
+struct Met {
+    calls: u32,
+    code: Option<Arc<dyn Executable>>,
+}
+
+impl Hot {
+    /// The code for exactly these sizes, from the call on that is one too many; `made` is told where it came from.
+    pub(super) fn code(
+        &self,
+        after: u32,
+        program: &Verified,
+        inputs: &[Array],
+        (backend, hunt): (&dyn Backend, Hunt),
+        made: impl FnOnce(Origin),
+    ) -> Result<Option<Arc<dyn Executable>>> {
+        let mut key: SmallVec<[usize; 8]> = SmallVec::new();
+        for a in inputs {
+            key.extend_from_slice(a.concrete().map_or(&[], Concrete::dims));
+        }
+        {
+            let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+            if sizes.len() >= COUNTED && !sizes.contains_key(&key) {
+                sizes.retain(|_, met| met.code.is_some());
+            }
+            if sizes.len() >= COUNTED && !sizes.contains_key(&key) {
+                return Ok(None);
+            }
+            let met = sizes.entry(key.clone()).or_default();
+            met.calls = met.calls.saturating_add(1);
+            if met.code.is_some() || met.calls <= after {
+                return Ok(met.code.clone());
+            }
+        }
+        // Compiled with no lock held: others go on with the program for every size.
+        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+        let bound = prepare(&program.bind_symbols(&types)?, program.exactness())?;
+        let bound = match hunt.is_on() {
+            true => Verified::new(instrument(&bound, hunt)?)?.with_exactness(program.exactness()),
+            false => bound,
+        };
+        let (code, origin) = find_or_compile(backend, &bound)?;
+        made(origin);
+        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.entry(key).or_default().code = Some(code.clone());
+        Ok(Some(code))
+    }
+}
