@@ -266,15 +266,19 @@ fn many_first(s: &Site<'_>) -> Option<Rewrite> {
 /// Whether the left of two shapes is that of a small matrix with axes of its own, and the right one has many small ones in
 /// front of the axes in `contract`. Never true both ways round.
 fn is_small_by_many([small, many]: [&Shape; 2], contract: &[usize]) -> bool {
-    let sized = |dims: &[Dim]| dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.constant()?));
+    // A size that is known at run time is taken for a large one.
+    let sized = |dims: &[Dim]| dims.iter().try_fold(1i64, |n, d| n.checked_mul(d.constant().unwrap_or(MANY)));
+    let known = |dims: &[Dim]| dims.iter().all(|d| d.constant().is_some());
     let Some(lead) = contract.iter().min() else { return false };
     let (front, rest) = many.split_at((*lead).min(many.rank()));
     let fits = |n: Option<i64>, range: std::ops::RangeInclusive<i64>| n.is_some_and(|n| range.contains(&n));
     small.rank() > contract.len()
+        && known(small)
+        && known(rest)
         && fits(sized(small), 1..=SMALL)
         && fits(sized(front), MANY..=i64::MAX)
         && fits(sized(rest), 1..=SMALL)
-        && fits(sized(many), SMALL + 1..=i64::MAX)
+        && (!known(many) || fits(sized(many), SMALL + 1..=i64::MAX))
 }
 
 /// An axis of a product's result, by where it comes from.

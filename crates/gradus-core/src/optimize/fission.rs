@@ -25,7 +25,6 @@ use crate::primitives::elementwise::Add;
 use crate::primitives::reduce::ReduceSum;
 use crate::primitives::shaping::{Broadcast, Permute, Reshape};
 use crate::program::{Atom, Builder, Equation, Program, ValueId};
-use crate::transform::estimated_bytes;
 use crate::types::{DType, Dim, Scalar, Type};
 
 /// Takes products out of scans; see the head of this file.
@@ -210,7 +209,7 @@ impl<'a> Loop<'a> {
     }
 
     fn bytes(&self, v: ValueId) -> u128 {
-        estimated_bytes(self.body.ty(v))
+        bytes_of(self.body.ty(v))
     }
 }
 
@@ -250,18 +249,28 @@ struct Plan<'a> {
     places: FxHashMap<ValueId, usize>,
 }
 
+/// The bytes of a type. A size that is known only at run time is taken for a batch, which is mostly small beside the width of layers.
+fn bytes_of(ty: &Type) -> u128 {
+    let size = ty.shape().size().evaluate(&|_| Some(32)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
+    size * ty.dtype().size() as u128
+}
+
+/// What a number of steps is taken for that is known only at run time.
+const STEPS_UNKNOWN: u128 = 64;
+
 /// A loop may take so many bytes more, whatever its sequences take.
 const LEAST_ROOM: u128 = 1 << 20;
 
 fn plan<'a>(l: &Loop<'a>) -> Plan<'a> {
     let mut plan = Plan::default();
     let steps = match l.scan.length.constant() {
-        // One step, or none, is what it was; so is a loop of which nobody knows.
+        // One step, or none, is what it was.
         Some(n) if n > 1 => n as u128,
-        _ => return plan,
+        Some(_) => return plan,
+        None => STEPS_UNKNOWN,
     };
-    let inside = l.body.inputs()[l.scan.consts + l.scan.carries..].iter().map(estimated_bytes);
-    let made = l.body.outputs()[l.scan.carries..].iter().map(|a| estimated_bytes(l.body.ty(*a)));
+    let inside = l.body.inputs()[l.scan.consts + l.scan.carries..].iter().map(bytes_of);
+    let made = l.body.outputs()[l.scan.carries..].iter().map(|a| bytes_of(l.body.ty(*a)));
     let mut room = (steps * inside.chain(made).sum::<u128>()).max(LEAST_ROOM);
     let mut takes = |bytes: u128| {
         let fits = steps * bytes <= room;
@@ -271,7 +280,7 @@ fn plan<'a>(l: &Loop<'a>) -> Plan<'a> {
     for e in l.body.equations() {
         visit();
         let Some(product) = l.product(e) else { continue };
-        let matrix = estimated_bytes(l.body.ty(l.body.operands(e)[1 - product.side]));
+        let matrix = bytes_of(l.body.ty(l.body.operands(e)[1 - product.side]));
         let bytes = l.bytes(e.result());
         if is_float(l.body.ty(e.result())) && bytes <= matrix && takes(bytes) {
             plan.products.push(product);

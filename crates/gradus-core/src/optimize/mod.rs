@@ -22,6 +22,7 @@ mod rules;
 mod shapes;
 mod simplify;
 mod strength;
+mod totals;
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -70,6 +71,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "fission", run: fission::split },
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
+    Pass { name: "totals", run: totals::by_rows },
     Pass { name: "draws", run: draws::write_out },
     Pass { name: "strength", run: strength::reduce },
     DEAD_CODE,

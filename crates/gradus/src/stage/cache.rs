@@ -177,6 +177,39 @@ impl<S: Signature> Cache<S> {
     }
 }
 
+/// Entries of declared dimensions by the arguments as they come: sizes that were met before need not be compared with the declaration.
+pub(crate) struct Met<S: Signature> {
+    entries: RwLock<FxHashMap<u64, (Key, Arc<Entry<S>>)>>,
+}
+
+/// So many are remembered.
+const REMEMBERED: usize = 256;
+
+impl<S: Signature> Met<S> {
+    pub(super) fn new() -> Met<S> {
+        Met { entries: RwLock::default() }
+    }
+
+    /// The entry that arguments with this hash had, if they are the same.
+    pub(super) fn find(&self, hash: u64, args: S::Refs<'_>) -> Option<Arc<Entry<S>>> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let (key, entry) = entries.get(&hash)?;
+        key.matches::<S>(args).then(|| entry.clone())
+    }
+
+    pub(super) fn insert(&self, hash: u64, key: Key, entry: Arc<Entry<S>>) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= REMEMBERED {
+            entries.clear();
+        }
+        entries.insert(hash, (key, entry));
+    }
+
+    pub(super) fn clear(&self) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
 /// Drops the entry that was not used for the longest time, but never the one just added.
 fn evict_oldest<S: Signature>(table: &mut Table<S>, keep: &Arc<Entry<S>>) -> bool {
     let others = table.entries.iter().flat_map(|(h, list)| list.iter().map(move |e| (*h, e)));

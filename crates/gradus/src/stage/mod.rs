@@ -33,7 +33,7 @@ use crate::tree::{Mapper, Tree};
 
 pub use budget::OnBudget;
 use budget::{Budget, History};
-use cache::{Cache, Entry};
+use cache::{Cache, Entry, Met};
 pub use compiled::{Compiled, TracedFunction};
 pub use explain::{Difference, Explanation};
 use key::Key;
@@ -152,6 +152,8 @@ pub(crate) struct Core<S: Signature> {
     options: Options,
     counters: Counters,
     cache: Cache<S>,
+    /// Entries by arguments whose dimensions are declared.
+    met: Met<S>,
     history: History,
     /// Whether what is odd about the function was said.
     noticed: AtomicBool,
@@ -179,6 +181,7 @@ impl<S: Signature> Core<S> {
             options,
             counters: Counters::default(),
             cache,
+            met: Met::new(),
             history: History::default(),
             noticed: AtomicBool::new(false),
         }
@@ -218,6 +221,7 @@ impl<S: Signature> Core<S> {
 
     pub(crate) fn clear(&self) {
         self.cache.clear();
+        self.met.clear();
         self.history.clear();
     }
 
@@ -232,21 +236,37 @@ impl<S: Signature> Core<S> {
             return failed(&*self.function, args, &e);
         }
         if self.options.declared.is_none() {
-            return self.call_keyed(args, &leaves, &leaves);
+            return self.call_keyed(args, &leaves, &leaves, |_| {});
         }
-        self.declared(args, |args| self.call_keyed(args, &Leaves::of::<S>(args), &leaves))
+        if let Some(entry) = self.met.find(leaves.hash, args).filter(|e| e.is_alive() && e.guards_hold(&leaves)) {
+            self.counters.hits.fetch_add(1, Ordering::Relaxed);
+            return self.execute(&entry, &leaves);
+        }
+        let meet = |entry: &Arc<Entry<S>>| self.met.insert(leaves.hash, Key::of::<S>(args), entry.clone());
+        self.declared(args, |args| self.call_keyed(args, &Leaves::of::<S>(args), &leaves, meet))
             .unwrap_or_else(|e| failed(&*self.function, args, &e))
     }
 
-    /// A call whose arguments, as far as the key sees them, are `args` with the arrays of `key`; it runs on `leaves`.
-    fn call_keyed(&self, args: S::Refs<'_>, key: &Leaves, leaves: &Leaves) -> S::Out {
+    /// A call whose arguments, as far as the key sees them, are `args` with the arrays of `key`; it runs on `leaves`. `found` is
+    /// told the entry.
+    fn call_keyed(
+        &self,
+        args: S::Refs<'_>,
+        key: &Leaves,
+        leaves: &Leaves,
+        found: impl FnOnce(&Arc<Entry<S>>),
+    ) -> S::Out {
         if let Some(entry) = self.lookup(args, key, leaves) {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
+            found(&entry);
             return self.execute(&entry, leaves);
         }
         self.counters.misses.fetch_add(1, Ordering::Relaxed);
         match self.make_entry(args, key, self.place) {
-            Ok(entry) => self.execute(&entry, leaves),
+            Ok(entry) => {
+                found(&entry);
+                self.execute(&entry, leaves)
+            }
             Err(e) => e.give(&*self.function, args),
         }
     }
@@ -291,6 +311,9 @@ impl<S: Signature> Core<S> {
             notices::give(&self.name(), self.place, &entry.key, (&traced, &entry.optimized), inside);
         }
         let evicted = self.cache.insert(leaves.hash, entry.clone());
+        if evicted > 0 {
+            self.met.clear();
+        }
         self.counters.evictions.fetch_add(evicted, Ordering::Relaxed);
         Ok(entry)
     }
@@ -337,7 +360,9 @@ impl<S: Signature> Core<S> {
         if let Some(after) = self.options.specialize_after
             && entry.optimized.is_symbolic()
         {
-            let made = |_| drop(self.counters.specialized.fetch_add(1, Ordering::Relaxed));
+            let made = |_| {
+                self.counters.specialized.fetch_add(1, Ordering::Relaxed);
+            };
             let by = (&*self.options.backend, self.options.hunt);
             if let Some(code) = entry.hot.code(after, &entry.optimized, inputs, by, made)? {
                 return code.run(inputs);
