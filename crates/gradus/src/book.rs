@@ -24,3 +24,60 @@ mod custom_rules {}
 
 #[doc = include_str!("../../../docs/book/src/safe-select.md")]
 mod safe_select {}
+
+#[doc = include_str!("errors/G0001.md")]
+mod g0001 {}
+
+#[doc = include_str!("errors/G0002.md")]
+mod g0002 {}
+
+#[doc = include_str!("errors/G0003.md")]
+mod g0003 {}
+
+#[doc = include_str!("errors/G0004.md")]
+mod g0004 {}
+
+#[doc = include_str!("errors/G0005.md")]
+mod g0005 {}
+
+#[doc = include_str!("errors/G0006.md")]
+mod g0006 {}
+
+#[doc = include_str!("errors/G0007.md")]
+mod g0007 {}
+
+#[doc = include_str!("errors/G0008.md")]
+mod g0008 {}
+
+#[doc = include_str!("errors/G0009.md")]
+mod g0009 {}
+
+#[doc = include_str!("errors/G0010.md")]
+mod g0010 {}
+
+#[doc = include_str!("errors/G0011.md")]
+mod g0011 {}
+
+#[doc = include_str!("errors/G0012.md")]
+mod g0012 {}
+
+#[doc = include_str!("errors/G0013.md")]
+mod g0013 {}
+
+#[doc = include_str!("errors/G0014.md")]
+mod g0014 {}
+
+#[doc = include_str!("errors/G0015.md")]
+mod g0015 {}
+
+#[doc = include_str!("errors/G0016.md")]
+mod g0016 {}
+
+#[doc = include_str!("errors/G0017.md")]
+mod g0017 {}
+
+#[doc = include_str!("errors/G0018.md")]
+mod g0018 {}
+
+#[doc = include_str!("errors/G0019.md")]
+mod g0019 {}

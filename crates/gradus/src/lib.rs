@@ -28,6 +28,7 @@ extern crate self as gradus;
 mod book;
 mod control;
 pub mod effects;
+mod error_pages;
 mod function;
 pub mod prelude;
 pub mod random;
@@ -41,6 +42,7 @@ pub use control::{
     fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop, while_loop_with,
 };
 pub use effects::{Outcome, capture_prints, debug_callback, io_callback, pure_callback, pure_callback_batched};
+pub use error_pages::error_page;
 pub use function::{Fun, Func, Wrapped};
 pub use gradus_core::control::{History, Steps};
 pub use gradus_core::executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};

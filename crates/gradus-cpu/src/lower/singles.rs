@@ -575,6 +575,7 @@ impl Lower {
             self.vector_product(vector, matrix, along, count, k, &to);
             return Ok(Some(()));
         }
+        let one_batch = lb.iter().all(|b| b.0 == Size::ONE);
         let gemm = Gemm {
             dtype,
             m,
@@ -584,8 +585,27 @@ impl Lower {
             rhs: [rk, rf],
             batches: lb.iter().zip(&rb).map(|(a, b)| (a.0, a.1, b.1)).collect(),
         };
-        let buffers = vec![(l.buffer, l.base), (r.buffer, r.base), (to.buffer, to.base)];
+        let buffers = [&l, &r, &to].map(|v| (v.buffer, v.base.clone())).to_vec();
+        // What may turn out to be a vector is one or the other when it runs: a batch of one example is common.
+        let (rows, vector, matrix, count, along) = match (m.constant(), n.constant()) {
+            (None, _) if one_batch => (m, (&l, lk), (&r, rk), n, rf),
+            (_, None) if one_batch => (n, (&r, rk), (&l, lk), m, lf),
+            _ => {
+                self.call(Entry::Gemm(gemm), buffers, Vec::new());
+                return Ok(Some(()));
+            }
+        };
+        let (rows, one) = (self.emitter.size(rows), self.emitter.int(1));
+        let is_vector = self.emitter.op(Op::Eq, &[rows, one]);
+        let index = self.emitter.convert(is_vector, Ty::I64);
+        self.emitter.begin();
         self.call(Entry::Gemm(gemm), buffers, Vec::new());
+        let by_library = self.emitter.end();
+        self.emitter.begin();
+        self.vector_product(vector, matrix, along, count, k, &to);
+        let by_vector = self.emitter.end();
+        let cases = vec![(by_library, Vec::new()), (by_vector, Vec::new())];
+        self.emitter.push(Stmt::Switch(Box::new(crate::ir::Switch { index, cases, results: Vec::new() })));
         Ok(Some(()))
     }
 }

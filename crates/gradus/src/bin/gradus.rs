@@ -1,4 +1,4 @@
-//! The command line: shows the phases of a program that is written as text.
+//! The command line: shows the phases of a program that is written as text, and what an error's code means.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -9,8 +9,11 @@ use gradus::program::Verified;
 use gradus::{Backend, Cpu, optimize, transform};
 
 const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
+       gradus explain CODE
 
-Reads a program as text and shows what becomes of it, phase by phase, with times and sizes.
+`explain` shows the page on an error, such as G0006.
+
+`phases` reads a program as text and shows what becomes of it, phase by phase, with times and sizes.
   --jvp     its forward derivative by every float input
   --vjp     its two halves of reverse mode
   --vmap N  the program over a batch of N examples
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> std::result::Result<String, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (file, transformation) = match words.as_slice() {
+        ["explain", code] => return gradus::error_page(code).map(str::to_string).ok_or_else(|| unknown(code)),
         ["phases", file, rest @ ..] => (*file, rest),
         _ => return Err(USAGE.to_string()),
     };
@@ -44,6 +48,11 @@ fn run(arguments: &[String]) -> std::result::Result<String, String> {
     let (result, phases) = watch(|| show(&text, transformation));
     result.map_err(|e| if e.is_empty() { USAGE.to_string() } else { e })?;
     Ok(phases.iter().map(|p| p.to_string()).collect())
+}
+
+fn unknown(code: &str) -> String {
+    let codes: Vec<&str> = gradus::ErrorKind::ALL.iter().map(|k| k.code()).collect();
+    format!("there is no error `{code}`; the codes are {}", codes.join(", "))
 }
 
 fn show(text: &str, transformation: &[&str]) -> std::result::Result<(), String> {
