@@ -552,3 +552,11 @@ fn calls_nested_too_deep_are_an_error_and_all_others_print_and_read_back() {
     verify(&back).unwrap();
     assert_eq!(interpret(&back, &[Array::from(2.0_f64)]).unwrap()[0].item::<f64>().unwrap(), 2.0);
 }
+
+#[test]
+fn padding_that_leaves_nothing_counts_no_places() {
+    let large = 1_i64 << 45;
+    let x = Array::zeros::<f32>([1, large, 0]);
+    let padded = x.pad(&[(large as isize, 0), (0, 0), (0, 0)], 1.0_f32);
+    assert_eq!(padded.ok().unwrap().to_vec::<f32>().unwrap(), []);
+}

@@ -6,12 +6,12 @@ use std::time::Instant;
 use gradus_core::optimize::{EXECUTION_PASSES, Exactness, run_passes};
 use gradus_core::phases::{Phase, report};
 use gradus_core::program::{Program, Verified};
-use gradus_core::{Backend, Constraint, Executable};
+use gradus_core::{Backend, Constraint, Executable, Interpreter};
 
 use crate::codegen::llvm;
-use crate::error::Result;
+use crate::error::{Result, error};
 use crate::native::Native;
-use crate::{ir, lower};
+use crate::{extent, ir, lower};
 
 /// Which code generator makes the code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -85,6 +85,9 @@ impl Backend for Cpu {
     }
 
     fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
+        if extent::is_vast(program) {
+            return Interpreter.compile(program);
+        }
         Ok(Arc::new(native(program, program.exactness(), self.options)?))
     }
 }
@@ -94,6 +97,9 @@ pub fn native(program: &Program, exactness: Exactness, options: Options) -> Resu
     let ready = run_passes(EXECUTION_PASSES, program, exactness, &mut |name, p, time| {
         report(|| Phase::new(name, &[p], time));
     })?;
+    if extent::is_vast(&ready) {
+        return Err(error!(Size, "`{}` has an array larger than any memory", program.name()));
+    }
     let ready = with_equal_symbols(ready);
     let started = Instant::now();
     let mut lowered = lower::lower_with(&ready, options.small)?;

@@ -30,7 +30,7 @@ pub(crate) fn dense_input(name: &str, want: &Type, i: usize, a: &Array) -> Resul
     if c.ty() != want {
         fail!(Signature, "input {i} of `{name}` is {} where {want} is wanted", c.ty());
     }
-    Ok(c.to_dense())
+    c.try_dense()
 }
 
 /// The address of a dense array's first element.
@@ -73,7 +73,7 @@ impl Executable for Evaluated {
                 Role::Input(i) => bytes_of(&dense[i as usize]),
                 Role::Constant(i) => {
                     let c = l.constants[i as usize].concrete().ok_or_else(|| error!(Rule, "a constant"))?;
-                    bytes_of(&c.to_dense())
+                    bytes_of(&c.try_dense()?)
                 }
                 // Scratch is never clean.
                 Role::Output(_) | Role::Scratch => vec![0xA5; bound.bytes[b]],

@@ -10,6 +10,7 @@ pub mod codegen;
 mod disk;
 mod error;
 pub mod exec;
+mod extent;
 pub mod ir;
 pub mod lower;
 pub mod memory;

@@ -162,7 +162,7 @@ impl Native {
         let constants = lowered
             .constants
             .iter()
-            .map(|a| a.concrete().map(Concrete::to_dense).ok_or_else(|| error!(Rule, "a constant has no numbers")))
+            .map(|a| a.concrete().ok_or_else(|| error!(Rule, "a constant has no numbers"))?.try_dense())
             .collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
         let fixed = if lowered.is_symbolic() { None } else { Some(Arc::new(Ready::new(&lowered, &signature, &[])?)) };

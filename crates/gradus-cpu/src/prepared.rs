@@ -57,11 +57,7 @@ impl Prepared {
         let mut outputs = ready.bound.made.iter().map(zeros).collect::<Result<Vec<_>>>()?;
         let captures = captures
             .iter()
-            .map(|a| {
-                a.concrete()
-                    .map(Concrete::to_dense)
-                    .ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))
-            })
+            .map(|a| a.concrete().ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))?.try_dense())
             .collect::<Result<Vec<_>>>()?;
         if l.outputs.iter().any(|(_, o)| !matches!(o, crate::lower::Output::Made(_))) {
             fail!(Value, "`{}` gives back an input or a constant: there is nothing to prepare for it", l.module.name);

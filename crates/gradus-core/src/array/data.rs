@@ -242,7 +242,7 @@ impl Concrete {
     }
 
     /// The same numbers, row-major and dense; an error if there is no memory for them.
-    pub(crate) fn try_dense(&self) -> Result<Concrete> {
+    pub fn try_dense(&self) -> Result<Concrete> {
         if !self.is_dense() {
             check_room(&self.ty)?;
         }

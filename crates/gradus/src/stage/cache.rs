@@ -36,7 +36,8 @@ pub(crate) struct Entry<S: Signature> {
 /// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
 fn dense(capture: Array) -> Array {
     match capture.concrete() {
-        Some(c) if !c.is_dense() => Array::from(c.to_dense()),
+        // Where there is no memory for that, a call will say so, or do without.
+        Some(c) if !c.is_dense() => c.try_dense().map_or(capture.clone(), Array::from),
         _ => capture,
     }
 }

@@ -351,7 +351,7 @@ impl<S: Signature> Core<S> {
         };
         match outputs {
             Ok(outputs) => fill(&entry.template, outputs),
-            Err(e) => poison(&entry.template, &e),
+            Err(e) => poison(&entry.template, &e.at(self.place)),
         }
     }
 

@@ -176,6 +176,10 @@ impl Pad {
     fn run<T: Element>(&self, x: &Concrete, value: &Concrete, ty: Type) -> Result<Concrete> {
         let mut out = buffer(&ty, value.element::<T>(0)?)?;
         let dims = known(ty.shape())?;
+        // Nothing to place, and places among dimensions that are beside a zero may be beyond counting.
+        if out.is_empty() {
+            return Ok(Concrete::dense(ty, out));
+        }
         let (mut from, mut to) = (x.offset(), 0usize);
         let (mut counts, mut strides) = (Vec::new(), Vec::new());
         for (axis, (&s, t)) in x.strides().iter().zip(row_major(&dims)).enumerate() {
