@@ -10,6 +10,7 @@ mod check;
 mod measure;
 mod peers;
 mod sizes;
+mod soak;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -33,7 +34,10 @@ const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NA
   --cores 1|all  on one core or on all; both if not said
   --tier NAME    interpreter, embedded or llvm, several with commas between; all that this build has if not said
   --cap SECONDS  leave out calls of ours that are foreseen to take longer (5; with --quick 1)
-  --write        write BENCHMARKS.md at the top of the repository";
+  --write        write BENCHMARKS.md at the top of the repository
+
+cargo run --release -p gradus-bench -- soak [--calls N]     millions of calls; fails if memory grows
+cargo run --release -p gradus-bench -- start                what comes before the first results, phase by phase";
 
 /// The command line.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +91,14 @@ fn tiers(options: &Options) -> Result<Vec<Tier>> {
 
 fn main() -> ExitCode {
     let run = || -> Result<bool> {
-        let options = parse(std::env::args().skip(1))?;
+        let arguments: Vec<String> = std::env::args().skip(1).collect();
+        match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            ["soak"] => return soak::run(10_000_000),
+            ["soak", "--calls", n] => return soak::run(n.parse()?),
+            ["start"] => return soak::start(),
+            _ => {}
+        }
+        let options = parse(arguments.into_iter())?;
         match &options.rows {
             Some(file) => measure_all(&options, file),
             None => drive(&options),

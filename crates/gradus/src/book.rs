@@ -19,6 +19,12 @@ mod every_size {}
 #[doc = include_str!("../../../docs/book/src/memory.md")]
 mod memory {}
 
+#[doc = include_str!("../../../docs/book/src/recompilation.md")]
+mod recompilation {}
+
+#[doc = include_str!("../../../docs/book/src/disk-cache.md")]
+mod disk_cache {}
+
 #[doc = include_str!("../../../docs/book/src/custom-rules.md")]
 mod custom_rules {}
 

@@ -74,9 +74,10 @@ pub(crate) fn check_room(ty: &Type) -> Result<()> {
     }
 }
 
-/// The number of elements. A zero anywhere makes it zero, whatever the other dimensions would overflow to.
+/// The number of elements. A zero anywhere makes it zero, whatever the other dimensions would overflow to; one number in more
+/// places than can be counted is in the most there are.
 fn count(dims: &[usize]) -> usize {
-    if dims.contains(&0) { 0 } else { dims.iter().product() }
+    if dims.contains(&0) { 0 } else { dims.iter().fold(1, |all, n| all.saturating_mul(*n)) }
 }
 
 /// Strides of a dense row-major array.

@@ -129,9 +129,10 @@ fn run<F>(active: Active, inputs: &[Array], place: Place, f: F) -> Result<Traced
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
-    let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>()?;
-    let outputs = f(&tracers)?;
-    active.finish(&outputs, place)
+    let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>();
+    let outputs = tracers.and_then(|tracers| f(&tracers));
+    // What has no line of its own belongs to the one that traces.
+    outputs.and_then(|outputs| active.finish(&outputs, place)).map_err(|e| e.at(place))
 }
 
 /// Traces a transformation of a program. The program it makes has the given inputs and no others: arrays that rules

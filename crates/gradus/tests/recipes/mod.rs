@@ -47,13 +47,10 @@ impl Recipe {
                     results
                 }
             };
-            for result in results {
-                // An error is a result like any other, and goes on as one.
-                let kept = result.error().is_some() || is_small(&result);
-                // As many as before, whatever came: the next steps choose by position.
-                arrays.push(if kept { result.clone() } else { x.clone() });
-                last = result;
-            }
+            // One for each step, whatever came: the next steps choose by position. An error goes on like any other.
+            last = results.into_iter().next_back().unwrap_or_else(|| x.clone());
+            let kept = last.error().is_some() || is_small(&last);
+            arrays.push(if kept { last.clone() } else { x.clone() });
         }
         last
     }
