@@ -87,3 +87,9 @@ mod g0018 {}
 
 #[doc = include_str!("errors/G0019.md")]
 mod g0019 {}
+
+#[doc = include_str!("../../../docs/book/src/effects.md")]
+mod effects {}
+
+#[doc = include_str!("../../../docs/book/src/hunting-nans.md")]
+mod hunting_nans {}

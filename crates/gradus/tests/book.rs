@@ -79,7 +79,31 @@ fn programs() -> Result<BTreeMap<&'static str, String>> {
             _ => {}
         }
     }
+    let effects = jit(grad(shown)).trace(&number)?.optimized().to_string();
+    all.insert("effects", with_number(&effects));
+    let caught = jit(grad(roots)).hunt(Hunt::NanAndInf)(&Array::from([4.0_f64, 0.0])).ok().unwrap_err();
+    all.insert("hunted", in_a_model(&caught));
     Ok(all)
+}
+
+fn shown(x: &Array) -> Array {
+    debug_print!("x is {}", x);
+    x.sin()
+}
+
+fn roots(x: &Array) -> Array {
+    x.sqrt().sum()
+}
+
+/// The number of a callback depends on what else the process has traced.
+fn with_number(text: &str) -> String {
+    let (before, after) = text.split_once("id=").expect("a callback");
+    format!("{before}id=7{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+/// The line of an error as a reader would meet it.
+fn in_a_model(e: &Error) -> String {
+    e.to_string().replace(&e.place().to_string(), "src/model.rs:12:24") + "\n"
 }
 
 /// The kernels as a page shows them: a long run of arithmetic, an elementary function written out, is cut short.
