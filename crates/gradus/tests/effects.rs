@@ -106,7 +106,7 @@ fn row_e1_order_in_branches_loops_and_calls() {
         let (a, b) = (l.clone(), l.clone());
         l.note(10.0, x);
         let y = cond(
-            &x.gt(0.0_f64),
+            x.gt(0.0_f64),
             move |x: &Array| {
                 a.note(20.0, x);
                 x * 2.0_f64
@@ -174,7 +174,7 @@ fn row_e1_a_loop_of_nothing_but_effects_runs() {
         let s = l.clone();
         map(move |e: &Array| s.note(0.0, e), &Array::from([1.0_f64, 2.0]));
         let s = l.clone();
-        cond(&x.gt(0.0_f64), move |x: &Array| s.note(10.0, x), |_: &Array| (), x);
+        cond(x.gt(0.0_f64), move |x: &Array| s.note(10.0, x), |_: &Array| (), x);
         x.clone()
     };
     let unit = |f: &dyn Fn(&Array) -> Array| f(&scalar(3.0));
@@ -227,7 +227,7 @@ fn row_e1_derivatives_have_forward_effects_once() -> Result<()> {
             b.note(30.0, x);
             x.sin()
         };
-        cond(&x.gt(0.0_f64), yes, no, x)
+        cond(x.gt(0.0_f64), yes, no, x)
     };
     on_all_and_eager(&log, branch, 3.0, &[23.0]);
 
@@ -370,7 +370,7 @@ fn row_e1_ordered_effects_and_branches_by_example_are_refused_in_batches() {
             l.note(0.0, x);
             x.clone()
         };
-        cond(&x.gt(0.0_f64), yes, |x: &Array| x.clone(), x)
+        cond(x.gt(0.0_f64), yes, |x: &Array| x.clone(), x)
     };
     let e = vmap(branch)(&Array::from([1.0_f64, -1.0])).ok().unwrap_err().to_string();
     assert!(e.contains("for some examples and not for others"), "{e}");

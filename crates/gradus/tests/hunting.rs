@@ -103,7 +103,7 @@ fn row_e6_inside_loops_and_branches() {
     let looped = |x: &Array| while_loop(|c: &Array| c.gt(-3.0_f64), |c: &Array| c - c.log().abs() - 1.0_f64, x.clone());
     let e = caught(Hunt::Nan, looped, &scalar(2.0));
     assert!(e.message().starts_with("`log` made a NaN"), "{e}");
-    let branch = |x: &Array| cond(&x.lt(0.0_f64), |x: &Array| x.log1p(), |x: &Array| x.log(), x);
+    let branch = |x: &Array| cond(x.lt(0.0_f64), |x: &Array| x.log1p(), |x: &Array| x.log(), x);
     let e = caught(Hunt::NanAndInf, branch, &scalar(-1.0));
     assert!(e.message().starts_with("`log1p` made an infinity"), "{e}");
     assert_eq!(jit(branch).hunt(Hunt::NanAndInf)(&scalar(1.0)).item::<f64>().unwrap(), 0.0);
@@ -189,4 +189,31 @@ fn row_e6_hunts_go_with_the_function_that_is_called() -> Result<()> {
     let e = jvp(jit(move |x: &Array| bad(x)).hunt(Hunt::NanAndInf), &x, &x);
     assert!(e?.1.item::<f64>()?.is_infinite(), "the function that is called, `jvp`, does not hunt");
     Ok(())
+}
+
+#[test]
+fn row_e6_the_environment_turns_hunting_on() {
+    // The variable is read once, so another process has to read it.
+    let run = |hunt: &str| {
+        let me = std::env::current_exe().unwrap();
+        let args = ["--exact", "hunted_by_the_environment", "--ignored", "--nocapture"];
+        let out = std::process::Command::new(me).args(args).env("GRADUS_HUNT", hunt).output().unwrap();
+        assert!(out.status.success(), "{hunt}: {}", String::from_utf8_lossy(&out.stdout));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    assert!(run("nan").contains("staged: true, at once: true, infinity: false"));
+    assert!(run("inf").contains("staged: true, at once: true, infinity: true"));
+    assert!(run("off").contains("staged: false, at once: false, infinity: false"));
+}
+
+/// Run by the test above, in a process of its own.
+#[test]
+#[ignore = "a part of the test above"]
+fn hunted_by_the_environment() {
+    let caught = |a: Array| a.ok().is_err_and(|e| e.kind() == ErrorKind::NotFinite);
+    let staged = caught(jit(|x: &Array| x.log())(&scalar(-1.0)));
+    let at_once = caught(scalar(-1.0).log());
+    let infinity = caught(jit(|x: &Array| x.log())(&scalar(0.0)));
+    println!("staged: {staged}, at once: {at_once}, infinity: {infinity}");
+    assert!(staged == at_once, "both or none");
 }
