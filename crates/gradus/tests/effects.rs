@@ -244,6 +244,28 @@ fn row_e1_derivatives_have_forward_effects_once() -> Result<()> {
     };
     on_all_and_eager(&log, scanned, 3.0, &[11.0, 100.0, 12.0, 100.0]);
 
+    for (steps, unroll) in [(Steps::Every(2), 1), (Steps::Recursive, 1), (Steps::Keep, 2)] {
+        let l = log.clone();
+        let cut = move |x: &Array| {
+            let l = l.clone();
+            let step = move |c: &Array, e: &Array| {
+                l.note(10.0, e);
+                ((c * e).sin(), ())
+            };
+            let options = ScanOptions { steps, unroll, ..ScanOptions::default() };
+            scan_with(&options, step, x.clone(), &Array::from([1.0_f64, 2.0, 3.0])).0
+        };
+        on_all_and_eager(&log, cut, 3.0, &[11.0, 12.0, 13.0]);
+    }
+
+    // A staged function inside: its call is split in two, and the first half shows.
+    let l = log.clone();
+    let inner = Arc::new(jit(move |x: &Array| {
+        l.note(10.0, x);
+        x.sin() * x
+    }));
+    on_all_and_eager(&log, move |x: &Array| inner(x) * 2.0_f64, 2.0, &[12.0]);
+
     for history in [History::Checkpoints(3), History::Limit(6)] {
         let l = log.clone();
         let looped = move |x: &Array| {

@@ -70,8 +70,8 @@ pub(crate) fn transpose_on(
             let atoms = program.operands(e).iter().filter(|a| wanted(**a));
             atoms.map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()
         };
-        let takes_linear = program.operands(e).iter().filter_map(|a| a.value()).any(|v| depends[v.index()]);
-        if takes_linear && !e.op().holds_programs() && !e.op().effects().is_pure() {
+        let takes_linear = || program.operands(e).iter().filter_map(|a| a.value()).any(|v| depends[v.index()]);
+        if !e.op().effects().is_pure() && !e.op().holds_programs() && takes_linear() {
             return Err(on_a_tangent(e));
         }
         if !on.contains(&true) {

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::array::Array;
 use crate::error::{Place, Result, error};
+use crate::hunt::{Hunt, hunting};
 use crate::trace::apart;
 
 type Function = dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync;
@@ -72,10 +73,11 @@ impl Host {
         self.place
     }
 
-    /// Calls it. What it does with arrays happens at once, whatever is being traced on this thread. A panic becomes an error:
+    /// Calls it. What it does with arrays happens at once, whatever is being traced on this thread, and is its own business. A panic becomes an error:
     /// it must not unwind through machine code, nor end the program of a user who only wanted to look.
     pub(super) fn call(&self, name: &str, inputs: &[Array]) -> Result<Vec<Array>> {
-        let done = catch_unwind(AssertUnwindSafe(|| apart(|| (self.function)(inputs))));
+        let call = || hunting(Hunt::Off, || apart(|| (self.function)(inputs)));
+        let done = catch_unwind(AssertUnwindSafe(call));
         done.unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into());
