@@ -662,3 +662,42 @@ fn row_e1_gradients_pass_the_host_in_rules_of_users() -> Result<()> {
     assert_eq!(log.take(), Vec::<f64>::new());
     Ok(())
 }
+
+#[test]
+fn row_e1_order_between_loops_that_would_be_one() {
+    // Rows, columns and totals of one array, which share a nest where nothing stands between them.
+    let log = Log::default();
+    let l = log.clone();
+    let f = move |x: &Array| {
+        let e = (x - x.max_keep(-1)).exp();
+        l.note(1e6, &e.sum());
+        let soft = &e / e.sum_keep(-1);
+        let total = l.pass(2e6, &soft.sum());
+        let columns = (&soft * &total).sum_axes(0);
+        l.note(3e6, &columns.max());
+        let again = l.pass(4e6, &(&soft * &e).sum());
+        let rows = (&soft * &again).sum_axes(1);
+        l.note(5e6, &rows.sum());
+        rows.sum() + columns.sum() + total * again
+    };
+    let numbers: Vec<f64> = (0..64 * 256).map(|i| (i % 7) as f64).collect();
+    let x = Array::from_vec(numbers, [64, 256]);
+    let staged = [
+        jit(f.clone()).backend(Interpreter),
+        jit(f.clone()).backend(Cpu::with_tier(Tier::Embedded)),
+        jit(f.clone()).backend(Cpu::with_tier(Tier::Llvm)),
+    ];
+    let seen = staged.map(|g| {
+        g(&x).ok().unwrap();
+        log.take()
+    });
+    f(&x).ok().unwrap();
+    let want = log.take();
+    assert_eq!(want.len(), 5);
+    assert!(want.windows(2).all(|w| w[0] < w[1]), "{want:?}");
+    for have in seen {
+        // Products that only a sum takes in are rounded with it.
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-6;
+        assert!(have.len() == 5 && have.iter().zip(&want).all(near), "{have:?} is not {want:?}");
+    }
+}
