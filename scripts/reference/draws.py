@@ -184,8 +184,12 @@ def gammas():
             beta = jnp.asarray([0.5, 2.0, 0.2, 1.0, 3.0, 0.7, 8.0, 900.0], dtype)
             draw = lambda a: jax.random.beta(key(seed), a, beta, (3, 8), dtype)
             write("beta", seed, draw(alpha), [alpha, beta], jax.grad(lambda a: draw(a).sum())(alpha), shape=[3, 8])
-            for p in [1.0, 2.0, 3.5]:
-                write("ball", seed, jax.random.ball(key(seed), 3, p, (4,), dtype), p=p, d=3, shape=[4])
+            # Signs are drawn in JAX's default float, which is the narrow one in its default mode.
+            k = key(seed)
+            with jax.enable_x64(dtype == jnp.float64):
+                drawn = {p: jax.random.ball(k, 3, p, (4,), dtype) for p in [1.0, 2.0, 3.5]}
+            for p in drawn:
+                write("ball", seed, drawn[p], p=p, d=3, shape=[4])
         for rate in [[0.0, 0.3, 2.0, 9.5], [10.0, 12.5, 100.0, 5000.0], [0.5, 50.0, 9.0, 20.0]]:
             rate = jnp.asarray(rate, jnp.float32)
             for dtype in [jnp.int32, jnp.int64]:

@@ -8,6 +8,7 @@ mod discrete;
 mod formulas;
 mod gamma;
 mod key;
+mod multivariate;
 mod poisson;
 
 pub use basic::{bernoulli, bits, exponential, gumbel, normal, randint, truncated_normal, uniform, uniform_between};
@@ -15,6 +16,7 @@ pub use discrete::{Choice, categorical, choice, choice_with, permutation, shuffl
 pub use gamma::{ball, beta, gamma, loggamma};
 pub use key::Key;
 pub(crate) use key::{Spending, spend_all};
+pub use multivariate::multivariate_normal;
 pub use poisson::poisson;
 
 use gradus_core::trace;
