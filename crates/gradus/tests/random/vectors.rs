@@ -126,7 +126,9 @@ pub fn limit(name: &str, dtype: DType) -> (f64, f64) {
         // A complex division.
         "normal" if dtype.is_complex() => (2.0, 0.0),
         // A logarithm of a logarithm is near to zero somewhere.
-        "gumbel" if wide || dtype == DType::F16 => (2.0, 1.0),
+        "gumbel" if wide => (2.0, 1.0),
+        // JAX's own logarithm of f16 is not to the last bit.
+        "gumbel" if dtype == DType::F16 => (4.0, 1.0),
         // JAX's compiler takes reciprocal roots and powers by ways of its own, and a cube follows.
         "gamma" => (8.0, 0.0),
         "loggamma" | "beta" | "ball" => (8.0, 1.0),
