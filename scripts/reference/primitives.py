@@ -57,6 +57,8 @@ DTYPES = {
     "c128": np.complex128,
 }
 NAMES = {np.dtype(d): n for n, d in DTYPES.items()}
+# Random keys are read and written as the numbers that their bits are.
+DTYPES["key"] = np.uint64
 # (bits of the significand, smallest exponent of a normal number, largest exponent)
 FORMATS = {"f16": (11, -14, 15), "bf16": (8, -126, 127), "f32": (24, -126, 127), "f64": (53, -1022, 1023)}
 
@@ -71,7 +73,7 @@ def read_float(text):
 def read_element(text, dtype):
     if dtype == "bool":
         return text == "true"
-    if dtype[0] in "iu":
+    if dtype[0] in "iuk":
         return int(text)
     if dtype[0] == "c":
         re_, im = text[1:-1].split(",")
@@ -93,13 +95,13 @@ def write_float(v, dtype):
     return str(np.float32(v)) if dtype in ("f32", "c64") else repr(float(v))
 
 
-def write_array(array):
-    dtype = NAMES[array.dtype]
+def write_array(array, dtype=None):
+    dtype = dtype or NAMES[array.dtype]
 
     def element(v):
         if dtype == "bool":
             return "true" if v else "false"
-        if dtype[0] in "iu":
+        if dtype[0] in "iuk":
             return str(int(v))
         if dtype[0] == "c":
             return f"({write_float(v.real, dtype)},{write_float(v.imag, dtype)})"
@@ -540,7 +542,8 @@ def main():
         except Exception as e:
             raise RuntimeError(f"no value for {line}") from e
         sample["by"] = by
-        sample["outputs"] = [write_array(np.asarray(y)) for y in outputs]
+        keys = sample["params"].get("dtype") == "key" or sample["op"] == "fold_in"
+        sample["outputs"] = [write_array(np.asarray(y), "key" if keys else None) for y in outputs]
         sample["derivatives"] = dots and [None if y is None else write_array(y) for y in dots]
         print(json.dumps(sample, separators=(",", ":")))
 

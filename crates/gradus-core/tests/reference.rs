@@ -238,6 +238,7 @@ const OTHER_DERIVATIVES: &[(&str, &str)] = &[
 ];
 const NO_DERIVATIVE_IN_JAX: &[(&str, &str)] = &[
     ("convert", "to integers and bools by the script"),
+    ("mul_add", "by the script: JAX has no such operation"),
     ("nextafter", "JAX has no rule"),
     ("scatter", "JAX has no rule for products with repeated indices"),
     ("sort", "downwards by the script"),
