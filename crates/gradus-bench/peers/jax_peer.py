@@ -35,6 +35,18 @@ def sum_exp(_):
     return lambda x: jnp.sum(jnp.exp(x - 2.5))
 
 
+def drawn(draw):
+    return lambda n: lambda x: draw(jax.random.wrap_key_data(words(x[0])), n)
+
+
+def words(seed):
+    return jnp.stack([jnp.uint32(0), seed.astype(jnp.uint32)])
+
+
+def top_bits(key, n):
+    return (jax.random.bits(key, (n,), jnp.uint32) >> 8).astype(jnp.float32)
+
+
 def lorenz_step(s, h):
     def slope(s):
         x, y, z = s
@@ -177,6 +189,9 @@ class Peer:
         "gelu_erf": with_derivative(gelu_erf),
         "gelu_tanh": with_derivative(gelu_tanh),
         "sum_exp": sum_exp,
+        "random_bits": drawn(top_bits),
+        "random_uniform": drawn(lambda key, n: jax.random.uniform(key, (n,), jnp.float32)),
+        "random_normal": drawn(lambda key, n: jax.random.normal(key, (n,), jnp.float32)),
         "lorenz": lorenz,
         "lorenz_gradient": lorenz_gradient,
         "matmul": matmul,

@@ -226,6 +226,29 @@ fn jacobians(f: fn(&[f64]) -> [f64; 3], points: &[f64]) -> Values {
     vec![points.chunks(3).flat_map(|p| (0..9).map(|i| one(p, i / 3, i % 3)).collect::<Vec<_>>()).collect()]
 }
 
+/// The random bits of a key's elements.
+fn hashes(seed: f64, n: usize) -> impl Iterator<Item = u32> {
+    let word = |i: usize| {
+        let [a, b] = gradus::primitives::random::threefry([0, seed as u32], [0, i as u32]);
+        a ^ b
+    };
+    (0..n).map(word)
+}
+
+fn unit(bits: u32) -> f64 {
+    f64::from(bits >> 9) / f64::from(1u32 << 23)
+}
+
+/// By bisection, which needs the function alone.
+fn erf_inverse(y: f64) -> f64 {
+    let (mut low, mut high) = (-6.0, 6.0);
+    for _ in 0..80 {
+        let middle = (low + high) / 2.0;
+        if erf(middle) < y { low = middle } else { high = middle }
+    }
+    low
+}
+
 /// What a case has to give.
 fn expected(name: &str, size: &[usize], v: &Values) -> Values {
     let last = size.last().copied().unwrap_or(1);
@@ -237,6 +260,12 @@ fn expected(name: &str, size: &[usize], v: &Values) -> Values {
         "gelu_erf" => pointwise(|x| 0.5 * x * (1.0 + erf(x / 2.0_f64.sqrt())), &v[0]),
         "gelu_tanh" => pointwise(gelu_tanh, &v[0]),
         "sum_exp" => vec![vec![v[0].iter().map(|x| (x - 2.5).exp()).sum()]],
+        "random_bits" => vec![hashes(v[0][0], last).map(|bits| f64::from(bits >> 8)).collect()],
+        "random_uniform" => vec![hashes(v[0][0], last).map(unit).collect()],
+        "random_normal" => {
+            let inverse = |bits| 2.0_f64.sqrt() * erf_inverse(2.0 * unit(bits) - 0.999_999_94);
+            vec![hashes(v[0][0], last).map(inverse).collect()]
+        }
         "lorenz" => lorenz(&v[0], 0, last).map(|d| vec![d.0]).to_vec(),
         "lorenz_gradient" => {
             let ends = [0, 1, 2].map(|by| lorenz(&v[0], by, last));

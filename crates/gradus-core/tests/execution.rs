@@ -153,8 +153,18 @@ fn passes_can_be_watched() {
     })
     .unwrap();
     let names: Vec<&str> = seen.iter().map(|(name, _)| *name).collect();
-    let wanted =
-        ["inline", "simplify", "dead code", "checkpoints", "fission", "layout", "loops", "draws", "strength", "dead code"];
+    let wanted = [
+        "inline",
+        "simplify",
+        "dead code",
+        "checkpoints",
+        "fission",
+        "layout",
+        "loops",
+        "draws",
+        "strength",
+        "dead code",
+    ];
     assert_eq!(names, wanted);
     assert_eq!(seen.last().map(|(_, n)| *n), Some(fast.equations().len()));
 }

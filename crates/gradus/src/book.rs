@@ -25,6 +25,9 @@ mod recompilation {}
 #[doc = include_str!("../../../docs/book/src/disk-cache.md")]
 mod disk_cache {}
 
+#[doc = include_str!("../../../docs/book/src/randomness.md")]
+mod randomness {}
+
 #[doc = include_str!("../../../docs/book/src/custom-rules.md")]
 mod custom_rules {}
 

@@ -10,6 +10,7 @@ mod elementwise;
 mod geometry;
 mod matrix;
 mod networks;
+mod random;
 mod rows;
 
 use std::hint::black_box;
@@ -212,6 +213,7 @@ pub const RELAXED: &str = "_relaxed";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     Elementwise,
+    Random,
     Lorenz,
     Matrix,
     Rows,
@@ -223,8 +225,9 @@ pub enum Group {
 }
 
 impl Group {
-    pub const ALL: [Group; 9] = [
+    pub const ALL: [Group; 10] = [
         Group::Elementwise,
+        Group::Random,
         Group::Lorenz,
         Group::Matrix,
         Group::Rows,
@@ -239,6 +242,7 @@ impl Group {
     pub fn title(self) -> &'static str {
         match self {
             Group::Elementwise => "Elementwise functions",
+            Group::Random => "Random numbers of a key",
             Group::Lorenz => "Lorenz system, Runge-Kutta of order 4",
             Group::Matrix => "Matrix products (the NumPy column is OpenBLAS)",
             Group::Rows => "Rows: value and gradient of a weighted sum",
@@ -277,6 +281,7 @@ impl Family {
 /// Every family, in the order of the table.
 pub fn all() -> Vec<Family> {
     let mut families = elementwise::families();
+    families.extend(random::families());
     families.extend(dynamics::families());
     families.extend(matrix::families());
     families.extend(rows::families());

@@ -17,8 +17,8 @@ use super::{Key, drawing, parameter, want_float};
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
-/// // What JAX gives for `jax.random.bits(jax.random.key(0), 3)`.
-/// assert_eq!(random::bits::<u32>(Key::new(0), [3]).to_vec::<u32>()?, [4070199207, 4245937535, 3423448534]);
+/// // What JAX gives for `jax.random.bits(jax.random.key(0), (3,))`.
+/// assert_eq!(random::bits::<u32>(Key::new(0), [3]).to_vec::<u32>()?, [4070199207, 4202968722, 1427181096]);
 /// # Ok(())
 /// # }
 /// ```
