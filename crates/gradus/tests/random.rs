@@ -302,3 +302,25 @@ fn what_is_asked_for_wrongly_is_an_error() {
         random::multivariate_normal(Key::new(0), &Array::zeros::<f32>([2]), &Array::zeros::<f32>([3, 3]), [2]);
     assert!(said(singular).contains("[.., n, n]"));
 }
+
+#[test]
+fn row_e2_a_long_draw_compiled_has_the_bits_of_the_interpreter() -> Result<()> {
+    fn draws(key: Key) -> Vec<Array> {
+        let [a, b, c, d, e, f] = key.split();
+        let n = 100_003usize;
+        vec![
+            random::bits::<u32>(a, [n]),
+            random::bits::<u64>(b, [7, n / 7]),
+            random::bits::<u8>(c, [n]),
+            random::uniform::<f32>(d, [n]),
+            random::normal::<f32>(e, [3, n / 3]),
+            random::normal::<f64>(f, [n]),
+        ]
+    }
+    let compiled = jit(|key: &Key| draws(key.take()));
+    let (ours, plain) = (compiled(&Key::new(6)), draws(Key::new(6)));
+    for (x, y) in ours.iter().zip(&plain) {
+        assert!(x.is_identical(y), "{}", x.ty()?);
+    }
+    Ok(())
+}

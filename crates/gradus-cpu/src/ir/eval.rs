@@ -353,6 +353,10 @@ fn integer(op: Op, ty: Ty, args: &[u64]) -> u64 {
             }
         }
         Op::Sar => i128::from(signed(args[0])) >> if fits(x[1]) { x[1] } else { width - 1 },
+        Op::Rotl => {
+            let (bits, by) = (i128::from(low(ty, args[0])), x[1].rem_euclid(width));
+            bits << by | bits >> (width - by)
+        }
         Op::Popcount => i128::from(low(ty, args[0]).count_ones()),
         Op::LeadingZeros => i128::from(low(ty, args[0]).leading_zeros()) - (64 - width),
         Op::Eq => i128::from(x[0] == x[1]),

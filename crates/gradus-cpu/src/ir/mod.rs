@@ -257,6 +257,8 @@ pub enum Op {
     Shr,
     /// Integers: the sign bit comes in (of unsigned ones too: read as signed); by too much or negative: all sign.
     Sar,
+    /// Integers: the bits turned up by a second operand of the same type, modulo the width.
+    Rotl,
     /// Integers.
     Popcount,
     /// Integers: zero bits before the first set one.

@@ -258,7 +258,7 @@ fn accepts(op: Op, t: &[Ty]) -> bool {
         | Op::Greater
         | Op::Math(_)
         | Op::Special(_) => same && float,
-        Op::Rem | Op::Shl | Op::Shr | Op::Sar | Op::Popcount | Op::LeadingZeros => same && t[0].is_int(),
+        Op::Rem | Op::Shl | Op::Shr | Op::Sar | Op::Rotl | Op::Popcount | Op::LeadingZeros => same && t[0].is_int(),
         Op::And | Op::Or | Op::Xor | Op::Not => same && !float,
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::Abs | Op::Max | Op::Min => same && t[0] != Ty::Bool,
         Op::Bitcast(to) => to.size() == t[0].size(),

@@ -98,6 +98,7 @@ pub(super) fn integer(e: &mut Emitter, op: Op, ty: Ty, x: &[ir::Value]) -> ir::V
             let by = e.b.ins().umin(x[1], most);
             e.b.ins().sshr(x[0], by)
         }
+        Op::Rotl => e.b.ins().rotl(x[0], x[1]),
         Op::Popcount => e.b.ins().popcnt(x[0]),
         Op::LeadingZeros => e.b.ins().clz(x[0]),
         Op::Eq => e.b.ins().icmp(IntCC::Equal, x[0], x[1]),

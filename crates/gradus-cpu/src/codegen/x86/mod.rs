@@ -18,6 +18,7 @@ mod opcodes;
 mod order;
 mod select;
 mod small;
+mod turns;
 mod uniform;
 mod vector;
 
@@ -62,6 +63,7 @@ pub fn detect() -> Option<Isa> {
 /// constants behind it. None if something in it has no vector form here; another generator makes the kernel then.
 pub fn assemble(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Vec<u8>> {
     let kernel = order::ordered(module, kernel);
+    let kernel = if isa == Isa::Avx512 { turns::turned(module, &kernel) } else { kernel };
     let function = select::select(module, &kernel, isa)?;
     let homes = allocate::allocate(&function, isa);
     Some(emit::emit(&function, &homes, isa))

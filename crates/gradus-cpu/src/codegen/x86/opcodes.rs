@@ -102,6 +102,8 @@ table! {
     shl_imm(q) = int(q, 0x72, 0x73).ext(6);
     shr_imm(q) = int(q, 0x72, 0x73).ext(2);
     sar_imm(q) = int(q, 0x72, 0x72).ext(4);
+    /// A turn of the bits; AVX-512 alone has it.
+    rotl_imm(q) = int(q, 0x72, 0x72).ext(1);
     shl(q) = w38(q, 0x47).vw();
     shr(q) = w38(q, 0x45).vw();
     sar(q) = w38(q, 0x46).vw();

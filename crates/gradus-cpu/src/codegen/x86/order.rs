@@ -7,9 +7,7 @@ use crate::ir::{Expr, Index, Int, Kernel, Module, Stmt, Ty, Value};
 
 /// The kernel with its bools in another order.
 pub fn ordered(module: &Module, kernel: &Kernel) -> Kernel {
-    let mut uses = vec![0u32; module.types.len()];
-    count(&kernel.body, &mut uses);
-    kernel.outputs.iter().for_each(|v| uses[v.index()] += 2);
+    let uses = uses(module, kernel);
     let body = block(module, &kernel.body, &uses);
     Kernel {
         body,
@@ -20,7 +18,14 @@ pub fn ordered(module: &Module, kernel: &Kernel) -> Kernel {
     }
 }
 
-/// How often each value is used; twice where it must stay as it is.
+/// How often each value of a kernel is used; twice where it must stay as it is.
+pub fn uses(module: &Module, kernel: &Kernel) -> Vec<u32> {
+    let mut uses = vec![0u32; module.types.len()];
+    count(&kernel.body, &mut uses);
+    kernel.outputs.iter().for_each(|v| uses[v.index()] += 2);
+    uses
+}
+
 fn count(body: &[Stmt], uses: &mut [u32]) {
     let index = |at: &Index, uses: &mut [u32]| {
         for (v, s) in &at.terms {

@@ -73,7 +73,7 @@ impl Select<'_> {
             }
             _ => {
                 let by = match op {
-                    Op::Shl | Op::Shr | Op::Sar => args.get(1).and_then(|b| self.const_of(*b)),
+                    Op::Shl | Op::Shr | Op::Sar | Op::Rotl => args.get(1).and_then(|b| self.const_of(*b)),
                     _ => None,
                 };
                 let mut regs = [Reg(0); 3];
@@ -222,6 +222,7 @@ impl Select<'_> {
                 Some(n) => self.vec(op::shr_imm(q), len, dst, None, a, Some(n)),
                 None => two(self, op::shr(q)),
             },
+            Op::Rotl if !old => self.vec(op::rotl_imm(q), len, dst, None, a, Some(by?)),
             Op::Sar if q && old => {
                 // Below zero, what comes in must be ones: the complement is shifted.
                 let zero = self.splat(0, 8);

@@ -42,6 +42,9 @@ fn evex() {
     // vpslld zmm25, zmm10, 7
     let code = evex(op::shl_imm(false), ZMM, 6, Some(25), reg(10), Some(7), None, false);
     assert_eq!(code, [0x62, 0xd1, 0x35, 0x40, 0x72, 0xf2, 0x07]);
+    // vprold zmm25, zmm10, 13
+    let code = evex(op::rotl_imm(false), ZMM, 1, Some(25), reg(10), Some(13), None, false);
+    assert_eq!(code, [0x62, 0xd1, 0x35, 0x40, 0x72, 0xca, 0x0d]);
     // vcmpltps k3, zmm28, zmm1
     let code = evex(op::compare(false), ZMM, 3, Some(28), reg(1), Some(17), None, false);
     assert_eq!(code, [0x62, 0xf1, 0x1c, 0x40, 0xc2, 0xd9, 0x11]);
