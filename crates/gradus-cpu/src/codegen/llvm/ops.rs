@@ -149,7 +149,7 @@ impl Emitter<'_> {
             }
             Op::Abs if !ty.is_signed() => a,
             Op::Abs => self.flagged("abs", s, a),
-            Op::Rotl => self.intrinsic("fshl", s, &[a.clone(), a, b]),
+            Op::Rotl => self.intrinsic("fshl", s, &[a, a, b]),
             Op::Popcount => self.intrinsic("ctpop", s, &[a]),
             Op::LeadingZeros => self.flagged("ctlz", s, a),
             Op::Max | Op::Min => {
