@@ -55,26 +55,28 @@ static inline float normal(float x) {
 }
 
 // A block does not cross a multiple of 2^32, so its high word is one number.
-#define DRAW(name, of_bits)                                                                                            \
-    static void name##_block(real *restrict y, uint64_t seed, int64_t from, int64_t count) {                           \
+#define BLOCK_OF(name, of_bits)                                                                                        \
+    static void name(real *restrict y, uint64_t seed, int64_t from, int64_t count) {                                   \
         const uint32_t k0 = seed >> 32, k1 = seed, high = (uint64_t)from >> 32, low = from;                            \
         for (int64_t i = 0; i < count; i++) y[i] = of_bits(bits(k0, k1, high, low + (uint32_t)i));                     \
-    }                                                                                                                  \
-    PEER(name) {                                                                                                       \
-        const uint64_t seed = IN(0)[0];                                                                                \
-        real *y = OUT(0);                                                                                              \
-        const int64_t n = size[0];                                                                                     \
-        if (n <= MANY) {                                                                                               \
-            name##_block(y, seed, 0, n);                                                                               \
-        } else {                                                                                                       \
-            _Pragma("omp parallel for") for (int64_t from = 0; from < n; from += BLOCK)                                \
-                name##_block(y + from, seed, from, n - from < BLOCK ? n - from : BLOCK);                               \
-        }                                                                                                              \
+    }
+#define BLOCKS(n, kernel)                                                                                              \
+    const uint64_t seed = IN(0)[0];                                                                                    \
+    if ((n) <= MANY) {                                                                                                 \
+        kernel(OUT(0), seed, 0, (n));                                                                                  \
+    } else {                                                                                                           \
+        _Pragma("omp parallel for") for (int64_t from = 0; from < (n); from += BLOCK)                                  \
+            kernel(OUT(0) + from, seed, from, (n) - from < BLOCK ? (n) - from : BLOCK);                                \
     }
 
 #define TOP(bits) ((float)(int32_t)((bits) >> 8))
-#define UNIT(bits) unit(bits)
 #define NORMAL(bits) normal(unit(bits) * 2.0f - 0.99999994f)
-DRAW(random_bits, TOP)
-DRAW(random_uniform, UNIT)
-DRAW(random_normal, NORMAL)
+BLOCK_OF(bits_block, TOP)
+BLOCK_OF(uniform_block, unit)
+BLOCK_OF(normal_block, NORMAL)
+
+PEER(random_bits) { BLOCKS(size[0], bits_block) }
+
+PEER(random_uniform) { BLOCKS(size[0], uniform_block) }
+
+PEER(random_normal) { BLOCKS(size[0], normal_block) }

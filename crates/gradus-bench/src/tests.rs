@@ -329,7 +329,7 @@ fn every_case_computes_what_it_says() {
 #[test]
 fn every_peer_that_is_promised_is_written() {
     let read = |name: &str| std::fs::read_to_string(crate::peers::sources().join(name)).unwrap();
-    let c: String = ["elementwise.c", "lorenz.c", "rows.c", "geometry.c"].map(read).concat();
+    let c: String = crate::peers::C_FILES.map(read).concat();
     let (jax, numpy) = (read("jax_peer.py"), read("numpy_peer.py"));
     for family in all() {
         let name = family.peer();
