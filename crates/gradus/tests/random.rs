@@ -260,6 +260,31 @@ fn keys_are_not_computed_with() {
     assert_eq!(Key::from_array(moved).to_words().unwrap(), want.to_words().unwrap());
 }
 
+/// A state with a key is a tree, and as little a copy as the key.
+#[derive(Tree)]
+struct Walk {
+    at: Array,
+    key: Key,
+}
+
+#[test]
+fn a_state_may_hold_a_key() -> Result<()> {
+    let step = jit(|walk: &Walk| {
+        let [now, next] = walk.key.take().split();
+        Walk { at: &walk.at + random::normal::<f32>(now, [2]), key: next }
+    });
+    let start = || Walk { at: Array::zeros::<f32>([2]), key: Key::new(12) };
+    let two = step(&step(&start()));
+    let looped = fori_loop(0, 2, |_, walk: &Walk| step(walk), start());
+    // The product that ends a normal number may be fused with the sum, or not.
+    for (a, b) in two.at.to_vec::<f32>()?.into_iter().zip(looped.at.to_vec::<f32>()?) {
+        assert!((a - b).abs() < 1e-6, "{a} {b}");
+    }
+    assert_eq!(two.key.to_words()?, looped.key.to_words()?);
+    assert_eq!(step.stats().compiles, 1);
+    Ok(())
+}
+
 #[test]
 fn a_key_can_be_stored() -> Result<()> {
     let [_, key] = Key::new(77).split();
