@@ -225,7 +225,9 @@ impl<'s, 'b> Maker<'s, 'b> {
         }
         let results: Vec<Atom> =
             self.builder.equation(op, operands, Place::unknown()).ok()?.results().map(Atom::from).collect();
-        self.pool.extend(&results);
+        // Keys are only drawn from, by the step that made them.
+        let values = results.iter().filter(|a| self.builder.ty(**a).dtype() != DType::Key);
+        self.pool.extend(values.copied().collect::<Vec<_>>());
         Some(results)
     }
 

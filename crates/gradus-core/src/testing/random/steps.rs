@@ -6,11 +6,12 @@ use crate::primitives::Op;
 use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::cumulative::{CumMax, CumMin, CumProd};
 use crate::primitives::elementwise::{Compare, Direction, IntegerPow, Polygamma};
+use crate::primitives::random::{FoldIn, RandomBits};
 use crate::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd};
 use crate::primitives::shaping::Iota;
 use crate::primitives::size::Size;
 use crate::primitives::sort::{Sort, TopK};
-use crate::types::{DType, Dim};
+use crate::types::{DType, Dim, Type};
 
 /// What a step does is picked from here; what stands twice comes up twice as often.
 pub(super) const STEPS: &[Step] = &[
@@ -23,6 +24,8 @@ pub(super) const STEPS: &[Step] = &[
     compare,
     compare,
     clamp,
+    mul_add,
+    draw,
     convert,
     bitcast,
     linear::select,
@@ -174,6 +177,26 @@ fn clamp(m: &mut Maker<'_, '_>) -> Done {
     let ty = m.ty(x);
     let (low, high) = (m.of_type(&ty), m.of_type(&ty));
     m.named("clamp", &[low, x, high]).map(|_| ())
+}
+
+fn mul_add(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any_of(|t| t.dtype().is_float())?;
+    let ty = m.ty(x);
+    let (y, z) = (m.of_type(&ty), m.of_type(&ty));
+    m.named("mul_add", &[x, y, z]).map(|_| ())
+}
+
+/// Bits of a key that is made of a number, or follows from one that is.
+fn draw(m: &mut Maker<'_, '_>) -> Done {
+    let word = m.of_type(&Type::scalar(DType::U64));
+    let mut key = m.one(Op::new(Bitcast { dtype: DType::Key }), &[word])?;
+    if m.source.chance(50) {
+        let number = m.of_type(&Type::scalar(DType::U32));
+        key = m.one(Op::fixed(&FoldIn), &[key, number])?;
+    }
+    let dtype = m.source.pick(&[DType::U8, DType::U16, DType::U32, DType::U64]).copied()?;
+    let shape = m.palette.shape(m.source);
+    m.add(Op::new(RandomBits { dtype, shape }), &[key]).map(|_| ())
 }
 
 fn convert(m: &mut Maker<'_, '_>) -> Done {
