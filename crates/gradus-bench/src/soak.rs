@@ -39,12 +39,14 @@ fn kinds(version: u64) -> Vec<(&'static str, Step)> {
     let guarded = jit(move |x: &Array| if x.item::<f64>().unwrap_or(0.0) > 0.5 { x * (2.0 + v) } else { x - 1.0 })
         .mode(Mode::Concrete);
     let wrong = jit(move |x: &Array| x + Array::ones::<f64>([3]) * (1.0 + v));
+    let sized = jit(grad(move |x: &Array| (x * (1.0 + v)).tanh().mean())).symbolic("f64[N]");
     let (x, w) = (Array::ones::<f64>([4]), (Array::ones::<f64>([8, 8]), Array::ones::<f64>([8, 1])));
     let (batch, narrow) = (Array::ones::<f64>([16, 8]), Array::ones::<f64>([2]));
     vec![
         ("small", Box::new(move |_| small(&x).item::<f64>())),
         ("gradient", Box::new(move |_| gradient(&w, &batch).0.sum().item::<f64>())),
         ("loop", Box::new(move |i| steps(&Array::from((i % 7) as f64)).item::<f64>())),
+        ("symbolic", Box::new(move |i| sized(&Array::ones::<f64>([1 + (i % 37) as usize])).sum().item::<f64>())),
         ("guarded", Box::new(move |i| guarded(&Array::from((i % 2) as f64)).item::<f64>())),
         // Two and three elements do not go together: the call fails, every time.
         ("failing", Box::new(move |_| wrong(&narrow).sum().item::<f64>())),

@@ -215,3 +215,25 @@ fn hot_sizes_are_specialized_by_choice() {
     assert_eq!((f.stats().specialized, f.stats().misses), (2, 1));
     assert_eq!(plain.stats().specialized, 0);
 }
+
+/// What the budget proposes can be pasted: with it, the same calls need one program.
+#[test]
+fn row_s2_the_proposal_is_a_declaration_that_works() {
+    type Model = (Array, (Array, Array));
+    let f = |w: &Array, (x, (y, z)): &Model| (x.dot(w) * y).sum() + z.sum();
+    let model = |b: usize| (numbers(&[b, 3], 1), (numbers(&[b], 2), numbers(&[2], 3)));
+    let w = numbers(&[3], 4);
+    let strict = jit(f).budget(2).on_budget(OnBudget::Error);
+    let mut message = None;
+    for b in 1..6 {
+        message = message.or(strict(&w, &model(b)).item::<f64>().err().map(|e| e.to_string()));
+    }
+    let message = message.expect("the budget is exceeded");
+    let text = message.split(".symbolic(\"").nth(1).and_then(|t| t.split('"').next()).expect(&message);
+    assert_eq!(text, "_, (f64[B, 3], f64[B], _)");
+    let declared = jit(f).symbolic(text).budget(2).on_budget(OnBudget::Error);
+    for b in 1..6 {
+        same(&declared(&w, &model(b)), &f(&w, &model(b)), "declared");
+    }
+    assert_eq!(declared.stats().traces, 1);
+}

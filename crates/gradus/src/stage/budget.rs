@@ -324,26 +324,35 @@ fn symbolic(key: &Key, dims: &[Varying]) -> Vec<String> {
             )
         })
         .collect();
-    let spec = |position: usize| {
-        let path = format!("argument {position}");
-        let at = key.parts.iter().position(|p| p.path() == path && p.leaf().is_some())?;
-        let varies: Vec<&(&Varying, String)> = named.iter().filter(|(d, _)| d.part == at).collect();
-        let ty = key.parts[at].leaf().filter(|_| !varies.is_empty())?;
+    // An array as it is declared; none if nothing about it varies.
+    let declared = |part: usize| -> Option<String> {
+        let ty = key.parts[part].leaf()?;
+        let varies: Vec<_> = named.iter().filter(|(d, _)| d.part == part).collect();
         let sizes: Vec<String> = (0..ty.rank())
             .map(|axis| match varies.iter().find(|(d, _)| d.axis == axis) {
                 Some((_, name)) => name.clone(),
                 None => ty.shape()[axis].to_string(),
             })
             .collect();
-        Some(format!("{}[{}]", ty.dtype(), sizes.join(", ")))
+        (!varies.is_empty()).then(|| format!("{}[{}]", ty.dtype(), sizes.join(", ")))
     };
-    // Only arguments that are arrays themselves can be written in one line.
-    let direct = |d: &Varying| (0..key.arguments).any(|i| key.parts[d.part].path() == format!("argument {i}"));
-    if !dims.is_empty() && dims.iter().all(direct) {
-        let specs: Vec<String> = (0..key.arguments).map(|i| spec(i).unwrap_or_else(|| "_".to_string())).collect();
-        if let Some(last) = found.last_mut() {
-            let _ = write!(last, ": `.symbolic(\"{}\")`", specs.join(", "));
+    let spec = |argument: usize| -> String {
+        let whole = format!("argument {argument}");
+        let inside =
+            |path: &str| path.strip_prefix(&whole).is_some_and(|p| !p.starts_with(|c: char| c.is_ascii_digit()));
+        let arrays: Vec<usize> =
+            (0..key.parts.len()).filter(|p| key.parts[*p].leaf().is_some() && inside(key.parts[*p].path())).collect();
+        let texts: Vec<Option<String>> = arrays.iter().map(|p| declared(*p)).collect();
+        let open = || "_".to_string();
+        match &texts[..] {
+            all if all.iter().all(Option::is_none) => open(),
+            [Some(one)] => one.clone(),
+            all => format!("({})", all.iter().map(|t| t.clone().unwrap_or_else(open)).collect::<Vec<_>>().join(", ")),
         }
+    };
+    if let Some(last) = found.last_mut() {
+        let specs: Vec<String> = (0..key.arguments).map(spec).collect();
+        let _ = write!(last, ": `.symbolic(\"{}\")`", specs.join(", "));
     }
     found
 }
