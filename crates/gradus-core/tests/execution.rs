@@ -161,6 +161,7 @@ fn passes_can_be_watched() {
         "fission",
         "layout",
         "loops",
+        "totals",
         "draws",
         "strength",
         "dead code",

@@ -34,6 +34,9 @@ mod custom_rules {}
 #[doc = include_str!("../../../docs/book/src/safe-select.md")]
 mod safe_select {}
 
+#[doc = include_str!("../../../docs/book/src/errors.md")]
+mod errors {}
+
 #[doc = include_str!("errors/G0001.md")]
 mod g0001 {}
 

@@ -134,7 +134,7 @@ impl<S: Signature> Fun<S> {
     /// ```
     /// use gradus::prelude::*;
     ///
-    /// let mean = jit(|x: &Array| x.mean_axis(0)).symbolic("f32[B, 2] where B >= 1");
+    /// let mean = jit(|x: &Array| x.mean_axes(0)).symbolic("f32[B, 2] where B >= 1");
     /// for b in 1..10 {
     ///     mean(&Array::ones::<f32>([b, 2])).to_vec::<f32>()?;
     /// }

@@ -83,6 +83,8 @@ fn programs() -> Result<BTreeMap<&'static str, String>> {
     all.insert("effects", with_number(&effects));
     let caught = jit(grad(roots)).hunt(Hunt::NanAndInf)(&Array::from([4.0_f64, 0.0])).ok().unwrap_err();
     all.insert("hunted", in_a_model(&caught));
+    let read = jit(|x: &Array| x.item::<f64>().map_or_else(Array::from, Array::from));
+    all.insert("no_number", in_a_model(&read(&Array::from(1.0_f64)).ok().unwrap_err()));
     Ok(all)
 }
 
@@ -103,7 +105,12 @@ fn with_number(text: &str) -> String {
 
 /// The line of an error as a reader would meet it.
 fn in_a_model(e: &Error) -> String {
-    e.to_string().replace(&e.place().to_string(), "src/model.rs:12:24") + "\n"
+    let text = e.to_string().replace(&e.place().to_string(), "src/model.rs:12:24");
+    // Other lines of this file are those of a program that uses the model.
+    let mut parts = text.split(file!());
+    let first = parts.next().unwrap_or_default().to_string();
+    let place = |rest: &str| rest.trim_start_matches(|c: char| c == ':' || c.is_ascii_digit()).to_string();
+    parts.fold(first, |text, rest| text + "src/main.rs:30:17" + &place(rest)) + "\n"
 }
 
 /// The kernels as a page shows them: a long run of arithmetic, an elementary function written out, is cut short.
@@ -135,7 +142,8 @@ fn pages() -> Vec<(String, PathBuf)> {
     let mut all: Vec<(String, PathBuf)> = files
         .map(|f| f.unwrap().path())
         .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), path))
-        .filter(|(name, _)| name != "SUMMARY.md")
+        // The pages on errors are in a folder of their own; each is what `gradus explain` prints.
+        .filter(|(name, path)| name != "SUMMARY.md" && path.is_file())
         .collect();
     all.sort();
     all
@@ -248,7 +256,15 @@ fn row_a5_every_page_is_listed_and_its_code_runs() {
         assert!(doctests.contains(&format!("book/src/{name}\")]")), "{name} is not in crates/gradus/src/book.rs");
         assert!(read(path).starts_with("# "), "{name} has no title");
     }
-    assert_eq!(summary.matches(".md)").count(), pages.len(), "SUMMARY.md lists a page that is not there");
+    let errors = gradus::ErrorKind::ALL;
+    for kind in errors {
+        let page = root().join(format!("docs/book/src/errors/{}.md", kind.code()));
+        let wanted = format!("{{{{#include ../../../../crates/gradus/src/errors/{}.md}}}}\n", kind.code());
+        assert_eq!(read(&page), wanted);
+        assert!(doctests.contains(&format!("\"errors/{}.md\")]", kind.code())), "{} is not in book.rs", kind.code());
+    }
+    let listed = summary.matches(".md)").count();
+    assert_eq!(listed, pages.len() + errors.len(), "SUMMARY.md lists a page that is not there");
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "fission",
         "layout",
         "loops",
+        "totals",
         "draws",
         "strength",
         "dead code",
@@ -46,7 +47,7 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "execute",
     ];
     assert_eq!(names, wanted);
-    for optimized in &phases[5..16] {
+    for optimized in &phases[5..17] {
         assert!(optimized.equations > 0 && optimized.bytes > 0);
         assert!(optimized.text.parse::<Program>().is_ok());
     }
