@@ -272,7 +272,7 @@ mod tests {
             assert_eq!((b * 16usize).over(t), None);
             assert_eq!(b - b, Size::ZERO);
             assert_eq!(b + b, b * 2usize);
-            assert!(!(b == 1) && b != t);
+            assert!(b != 1 && b != t);
             assert!((b * 32usize).is_multiple_of(16) && !b.is_multiple_of(2));
             assert!((b + 1usize).at_least(1) && !b.at_least(1) && !b.at_most(1000));
             assert_eq!((b * 4usize + 3usize).floor_div(4), b);

@@ -16,6 +16,7 @@ use crate::ir::{self, Buffer, Carried, Op, Stmt, Ty, Value};
 use crate::size::Size;
 
 /// How a carry goes around.
+#[expect(clippy::large_enum_variant, reason = "there are as many as a loop has carries")]
 enum Way {
     /// In scalars.
     Scalars { init: Vec<Value>, params: Vec<Value> },

@@ -26,6 +26,7 @@ pub(super) const NOWHERE: Buffer = Buffer(u32::MAX);
 
 /// How an array is there when code is written.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "most of them are views")]
 pub(super) enum Repr {
     /// One scalar for each element, in row-major order.
     Elements(Vec<Value>),
