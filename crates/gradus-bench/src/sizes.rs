@@ -146,8 +146,12 @@ pub fn render(rows: &[Row]) -> String {
     }
     text += "## One program for every size\n\nThe program compiled once with symbolic sizes, beside the one compiled for exactly this size; every size that varies in\n\
              use is a symbol: elements, rows and columns, batches, lengths, bodies; widths of layers are known. Wanted: at most 1.2 times as long.\n\n";
-    let mut kinds: Vec<(&str, &str)> = rows.iter().map(|r| (&*r.cores, &*r.tier)).collect();
-    kinds.dedup();
+    let mut kinds: Vec<(&str, &str)> = Vec::new();
+    for r in rows {
+        if !kinds.contains(&(&*r.cores, &*r.tier)) {
+            kinds.push((&*r.cores, &*r.tier));
+        }
+    }
     for (cores, tier) in kinds {
         let rows: Vec<&Row> = rows.iter().filter(|r| r.cores == cores && r.tier == tier).collect();
         let mean = (rows.iter().map(|r| r.ratio.ln()).sum::<f64>() / rows.len() as f64).exp();

@@ -8,8 +8,9 @@ use crate::error::{Result, error};
 use crate::lower::Lowered;
 use crate::runtime::Entry;
 
-/// A kernel with less work than this is not worth more than one thread, in nanoseconds.
-const WORTH_THREADS: f32 = 40_000.0;
+/// A kernel of symbolic size with less work than this is not worth more than one thread, in nanoseconds as the lowering counts them:
+/// vectors of single floats take a quarter of that, and to wake another thread takes some ten thousand.
+const WORTH_THREADS: f32 = 200_000.0;
 
 /// A lowered program for given sizes.
 #[derive(Debug)]
@@ -56,7 +57,12 @@ impl Lowered {
             inputs: types(&self.inputs),
             made: types(&self.made),
             entries: self.entries.iter().map(|e| e.bind(&sizes, &known)).collect::<Result<Vec<Entry>>>()?,
-            serial: self.work.iter().map(|(n, each)| n.in_table(&sizes) as f32 * each <= WORTH_THREADS).collect(),
+            // Where sizes are known, so was this when code was made.
+            serial: self
+                .work
+                .iter()
+                .map(|(n, each)| n.constant().is_none() && n.in_table(&sizes) as f32 * each <= WORTH_THREADS)
+                .collect(),
             sizes,
         })
     }
