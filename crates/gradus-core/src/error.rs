@@ -161,10 +161,13 @@ impl fmt::Display for Error {
         for note in &p.notes {
             write!(f, "\n  note: {note}")?;
         }
-        if let Some(help) = &p.help {
-            write!(f, "\n  help: {help}")?;
+        match &p.help {
+            Some(help) => write!(f, "\n  help: {help}"),
+            // Nothing is left without a way on: each kind has a page.
+            None => {
+                write!(f, "\n  help: the book has a page on {0}, and `gradus explain {0}` prints it", p.kind.code())
+            }
         }
-        Ok(())
     }
 }
 

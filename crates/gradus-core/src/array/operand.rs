@@ -3,7 +3,7 @@
 use std::ops::RangeFull;
 
 use super::{Array, Concrete};
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Place, Result, error};
 use crate::primitives::convert::Convert;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::size::Size;
@@ -206,8 +206,12 @@ pub(crate) fn resolve_axis(axis: isize, rank: usize) -> Result<usize> {
     let from_front = if axis < 0 { axis.checked_add_unsigned(rank) } else { Some(axis) };
     match from_front.and_then(|a| usize::try_from(a).ok()).filter(|a| *a < rank) {
         Some(a) => Ok(a),
-        None if rank == 0 => fail!(Axis, "axis {axis} of a scalar, which has none"),
-        None => fail!(Axis, "axis {axis} of an array with {rank} axes: axes are {} to {}", -(rank as isize), rank - 1),
+        None if rank == 0 => Err(error!(Axis, "axis {axis} of a scalar, which has none")
+            .help("give it axes with `reshape` or `expand_dims`")),
+        None => {
+            Err(error!(Axis, "axis {axis} of an array with {rank} axes: axes are {} to {}", -(rank as isize), rank - 1)
+                .help("look at `x.shape()`; axes count from 0, negative ones from the end"))
+        }
     }
 }
 
@@ -222,7 +226,9 @@ fn resolve_all(axes: impl IntoIterator<Item = isize>, rank: usize) -> Result<Vec
     for axis in axes {
         let a = resolve_axis(axis, rank)?;
         if resolved.contains(&a) {
-            fail!(Axis, "axis {axis} is named twice");
+            return Err(error!(Axis, "axis {axis} is named twice").help(
+                "name each axis once; negative axes count from the end, so `0` and `-2` of two axes are the same one",
+            ));
         }
         resolved.push(a);
     }

@@ -32,7 +32,7 @@ pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Partition, Prune
 pub use sample::Sample;
 
 use crate::array::Array;
-use crate::error::{Result, fail};
+use crate::error::{Result, error, fail};
 use crate::program::Program;
 use crate::types::{Dim, Effects, Type};
 
@@ -157,7 +157,9 @@ impl Op {
             Err(_) => None,
         };
         let Some(make) = make else {
-            fail!(Parse, "there is no operation `{}`", name.chars().take(40).collect::<String>());
+            return Err(error!(Parse, "there is no operation `{}`", name.chars().take(40).collect::<String>()).help(
+                "operations of your own are known after `register`; `gradus::primitives::BUILT_IN` lists the others",
+            ));
         };
         let mut reader = ParamReader::new(name, params);
         let op = make(&mut reader)?;

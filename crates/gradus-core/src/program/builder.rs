@@ -46,7 +46,7 @@ impl Builder {
     /// Adds an input. Inputs come before equations.
     pub fn input(&mut self, ty: Type) -> Result<ValueId> {
         if !self.program.equations.is_empty() {
-            fail!(Verify, "an input cannot be added after an equation");
+            return Err(error!(Verify, "an input cannot be added after an equation").help("add all inputs first"));
         }
         self.program.inputs += 1;
         self.program.types.push(ty);

@@ -437,7 +437,8 @@ impl Program {
         for constraint in &self.constraints {
             if !constraint.check(&lookup).map_err(|e| error!(Constraint, "{constraint}: {e}"))? {
                 let bound = origins(&constraint.symbols());
-                return Err(error!(Constraint, "`{}` wants {constraint}, but here {bound}", self.name));
+                return Err(error!(Constraint, "`{}` wants {constraint}, but here {bound}", self.name)
+                    .help("the program was traced for every size of these symbols, and what it does is possible only where this holds: give it arrays that fit, by padding or cutting, or declare the dimension as a number"));
             }
         }
         Ok(bindings)

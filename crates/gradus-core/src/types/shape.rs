@@ -6,7 +6,7 @@ use std::ops::Deref;
 use smallvec::SmallVec;
 
 use super::Dim;
-use crate::error::{Result, fail};
+use crate::error::{Result, error};
 
 /// The dimensions of an array, outermost first.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
@@ -86,11 +86,13 @@ impl Shape {
     pub fn check(&self) -> Result<()> {
         for d in &self.0 {
             if d.is_invalid() || d.constant().is_some_and(|c| c < 0) {
-                fail!(Size, "the shape {self} has a dimension that no array can have: {d}");
+                return Err(error!(Size, "the shape {self} has a dimension that no array can have: {d}")
+                    .help("dimensions are 0 or more; one `-1` stands for what is left, in `reshape` only"));
             }
         }
         if !self.is_symbolic() && self.count().is_none_or(|n| n > isize::MAX as usize / 16) {
-            fail!(Size, "an array of shape {self} has more elements than memory has room for");
+            return Err(error!(Size, "an array of shape {self} has more elements than memory has room for")
+                .help("make it smaller, or keep it a `broadcast_to`, which needs no memory, until it is reduced"));
         }
         Ok(())
     }

@@ -89,7 +89,10 @@ impl Type {
                     at += used;
                 }
                 Some(_) => fail!(Parse, "expected `,` or `]` in a shape"),
-                None => fail!(Parse, "a shape is not closed: expected `]`"),
+                None => {
+                    return Err(error!(Parse, "a shape is not closed: expected `]`")
+                        .help("a type is an element type and dimensions, as in `f32[B, 2*B+1]` or `f64[]`"));
+                }
             }
         }
     }

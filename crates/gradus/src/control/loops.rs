@@ -127,7 +127,9 @@ fn elements_of(types: &[Type], length: Option<&Dim>, what: &str) -> Result<(Dim,
         };
         match &length {
             Some(m) if m.equals(n) == Decision::No => {
-                return Err(bad(format!("`{what}` runs along leading axes of {m} and of {n} elements ({ty})")));
+                return Err(bad(format!("`{what}` runs along leading axes of {m} and of {n} elements ({ty})")).help(
+                    "all sequences have one element for each step: cut or pad them, or capture what is not one",
+                ));
             }
             Some(_) => {}
             None => length = Some(n.clone()),

@@ -211,6 +211,9 @@ impl Plan {
             return Err(error!(
                 Index,
                 "the index {written}{place} is outside axis {axis} of {ty}, which has size {dim}"
+            )
+            .help(
+                "places count from 0, negative ones from the end; an array of places is clipped to the axis instead",
             ));
         }
         self.whole &= dim.constant() == Some(1);

@@ -168,7 +168,8 @@ impl Primitive for While {
             fail!(Signature, "{} operand(s) are too few for {} constant(s)", inputs.len(), self.consts);
         }
         if self.checkpoints < 2 {
-            fail!(Value, "reverse mode of a loop needs at least 2 checkpoints, not {}", self.checkpoints);
+            return Err(error!(Value, "reverse mode of a loop needs at least 2 checkpoints, not {}", self.checkpoints)
+                .help("the first state and one more; more of them take more memory and fewer steps again"));
         }
         fits(&self.condition, inputs, infer)?;
         gives(&self.condition, &[Type::scalar(DType::Bool)], "the condition", infer)?;

@@ -83,7 +83,9 @@ impl Host {
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into());
             // What was thrown may panic once more when it goes.
             std::mem::forget(panic);
-            Err(error!(Callback, "`{name}` panicked: {text}"))
+            Err(error!(Callback, "`{name}` panicked: {text}").help(
+                "the panic was stopped at the callback, and the call ends here; let the callback give an error instead",
+            ))
         })
         .map_err(|e| e.at(self.place))
     }

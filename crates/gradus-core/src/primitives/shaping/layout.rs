@@ -196,7 +196,12 @@ impl Primitive for Reshape {
         };
         if !same {
             let (have, want) = (x.shape().size(), self.shape.size());
-            fail!(Shape, "{x} has {have} elements, which do not fill the shape {} of {want}", self.shape);
+            return Err(error!(
+                Shape,
+                "{x} has {have} elements, which do not fill the shape {} of {want}",
+                self.shape
+            )
+            .help("a reshape keeps every element; leave one dimension open with `-1`, or use `broadcast_to`, `pad` or `index`"));
         }
         one(x.with_shape(self.shape.clone()))
     }
