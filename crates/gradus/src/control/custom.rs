@@ -61,8 +61,11 @@ where
         let (traced, _) = made.map_err(|(e, _)| e)?;
         if let Some((y, y_dot)) = &shown {
             let what = format!("the forward rule of `{}`", inner.name());
-            same_types(template, y, &what, ("is the function's result", "the rule's"), place)?;
-            same_types(template, y_dot, &what, ("is the result", "its tangent"), place)?;
+            let help = |e: Error| {
+                e.help("a rule gives what the function gives, and for each array a tangent of its dtype and shape")
+            };
+            same_types(template, y, &what, ("is the function's result", "the rule's"), place).map_err(help)?;
+            same_types(template, y_dot, &what, ("is the result", "its tangent"), place).map_err(help)?;
         }
         control::custom_jvp(function, &traced, &arrays)
     })

@@ -48,9 +48,7 @@ fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Place)
     let Some((path, x, y)) = first_difference(a, b) else { return Ok(()) };
     let at = if path.is_empty() { String::new() } else { format!(" at `{path}`") };
     let message = format!("{what}{at}: {x} {}, {y} {}", of.0, of.1);
-    Err(Error::new(ErrorKind::Signature, message)
-        .at(place)
-        .help("cast or broadcast one of them, so that both have the same dtype and shape"))
+    Err(Error::new(ErrorKind::Signature, message).at(place))
 }
 
 /// The result when something failed before there was one: the body run on arguments that carry the error, so that the
