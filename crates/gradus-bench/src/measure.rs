@@ -366,7 +366,7 @@ fn take_turns(
     turns
 }
 
-fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values = Vec::from_iter(values);
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

@@ -7,7 +7,7 @@ use gradus::DType;
 use crate::Result;
 use crate::cases::{Call, Family, all, array, size_text};
 use crate::check::{Described, distance};
-use crate::measure::Effort;
+use crate::measure::{Effort, median};
 use crate::peers::timed;
 use crate::table::time;
 use crate::tier::{Tier, declaring};
@@ -121,17 +121,13 @@ fn compare(symbolic: &Call, fixed: &Call, effort: Effort) -> Row {
     let (n, m) = (reps(symbolic), reps(fixed));
     let rounds: Vec<[f64; 2]> =
         (0..effort.rounds()).map(|_| [timed(n, || symbolic.run()), timed(m, || fixed.run())]).collect();
-    let median = |f: &dyn Fn(&[f64; 2]) -> f64| {
-        let mut all: Vec<f64> = rounds.iter().map(f).collect();
-        all.sort_by(f64::total_cmp);
-        all[all.len() / 2]
-    };
+    let median = |f: fn(&[f64; 2]) -> f64| median(rounds.iter().map(f)).unwrap_or(f64::NAN);
     Row {
         cores: String::new(),
         tier: String::new(),
         case: String::new(),
-        times: [median(&|r| r[0]), median(&|r| r[1])],
-        ratio: median(&|r| r[0] / r[1]),
+        times: [median(|r| r[0]), median(|r| r[1])],
+        ratio: median(|r| r[0] / r[1]),
     }
 }
 

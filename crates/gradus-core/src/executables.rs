@@ -4,12 +4,21 @@ use std::cell::RefCell;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use crate::array::Array;
+use crate::array::{Array, Concrete};
 use crate::error::Result;
 use crate::interpret::{Backend, Executable, Interpreter};
 use crate::optimize::{Exactness, optimize};
 use crate::program::{Program, Verified};
+
+/// The dimensions of all inputs of a call, one after the other: what tells calls of one symbolic program apart.
+pub type Sizes = SmallVec<[usize; 8]>;
+
+/// The sizes of inputs.
+pub fn sizes_of(inputs: &[Array]) -> Sizes {
+    inputs.iter().flat_map(|a| a.concrete().map_or(&[][..], Concrete::dims)).copied().collect()
+}
 
 /// What the process-wide table of compiled programs holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use gradus_core::array::{Concrete, recycled};
+use gradus_core::executables::{Sizes, sizes_of};
 use gradus_core::phases::{Phase, report};
 use gradus_core::program::Program;
 use gradus_core::types::Element;
@@ -54,7 +55,7 @@ pub struct Native {
     /// If nothing about it is symbolic.
     fixed: Option<Arc<Ready>>,
     /// By the dimensions of all inputs.
-    sized: RwLock<FxHashMap<SmallVec<[usize; 8]>, Arc<Ready>>>,
+    sized: RwLock<FxHashMap<Sizes, Arc<Ready>>>,
     /// Whether its code was on disk.
     loaded: bool,
 }
@@ -206,10 +207,7 @@ impl Native {
         if let Some(ready) = &self.fixed {
             return Ok(ready.clone());
         }
-        let mut key: SmallVec<[usize; 8]> = SmallVec::new();
-        for a in inputs {
-            key.extend_from_slice(a.concrete().map_or(&[], Concrete::dims));
-        }
+        let key = sizes_of(inputs);
         if let Some(found) = self.sized.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(found.clone());
         }

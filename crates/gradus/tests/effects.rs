@@ -57,21 +57,6 @@ fn on_all(log: &Log, f: impl Fn(&Array) -> Array + Send + Sync + Clone + 'static
 }
 
 #[test]
-fn row_e1_effects_are_operations() -> Result<()> {
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-    let s = seen.clone();
-    let f = jit(move |x: &Array| {
-        let s = s.clone();
-        debug_callback(move |v| s.lock().unwrap().push(v[0].item::<f64>().unwrap()), &[x]);
-        x * 2.0_f64
-    });
-    f(&Array::from(1.0_f64)).item::<f64>()?;
-    f(&Array::from(2.0_f64)).item::<f64>()?;
-    assert_eq!(*seen.lock().unwrap(), [1.0, 2.0]); // at run time, each time, in order
-    Ok(())
-}
-
-#[test]
 fn row_e1_outside_of_a_trace_effects_happen_at_once() -> Result<()> {
     let log = Log::default();
     log.note(0.0, &scalar(1.0));

@@ -300,17 +300,6 @@ fn a_key_can_be_stored() -> Result<()> {
 }
 
 #[test]
-fn randomness_is_a_value() -> Result<()> {
-    let key = Key::new(42);
-    let [a, b] = key.split(); // `key` is consumed: using it again does not compile
-    let u = random::uniform::<f32>(a, [3]);
-    let n = random::normal::<f32>(b, [3]);
-    assert!(u.to_vec::<f32>()?.iter().all(|v| (0.0..1.0).contains(v)));
-    assert!(n.to_vec::<f32>()?.iter().all(|v| v.is_finite()));
-    Ok(())
-}
-
-#[test]
 fn what_is_asked_for_wrongly_is_an_error() {
     let said = |a: Array| a.ok().unwrap_err().to_string();
     assert!(said(random::uniform::<i32>(Key::new(0), [3])).contains("floats"));

@@ -25,6 +25,7 @@ use crate::primitives::elementwise::Add;
 use crate::primitives::reduce::ReduceSum;
 use crate::primitives::shaping::{Broadcast, Permute, Reshape};
 use crate::program::{Atom, Builder, Equation, Program, ValueId};
+use crate::transform::bytes_where;
 use crate::types::{DType, Dim, Scalar, Type};
 
 /// Takes products out of scans; see the head of this file.
@@ -251,8 +252,7 @@ struct Plan<'a> {
 
 /// The bytes of a type. A size that is known only at run time is taken for a batch, which is mostly small beside the width of layers.
 fn bytes_of(ty: &Type) -> u128 {
-    let size = ty.shape().size().evaluate(&|_| Some(32)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
-    size * ty.dtype().size() as u128
+    bytes_where(ty, 32)
 }
 
 /// What a number of steps is taken for that is known only at run time.

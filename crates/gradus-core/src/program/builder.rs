@@ -116,11 +116,7 @@ impl Builder {
 
     /// Adds conditions on symbolic dimensions.
     pub fn require(&mut self, constraints: &[Constraint]) {
-        for c in constraints {
-            if !self.program.constraints.contains(c) {
-                self.program.constraints.push(c.clone());
-            }
-        }
+        self.program.require(constraints);
     }
 
     /// The finished program.

@@ -373,12 +373,16 @@ impl Program {
 
     /// The program with more conditions on its dimensions.
     pub fn with_constraints(mut self, more: &[Constraint]) -> Program {
+        self.require(more);
+        self
+    }
+
+    fn require(&mut self, more: &[Constraint]) {
         for c in more {
             if !self.constraints.contains(c) {
                 self.constraints.push(c.clone());
             }
         }
-        self
     }
 
     /// The program for given input types: symbols are solved for, constraints checked, everything known.

@@ -61,7 +61,12 @@ pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs
 
 /// Bytes of a type; a symbol counts as a thousand.
 pub(crate) fn estimated_bytes(ty: &Type) -> u128 {
-    let size = ty.shape().size().evaluate(&|_| Some(1000)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
+    bytes_where(ty, 1000)
+}
+
+/// The bytes of a type where every symbol is a number.
+pub(crate) fn bytes_where(ty: &Type, symbol: i64) -> u128 {
+    let size = ty.shape().size().evaluate(&|_| Some(symbol)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
     size * ty.dtype().size() as u128
 }
 

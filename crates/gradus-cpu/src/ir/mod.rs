@@ -588,6 +588,13 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
 }
 
+impl Kernel {
+    /// The same kernel with another body.
+    pub fn with_body(&self, body: Vec<Stmt>) -> Kernel {
+        Kernel { body, name: self.name.clone(), inputs: self.inputs.clone(), outputs: self.outputs.clone(), ..*self }
+    }
+}
+
 /// Memory of a module.
 #[derive(Clone, PartialEq, Debug, Hash)]
 pub struct BufferInfo {

@@ -525,17 +525,7 @@ impl Lower {
 
 /// The places of a view's elements in its buffer, in row-major order.
 fn places_from(view: &View) -> Vec<At> {
-    // An axis of an empty array may be vast.
-    if is_empty(&view.dims) {
-        return Vec::new();
-    }
-    // Within a small array with large strides, they may still be known only at run time.
-    let mut all = vec![view.base.clone()];
-    for (d, s) in view.dims.iter().zip(&view.strides) {
-        let along = 0..d.constant().unwrap_or(0);
-        all = all.iter().flat_map(|at| along.clone().map(|i| at.further(*s * i))).collect();
-    }
-    all
+    views::offsets(&view.dims, &view.strides).into_iter().map(|k| view.base.further(k)).collect()
 }
 
 /// The bits of a number in the low bytes.

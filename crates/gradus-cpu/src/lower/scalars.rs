@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::emit::{Emitter, elementwise};
 use super::fusion::reduction;
 use super::values::{moves, view_of};
-use super::views::{Dims, View, count, fixed, is_empty, row_major};
+use super::views::{Dims, View, count, fixed, offsets, row_major};
 use crate::ir::{Buffer, FoldOp, LANES, Op, Ty, Value};
 use crate::size::Size;
 
@@ -88,14 +88,8 @@ pub(super) fn unroll(
 
 /// The places of a view's elements in row-major order; all about it is known.
 pub(super) fn places(view: &View) -> impl Iterator<Item = i64> + use<> {
-    // An axis of an empty array may be vast.
-    let first = (!is_empty(&view.dims)).then(|| view.base.offset.constant().unwrap_or(0));
-    let mut all: Vec<i64> = first.into_iter().collect();
-    for (d, s) in view.dims.iter().zip(&view.strides) {
-        let (d, s) = (d.constant().unwrap_or(0), s.constant().unwrap_or(0));
-        all = all.iter().flat_map(|at| (0..d).map(move |i| at + i * s)).collect();
-    }
-    all.into_iter()
+    let base = view.base.offset;
+    offsets(&view.dims, &view.strides).into_iter().map(move |k| (base + k).constant().unwrap_or(0))
 }
 
 /// Combines scalars in the order of every reduction: 32 lanes, then halves. `op(identity, ·)` in the end.

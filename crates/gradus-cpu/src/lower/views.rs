@@ -74,6 +74,21 @@ pub(super) fn row_major(dims: &[Size]) -> Strides {
     strides
 }
 
+/// Where the elements of a small array lie, in row-major order, counted from the first. With large strides that may be known only
+/// at run time.
+pub(super) fn offsets(dims: &[Size], strides: &[Size]) -> Vec<Size> {
+    // An axis of an empty array may be vast.
+    if is_empty(dims) {
+        return Vec::new();
+    }
+    let mut all = vec![Size::ZERO];
+    for (d, s) in dims.iter().zip(strides) {
+        let along = 0..d.known().unwrap_or(0);
+        all = all.iter().flat_map(|at| along.clone().map(move |i| *at + *s * i)).collect();
+    }
+    all
+}
+
 impl View {
     /// A whole buffer.
     pub fn dense(buffer: Buffer, dims: &[Size]) -> View {

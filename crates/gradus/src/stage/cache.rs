@@ -33,6 +33,14 @@ pub(crate) struct Entry<S: Signature> {
     pub(super) hot: Hot,
 }
 
+/// A program with checks in it, if something is hunted for.
+pub(super) fn hunted(program: Verified, hunt: Hunt) -> Result<Verified> {
+    if !hunt.is_on() {
+        return Ok(program);
+    }
+    Ok(Verified::new(instrument(&program, hunt)?)?.with_exactness(program.exactness()))
+}
+
 /// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
 fn dense(capture: Array) -> Array {
     match capture.concrete() {
@@ -93,10 +101,7 @@ impl<S: Signature> Entry<S> {
 
     /// The program that is run: the optimized one, with checks in it if something is hunted for.
     pub(super) fn to_run(&self, hunt: Hunt) -> Result<Verified> {
-        if !hunt.is_on() {
-            return Ok(self.optimized.clone());
-        }
-        Ok(Verified::new(instrument(&self.optimized, hunt)?)?.with_exactness(self.optimized.exactness()))
+        hunted(self.optimized.clone(), hunt)
     }
 
     /// The code, compiled at the first use. `made` is told where it came from.

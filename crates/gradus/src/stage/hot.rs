@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gradus_core::array::Concrete;
-use gradus_core::executables::{Origin, find_or_compile};
-use gradus_core::hunt::{Hunt, instrument};
+use gradus_core::executables::{Origin, Sizes, find_or_compile, sizes_of};
+use gradus_core::hunt::Hunt;
 use gradus_core::program::Verified;
 use gradus_core::{Array, Backend, Executable, Result, Type};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 
+use super::cache::hunted;
 use super::prepare;
 
 /// So many sizes are counted at a time.
@@ -18,7 +17,7 @@ const COUNTED: usize = 256;
 /// How often each size was met, and the code of those that were met often.
 #[derive(Default)]
 pub(super) struct Hot {
-    sizes: Mutex<FxHashMap<SmallVec<[usize; 8]>, Met>>,
+    sizes: Mutex<FxHashMap<Sizes, Met>>,
 }
 
 #[derive(Default)]
@@ -37,10 +36,7 @@ impl Hot {
         (backend, hunt): (&dyn Backend, Hunt),
         made: impl FnOnce(Origin),
     ) -> Result<Option<Arc<dyn Executable>>> {
-        let mut key: SmallVec<[usize; 8]> = SmallVec::new();
-        for a in inputs {
-            key.extend_from_slice(a.concrete().map_or(&[], Concrete::dims));
-        }
+        let key = sizes_of(inputs);
         {
             let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
             if sizes.len() >= COUNTED && !sizes.contains_key(&key) {
@@ -57,11 +53,7 @@ impl Hot {
         }
         // Compiled with no lock held: others go on with the program for every size.
         let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
-        let bound = prepare(&program.bind_symbols(&types)?, program.exactness())?;
-        let bound = match hunt.is_on() {
-            true => Verified::new(instrument(&bound, hunt)?)?.with_exactness(program.exactness()),
-            false => bound,
-        };
+        let bound = hunted(prepare(&program.bind_symbols(&types)?, program.exactness())?, hunt)?;
         let (code, origin) = find_or_compile(backend, &bound)?;
         made(origin);
         let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,13 +9,7 @@ use crate::ir::{Expr, Index, Int, Kernel, Module, Stmt, Ty, Value};
 pub fn ordered(module: &Module, kernel: &Kernel) -> Kernel {
     let uses = uses(module, kernel);
     let body = block(module, &kernel.body, &uses);
-    Kernel {
-        body,
-        name: kernel.name.clone(),
-        inputs: kernel.inputs.clone(),
-        outputs: kernel.outputs.clone(),
-        ..*kernel
-    }
+    kernel.with_body(body)
 }
 
 /// How often each value of a kernel is used; twice where it must stay as it is.

@@ -12,13 +12,7 @@ pub fn turned(module: &Module, kernel: &Kernel) -> Kernel {
     let mut known = FxHashMap::default();
     constants(&kernel.body, &mut known);
     let body = block(module, &kernel.body, &uses, &known);
-    Kernel {
-        body,
-        name: kernel.name.clone(),
-        inputs: kernel.inputs.clone(),
-        outputs: kernel.outputs.clone(),
-        ..*kernel
-    }
+    kernel.with_body(body)
 }
 
 fn constants(body: &[Stmt], known: &mut FxHashMap<Value, u64>) {

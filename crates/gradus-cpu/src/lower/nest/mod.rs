@@ -13,7 +13,7 @@ use super::emit::elementwise;
 use super::fusion::{Class, Cluster, Level, Plan, lead, point_cost, reduction, shares_right};
 use super::scalars::{Inner, places, unroll};
 use super::values::{NOWHERE, Repr, Root, SMALL, Values, moves, storage};
-use super::views::{At, Strides, View, count, is_empty};
+use super::views::{At, Strides, View, count, offsets};
 use super::{Lower, Work};
 use crate::error::{Result, error};
 use crate::ir::{Buffer, Kind, LANES, Op, Ty, Value};
@@ -656,16 +656,6 @@ impl Nest<'_, '_> {
         self.finish_kernel(self.work(outer), Vec::new());
         Ok(())
     }
-}
-
-/// Where the elements of a small array lie, in row-major order, counted from the first.
-fn offsets(dims: &[Size], strides: &[Size]) -> Vec<Size> {
-    let mut all = if is_empty(dims) { Vec::new() } else { vec![Size::ZERO] };
-    for (d, s) in dims.iter().zip(strides) {
-        let along = 0..d.known().unwrap_or(0);
-        all = all.iter().flat_map(|at| along.clone().map(move |i| *at + *s * i)).collect();
-    }
-    all
 }
 
 /// `a / n` of numbers that are not negative: a shift, or a product with the reciprocal, which vectors can do; the half keeps
