@@ -103,7 +103,7 @@ pub fn native(program: &Program, exactness: Exactness, options: Options) -> Resu
     let ready = with_equal_symbols(ready);
     let started = Instant::now();
     let mut lowered = lower::lower_with(&ready, options.small)?;
-    let module = std::mem::take(&mut lowered.module);
+    let module = ir::strip(std::mem::take(&mut lowered.module));
     let module = ir::fold(module, exactness);
     let module = ir::expand(if options.contract { ir::contract(module) } else { module })?;
     // The functions are made of steps whose errors cancel: nothing about them may be relaxed.

@@ -8,11 +8,16 @@ use gradus_core::types::Element;
 use gradus_core::{Array, Executable, Type};
 
 use crate::error::{Result, error, fail};
-use crate::ir::{Memory, Role, evaluate_with};
+use crate::ir::{Memory, Role, Slots, evaluate_checked};
 use crate::lower::{Lowered, Output};
+use crate::memory::{self, Place};
 use crate::runtime::{by_dtype, call_entry};
 
-/// The kernel language run by its evaluator: the meaning that machine code is held against.
+/// What memory is filled with that nothing was written to: no number that a program makes by chance.
+const UNWRITTEN: u8 = 0xA5;
+
+/// The kernel language run by its evaluator: the meaning that machine code is held against. Every load is checked: it finds the value and the
+/// element that the lowering means.
 #[derive(Debug)]
 pub struct Evaluated {
     /// The program.
@@ -67,23 +72,35 @@ impl Executable for Evaluated {
         let bound = l.bind(&self.signature, &types)?;
         let dense = inputs.iter().zip(&bound.inputs).enumerate();
         let dense = dense.map(|(i, (a, ty))| dense_input(&l.module.name, ty, i, a)).collect::<Result<Vec<_>>>()?;
+        let plan = memory::plan(&l.module, &bound.bytes)?;
         let mut memory = Memory { sizes: bound.sizes, ..Memory::default() };
+        let mut slots = Slots::new();
+        // Scratch lies where the plan says: in the arena, or in an output that is not written yet.
+        let arena = l.module.buffers.len();
         for (b, info) in l.module.buffers.iter().enumerate() {
-            memory.buffers.push(match info.role {
-                Role::Input(i) => bytes_of(&dense[i as usize]),
+            let bytes = bound.bytes[b];
+            let (slot, block) = match info.role {
+                Role::Input(i) => ((b, 0, bytes), bytes_of(&dense[i as usize])),
                 Role::Constant(i) => {
                     let c = l.constants[i as usize].concrete().ok_or_else(|| error!(Rule, "a constant"))?;
-                    bytes_of(&c.try_dense()?)
+                    ((b, 0, bytes), bytes_of(&c.try_dense()?))
                 }
-                // Scratch is never clean.
-                Role::Output(_) | Role::Scratch => vec![0xA5; bound.bytes[b]],
-            });
+                Role::Output(_) => ((b, 0, bytes), vec![UNWRITTEN; bytes]),
+                Role::Scratch => match plan.places[b] {
+                    Some(Place { output: None, offset }) => ((arena, offset, bytes), Vec::new()),
+                    Some(Place { output: Some(o), offset }) => ((o.index(), offset, bytes), Vec::new()),
+                    None => ((b, 0, 0), Vec::new()),
+                },
+            };
+            slots.push(slot);
+            memory.buffers.push(block);
         }
+        memory.buffers.push(vec![UNWRITTEN; plan.bytes]);
         let mut library = |entry: u32, arrays: &[*mut u8]| {
             // SAFETY: the addresses are of the buffers of this memory, as the program says.
             unsafe { call_entry(&bound.entries[entry as usize], arrays.as_ptr(), false) }
         };
-        evaluate_with(&l.module, &mut memory, &mut library)?;
+        evaluate_checked(&l.module, &mut memory, slots, &mut library)?;
         let made = |i: usize| {
             let b = l.module.buffers.iter().position(|b| b.role == Role::Output(i as u32)).unwrap_or_default();
             array_from(&bound.made[i], &memory.buffers[b])

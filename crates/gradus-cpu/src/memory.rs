@@ -87,7 +87,7 @@ impl Walk {
             self.position += 1;
             match s {
                 Stmt::Let(_, Expr::Load(b, _)) => self.touch(*b),
-                Stmt::Let(..) => {}
+                Stmt::Let(..) | Stmt::Note(_) => {}
                 Stmt::Store { buffer, .. } => self.touch(*buffer),
                 Stmt::Loop(l) => self.around(|w| w.body(m, &l.body)),
                 Stmt::While(l) => self.around(|w| {

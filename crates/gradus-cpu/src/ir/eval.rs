@@ -1,11 +1,13 @@
-//! The meaning of the kernel language: a plain evaluator that tests hold every code generator against.
+//! The meaning of the kernel language: a plain evaluator that tests hold every code generator against. It can also watch memory: whether each
+//! load finds what the lowering means to be there.
 
 use gradus_core::primitives::Op as Primitive;
 use gradus_core::{Array, Scalar};
 
 use crate::error::{Result, error};
 
-use super::{Carried, Expr, FoldOp, Index, Int, Kind, LANES, Loop, Module, Op, Stmt, Ty, Value};
+use super::meaning::{At, Meaning, Note, Region};
+use super::{Buffer, Carried, Expr, FoldOp, Index, Int, Kind, LANES, Loop, Module, Op, Shadow, Stmt, Ty, Value};
 use crate::runtime::special;
 
 /// The bytes of each buffer, and the run-time sizes.
@@ -17,6 +19,9 @@ pub struct Memory {
     pub sizes: Vec<i64>,
 }
 
+/// Where each buffer lies: the block of memory, its first byte there, and how many bytes.
+pub type Slots = Vec<(usize, usize, usize)>;
+
 /// Does a library call: its entry, and the address of each array.
 pub type Library<'a> = dyn FnMut(u32, &[*mut u8]) -> Result<()> + 'a;
 
@@ -24,7 +29,11 @@ struct Machine<'a> {
     module: &'a Module,
     library: &'a mut Library<'a>,
     memory: &'a mut Memory,
+    slots: Slots,
     values: Vec<u64>,
+    shadow: Option<Shadow>,
+    /// The kernel that runs.
+    kernel: Option<u32>,
 }
 
 /// Runs a module's main body. Library calls are not part of the language: a module with one is an error.
@@ -34,7 +43,39 @@ pub fn evaluate(module: &Module, memory: &mut Memory) -> Result<()> {
 
 /// Runs a module's main body with a library for its calls.
 pub fn evaluate_with<'a>(module: &'a Module, memory: &'a mut Memory, library: &'a mut Library<'a>) -> Result<()> {
-    Machine { values: vec![0; module.types.len()], module, memory, library }.block(&module.main)
+    let slots: Slots = memory.buffers.iter().enumerate().map(|(i, b)| (i, 0, b.len())).collect();
+    let values = vec![0; module.types.len()];
+    let mut machine = Machine { values, module, memory, library, slots, shadow: None, kernel: None };
+    machine.block(&module.main)?;
+    // Buffers that traded places keep their names.
+    let slots = machine.slots;
+    let mut blocks = std::mem::take(&mut memory.buffers);
+    memory.buffers = slots.iter().map(|(i, ..)| std::mem::take(&mut blocks[*i])).collect();
+    Ok(())
+}
+
+/// Runs a module's main body in blocks of memory that buffers share, and holds every load and store against what it means.
+pub fn evaluate_checked<'a>(
+    module: &'a Module,
+    memory: &'a mut Memory,
+    slots: Slots,
+    library: &'a mut Library<'a>,
+) -> Result<()> {
+    let mut shadow = Shadow::new(module, &memory.buffers);
+    for (buffer, tag, size) in &module.meanings.given {
+        let (block, start, bytes) = slots[buffer.index()];
+        shadow.give(*tag, block, start..start + bytes, *size);
+    }
+    let values = vec![0; module.types.len()];
+    let mut machine = Machine { values, module, memory, library, slots, shadow: Some(shadow), kernel: None };
+    machine.block(&module.main)?;
+    if let Some(shadow) = &machine.shadow {
+        for (buffer, tag, size) in &module.meanings.made {
+            let (block, start, bytes) = machine.slots[buffer.index()];
+            shadow.made(*tag, *buffer, block, start..start + bytes, *size)?;
+        }
+    }
+    Ok(())
 }
 
 impl Machine<'_> {
@@ -45,17 +86,118 @@ impl Machine<'_> {
         }
     }
 
-    fn place(&self, buffer: super::Buffer, at: &Index) -> Result<std::ops::Range<usize>> {
+    fn at(&self, at: &At) -> i64 {
+        let sizes = &self.memory.sizes;
+        let terms = at.terms.iter().map(|(v, s)| (self.values[v.index()] as i64).wrapping_mul(s.in_table(sizes)));
+        at.offset.in_table(sizes) + terms.sum::<i64>()
+    }
+
+    fn element(&self, m: &Meaning) -> i64 {
+        let sizes = &self.memory.sizes;
+        let digits = m.digits.iter().map(|d| {
+            let start = d.start.map_or(0, |(v, times)| self.values[v.index()] as i64 * times as i64);
+            let place = self.values[d.var.index()] as i64 + start;
+            let index = place / d.behind.in_table(sizes).max(1) % d.extent.in_table(sizes).max(1);
+            index * d.stride.in_table(sizes)
+        });
+        self.at(&m.element) + digits.sum::<i64>()
+    }
+
+    /// The bytes of an element: the block of memory, and where in it.
+    fn place(&self, buffer: Buffer, at: &Index) -> Result<(usize, std::ops::Range<usize>)> {
         let mut i = at.offset;
         for (v, s) in &at.terms {
             i += self.values[v.index()] as i64 * self.int(*s);
         }
-        let size = self.module.buffers[buffer.index()].ty.size();
-        let have = self.memory.buffers[buffer.index()].len();
+        self.bytes_at(buffer, i, self.module.buffers[buffer.index()].ty.size())
+    }
+
+    fn bytes_at(&self, buffer: Buffer, i: i64, size: usize) -> Result<(usize, std::ops::Range<usize>)> {
+        let (block, start, have) = self.slots[buffer.index()];
         match usize::try_from(i) {
-            Ok(i) if (i + 1) * size <= have => Ok(i * size..(i + 1) * size),
-            _ => Err(error!(Index, "element {i} of {buffer}, which has {} bytes", have)),
+            Ok(i) if (i + 1) * size <= have => Ok((block, start + i * size..start + (i + 1) * size)),
+            _ => Err(self.fault(format!("element {i} of {buffer}, which has {have} bytes"))),
         }
+    }
+
+    /// A fault of the lowering, with the kernel it is in.
+    fn fault(&self, what: String) -> crate::error::Error {
+        match self.kernel {
+            Some(k) => error!(Index, "{what}").note(super::kernel_text(self.module, k as usize)),
+            None => error!(Index, "{what}").note("in the main body"),
+        }
+    }
+
+    /// Every element of a region: where it is, and which element it is.
+    fn elements_of(&self, r: &Region) -> Result<Vec<(usize, std::ops::Range<usize>, i64)>> {
+        self.elements_as(r, &r.element)
+    }
+
+    fn elements_as(
+        &self,
+        r: &Region,
+        element: &(At, smallvec::SmallVec<[crate::size::Size; 4]>),
+    ) -> Result<Vec<(usize, std::ops::Range<usize>, i64)>> {
+        let sizes = &self.memory.sizes;
+        let dims: Vec<i64> = r.dims.iter().map(|d| d.in_table(sizes)).collect();
+        // Another axis of an empty array may be vast.
+        if dims.contains(&0) {
+            return Ok(Vec::new());
+        }
+        let mut all = vec![(self.at(&r.place.0), self.at(&element.0))];
+        for (a, d) in dims.iter().enumerate() {
+            let (p, e) = (r.place.1[a].in_table(sizes), element.1[a].in_table(sizes));
+            all = all.iter().flat_map(|(x, y)| (0..*d).map(move |i| (x + i * p, y + i * e))).collect();
+        }
+        all.into_iter().map(|(p, e)| self.bytes_at(r.buffer, p, r.bytes).map(|(block, at)| (block, at, e))).collect()
+    }
+
+    fn note(&mut self, note: &Note) -> Result<()> {
+        let Some(mut shadow) = self.shadow.take() else { return Ok(()) };
+        match note {
+            Note::Step(scope) => shadow.step(*scope),
+            Note::Becomes(region, tag, element) => {
+                let old = self.elements_of(region)?;
+                let new = self.elements_as(region, element)?;
+                for ((block, at, e), (_, _, to)) in old.into_iter().zip(new) {
+                    shadow
+                        .load(region.tag, e, block, &at)
+                        .and_then(|()| shadow.also(*tag, to, block, &at))
+                        .map_err(|what| self.fault(what))?;
+                }
+            }
+        }
+        self.shadow = Some(shadow);
+        Ok(())
+    }
+
+    /// A load or store in the shadow memory.
+    fn watch(&mut self, store: bool, at: &Index, block: usize, bytes: &std::ops::Range<usize>) -> Result<()> {
+        let Some(mut shadow) = self.shadow.take() else { return Ok(()) };
+        let meaning = self.module.meanings.get(at.means).map(|m| (m.tag, self.element(m), m.again));
+        let done = match (meaning, store) {
+            (Some((tag, e, again)), true) => shadow.store(tag, e, again, block, bytes),
+            (Some((tag, e, _)), false) => shadow.load(tag, e, block, bytes),
+            (None, true) => shadow.store_any(block, bytes),
+            (None, false) => shadow.written(block, bytes),
+        };
+        self.shadow = Some(shadow);
+        done.map_err(|what| self.fault(what))
+    }
+
+    fn regions(&mut self, c: &super::Call, after: bool) -> Result<()> {
+        let Some(mut shadow) = self.shadow.take() else { return Ok(()) };
+        for (region, _) in c.regions.iter().filter(|(_, writes)| *writes == after) {
+            for (block, at, e) in self.elements_of(region)? {
+                let done = match after {
+                    true => shadow.store(region.tag, e, false, block, &at),
+                    false => shadow.load(region.tag, e, block, &at),
+                };
+                done.map_err(|what| self.fault(format!("call {}: {what}", self.module.calls[c.entry as usize])))?;
+            }
+        }
+        self.shadow = Some(shadow);
+        Ok(())
     }
 
     fn block(&mut self, body: &[Stmt]) -> Result<()> {
@@ -69,9 +211,10 @@ impl Machine<'_> {
                     Expr::Const(bits) => *bits,
                     Expr::Size(i) => self.memory.sizes[*i as usize] as u64,
                     Expr::Load(b, at) => {
-                        let range = self.place(*b, at)?;
+                        let (block, range) = self.place(*b, at)?;
+                        self.watch(false, at, block, &range)?;
                         let mut bytes = [0; 8];
-                        bytes[..range.len()].copy_from_slice(&self.memory.buffers[b.index()][range]);
+                        bytes[..range.len()].copy_from_slice(&self.memory.buffers[block][range]);
                         u64::from_le_bytes(bytes)
                     }
                     Expr::Op(op, args) => {
@@ -83,10 +226,11 @@ impl Machine<'_> {
                 Ok(())
             }
             Stmt::Store { buffer, at, value } => {
-                let range = self.place(*buffer, at)?;
+                let (block, range) = self.place(*buffer, at)?;
+                self.watch(true, at, block, &range)?;
                 let bytes = self.values[value.index()].to_le_bytes();
                 let len = range.len();
-                self.memory.buffers[buffer.index()][range].copy_from_slice(&bytes[..len]);
+                self.memory.buffers[block][range].copy_from_slice(&bytes[..len]);
                 Ok(())
             }
             Stmt::Loop(l) => self.loop_(l),
@@ -111,7 +255,12 @@ impl Machine<'_> {
                 s.results.iter().zip(ends).for_each(|(r, v)| self.values[r.index()] = v);
                 Ok(())
             }
-            Stmt::Kernel(k) => self.block(&self.module.kernels[*k as usize].body),
+            Stmt::Kernel(k) => {
+                self.kernel = Some(*k);
+                self.block(&self.module.kernels[*k as usize].body)?;
+                self.kernel = None;
+                Ok(())
+            }
             Stmt::Call(c) => {
                 let mut arrays = Vec::new();
                 for (b, at) in &c.buffers {
@@ -120,15 +269,19 @@ impl Machine<'_> {
                         place += self.values[v.index()] as i64 * self.int(*s);
                     }
                     let size = self.module.buffers[b.index()].ty.size() as i64;
-                    let base = self.memory.buffers[b.index()].as_mut_ptr();
+                    let (block, start, _) = self.slots[b.index()];
+                    let base = self.memory.buffers[block].as_mut_ptr().wrapping_add(start);
                     arrays.push(base.wrapping_offset((place * size) as isize));
                 }
-                (self.library)(c.entry, &arrays)
+                self.regions(c, false)?;
+                (self.library)(c.entry, &arrays)?;
+                self.regions(c, true)
             }
             Stmt::Swap(a, b) => {
-                self.memory.buffers.swap(a.index(), b.index());
+                self.slots.swap(a.index(), b.index());
                 Ok(())
             }
+            Stmt::Note(n) => self.note(n),
         }
     }
 

@@ -9,24 +9,31 @@ mod contract;
 mod eval;
 mod expand;
 mod fold;
+pub mod meaning;
 mod print;
 #[cfg(any(test, feature = "testing"))]
 pub mod random;
 mod rewrite;
+mod strip;
 mod verify;
+mod watch;
 
 pub use contract::contract;
-pub use eval::{Library, Memory, evaluate, evaluate_with};
+pub use eval::{Library, Memory, Slots, evaluate, evaluate_checked, evaluate_with};
 pub use expand::expand;
 pub use fold::fold;
 pub use print::kernel_text;
+pub use strip::strip;
 pub use verify::verify;
+pub use watch::Shadow;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use gradus_core::DType;
 use gradus_core::math::Rare;
+
+use self::meaning::{Meanings, Means, Note, Region};
 
 /// The type of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -329,12 +336,14 @@ pub struct Index {
     pub offset: i64,
     /// The others. No value stands twice.
     pub terms: smallvec::SmallVec<[(Value, Int); 3]>,
+    /// What the lowering means to be there.
+    pub means: Means,
 }
 
 impl Index {
     /// A fixed place.
     pub fn at(offset: i64) -> Index {
-        Index { offset, terms: Default::default() }
+        Index { offset, ..Index::default() }
     }
 
     /// The same place, further by `value·stride`.
@@ -386,6 +395,8 @@ pub enum Stmt {
     Call(Box<Call>),
     /// Main body only: the buffers trade places in memory.
     Swap(Buffer, Buffer),
+    /// Main body only: what memory holds, for those who check it. Nothing is done.
+    Note(Box<Note>),
 }
 
 /// How the iterations of a loop are run.
@@ -568,6 +579,8 @@ pub struct Call {
     pub buffers: Vec<(Buffer, Index)>,
     /// Numbers that go with it, each as 64 bits.
     pub scalars: Vec<Value>,
+    /// What it reads and (where true) writes, for those who check it.
+    pub regions: Vec<(Region, bool)>,
 }
 
 /// A nest of loops as a function of its own.
@@ -631,6 +644,8 @@ pub struct Module {
     pub calls: Vec<String>,
     /// How many run-time sizes there are.
     pub sizes: u32,
+    /// What loads and stores mean.
+    pub meanings: Meanings,
 }
 
 impl Module {
@@ -649,7 +664,7 @@ impl Module {
 /// What code depends on: everything but names, which are for readers.
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Module { name: _, types, buffers, kernels, main, calls, sizes } = self;
+        let Module { name: _, types, buffers, kernels, main, calls, sizes, meanings: _ } = self;
         (types, buffers, kernels, main, calls.len(), sizes).hash(state);
     }
 }

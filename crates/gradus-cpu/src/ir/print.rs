@@ -167,13 +167,14 @@ impl Printer<'_> {
                 self.line(format_args!("{to}run {}({})", k.name, inputs.join(", ")));
             }
             Stmt::Call(c) => {
-                let Call { entry, buffers, scalars } = &**c;
+                let Call { entry, buffers, scalars, .. } = &**c;
                 let mut args: Vec<_> = buffers.iter().map(|(b, at)| format!("{b}[{at}]")).collect();
                 args.extend(scalars.iter().map(Value::to_string));
                 let name = m.calls.get(*entry as usize).map_or("?", String::as_str);
                 self.line(format_args!("call {name}({})", args.join(", ")));
             }
             Stmt::Swap(a, b) => self.line(format_args!("swap {a} {b}")),
+            Stmt::Note(_) => {}
         }
     }
 }

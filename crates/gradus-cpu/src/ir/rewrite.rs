@@ -124,7 +124,7 @@ fn body<E>(m: &mut Module, renames: &mut Renames, stmts: Vec<Stmt>, f: &mut dyn 
                 c.scalars.iter_mut().for_each(|v| *v = renames.get(*v));
                 out.push(Stmt::Call(c));
             }
-            s @ (Stmt::Kernel(_) | Stmt::Swap(..)) => out.push(s),
+            s @ (Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_)) => out.push(s),
         }
     }
     f.leave();
@@ -159,7 +159,7 @@ pub(super) fn uses(m: &Module) -> Vec<u32> {
         for s in body {
             match s {
                 Stmt::Let(_, e) => each_use(e, &mut |v| n[v.index()] += 1),
-                Stmt::Kernel(_) | Stmt::Swap(..) => {}
+                Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_) => {}
                 Stmt::Store { at, value, .. } => {
                     index(at, n);
                     n[value.index()] += 1;

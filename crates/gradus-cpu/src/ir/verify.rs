@@ -153,6 +153,7 @@ impl Verifier<'_> {
                 }
                 Ok(())
             }
+            Stmt::Note(_) if main => Ok(()),
             _ => Err(error!(Verify, "this can only stand in the main body: {s:?}")),
         }
     }

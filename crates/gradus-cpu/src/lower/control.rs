@@ -12,6 +12,7 @@ use super::Lower;
 use super::values::{Repr, Values, dims_of};
 use super::views::{Dims, View, count, is_empty};
 use crate::error::{Result, error};
+use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{self, Buffer, Carried, Op, Stmt, Ty, Value};
 use crate::size::Size;
 
@@ -27,13 +28,6 @@ enum Way {
 }
 
 impl Way {
-    fn repr(&self) -> Repr {
-        match self {
-            Way::Scalars { params, .. } => Repr::Elements(params.clone()),
-            Way::Swapped { now, .. } | Way::InPlace { now } => Repr::Memory(now.clone()),
-        }
-    }
-
     fn wanted(&self) -> Option<View> {
         match self {
             Way::Scalars { .. } => None,
@@ -97,7 +91,7 @@ impl Lower {
             return Ok(view);
         }
         let buffer = self.buffer(ty, ir::Role::Scratch)?;
-        let to = View::dense(buffer, &[view.dims[1], view.dims[0]]);
+        let to = View::dense(buffer, &[view.dims[1], view.dims[0]]).of(self.tag(TagName::Copy));
         self.copies.push(format!("{ty} is turned around before a loop whose products take it by columns"));
         self.copy(&view.permuted(&[1, 0]), &to, ty.dtype())?;
         Ok(to.permuted(&[1, 0]))
@@ -132,7 +126,9 @@ impl Lower {
                 ways.push(Way::Scalars { init, params });
                 continue;
             }
-            let now = self.own_copy(p, values, a, ty, &dims, &read)?;
+            // What goes from step to step has a name of its own.
+            let between = self.tag(TagName::Carry(j as u32));
+            let now = self.own_copy(p, values, a, ty, &dims, &read, between)?;
             read.insert(now.buffer);
             if only_updated(body, first + j, body.outputs()[j]) {
                 ways.push(Way::InPlace { now });
@@ -140,7 +136,7 @@ impl Lower {
             }
             let next = self.buffer(ty, ir::Role::Scratch)?;
             self.frame.owned.insert(next);
-            ways.push(Way::Swapped { now, next: View::dense(next, &dims) });
+            ways.push(Way::Swapped { now, next: View::dense(next, &dims).of(between) });
         }
         Ok(ways)
     }
@@ -154,16 +150,19 @@ impl Lower {
         ty: &gradus_core::Type,
         dims: &Dims,
         taken: &FxHashSet<Buffer>,
+        tag: Tag,
     ) -> Result<View> {
         if let Some(view) = self.may_overwrite(values, a)
             && !taken.contains(&view.buffer)
             && self.emitter.module.buffers[view.buffer.index()].role == ir::Role::Scratch
         {
-            return Ok(View::dense(view.buffer, dims));
+            let to = View::dense(view.buffer, dims).of(tag);
+            self.becomes(&view, &to, ty.dtype());
+            return Ok(to);
         }
         let buffer = self.buffer(ty, ir::Role::Scratch)?;
         self.frame.owned.insert(buffer);
-        let to = View::dense(buffer, dims);
+        let to = View::dense(buffer, dims).of(tag);
         if is_empty(dims) {
             return Ok(to);
         }
@@ -176,6 +175,31 @@ impl Lower {
             }
         }
         Ok(to)
+    }
+
+    /// A step of a new loop begins; gives the loop around it.
+    fn begin_step(&mut self) -> u32 {
+        let scopes = &mut self.emitter.module.meanings.scopes;
+        *scopes += 1;
+        let scope = *scopes;
+        self.emitter.push(Stmt::Note(Box::new(Note::Step(scope))));
+        std::mem::replace(&mut self.scope, scope)
+    }
+
+    /// The carries as the body of a loop takes them: what a step finds is its own, and old when the next begins.
+    fn carries_of_step(&mut self, ways: &[Way], body: &Program, first: usize) -> Vec<Repr> {
+        let mut reprs = Vec::new();
+        for (j, way) in ways.iter().enumerate() {
+            reprs.push(match way {
+                Way::Scalars { params, .. } => Repr::Elements(params.clone()),
+                Way::Swapped { now, .. } | Way::InPlace { now } => {
+                    let here = now.clone().of(self.tag(TagName::Carry(j as u32)));
+                    self.becomes(now, &here, body.inputs()[first + j].dtype());
+                    Repr::Memory(here)
+                }
+            });
+        }
+        reprs
     }
 
     /// The values that go around, in scalars; arrays trade places at the end of a step.
@@ -251,31 +275,30 @@ impl Lower {
         }
         let var = self.emitter.value(Ty::I64);
         self.emitter.begin();
+        let around = self.begin_step();
         let step = if s.reverse {
             let last = self.emitter.size(n - 1i64);
             self.emitter.op(Op::Sub, &[last, var])
         } else {
             var
         };
-        inputs.extend(ways.iter().map(Way::repr));
+        inputs.extend(self.carries_of_step(&ways, &s.body, s.consts));
         for (j, view) in views.iter().enumerate() {
             let ty = &s.body.inputs()[s.consts + s.carries + j];
             let dims = dims_of(ty);
             inputs.push(match view {
                 Some(view) => {
-                    let element = View {
-                        buffer: view.buffer,
-                        base: view.base.clone().plus(step, view.strides[0]),
-                        dims: dims.clone(),
-                        strides: view.strides[1..].into(),
-                    };
+                    let element = view.step(step);
                     if self.is_small(ty, &dims) {
                         Repr::Elements(self.load_all(&element))
                     } else {
                         Repr::Memory(element)
                     }
                 }
-                None => Repr::Memory(View::dense(self.buffer(ty, ir::Role::Scratch)?, &dims)),
+                None => {
+                    let tag = self.tag(TagName::Copy);
+                    Repr::Memory(View::dense(self.buffer(ty, ir::Role::Scratch)?, &dims).of(tag))
+                }
             });
         }
         let mut wanted: Vec<(Atom, Option<View>)> = Vec::new();
@@ -283,20 +306,15 @@ impl Lower {
             wanted.push((*a, way.wanted()));
         }
         for (stack, a) in stacks.iter().zip(&s.body.outputs()[s.carries..]) {
-            let element = View {
-                buffer: stack.buffer,
-                base: stack.base.clone().plus(step, stack.strides[0]),
-                dims: stack.dims[1..].into(),
-                strides: stack.strides[1..].into(),
-            };
-            wanted.push((*a, Some(element)));
+            wanted.push((*a, Some(stack.step(step))));
         }
         let made = self.block(&s.body, inputs, &wanted, Self::owned_by(&ways))?;
         let carried = self.end_step(&ways, &made)?;
         let body = self.emitter.end();
+        self.scope = around;
         self.emitter.serial(var, n, carried.clone(), body);
         for (r, repr) in results.iter().zip(Self::after(&ways, &carried)) {
-            self.frame.reprs[r.index()] = Some(repr);
+            self.set(p, values, r.index(), repr)?;
         }
         Ok(())
     }
@@ -319,10 +337,11 @@ impl Lower {
             inputs.push(self.argument(p, values, a)?);
         }
         let ways = self.begin_carries(p, values, &w.body, operands, (w.consts, carries.len()))?;
-        inputs.extend(ways.iter().map(Way::repr));
         // A loop with a limit counts its steps.
         let counter = w.limit.map(|limit| (limit, self.emitter.int(0), self.emitter.value(Ty::I64)));
         self.emitter.begin();
+        let around = self.begin_step();
+        inputs.extend(self.carries_of_step(&ways, &w.body, w.consts));
         let condition = match counter {
             None => self.condition(w, &inputs)?,
             Some((limit, _, param)) => {
@@ -360,9 +379,10 @@ impl Lower {
             carried.push(Carried { init, param, next, result });
         }
         let body = self.emitter.end();
+        self.scope = around;
         self.emitter.push(Stmt::While(Box::new(ir::While { carried: carried.clone(), before, condition, body })));
         for (r, repr) in e.results().zip(Self::after(&ways, &carried)) {
-            self.frame.reprs[r.index()] = Some(repr);
+            self.set(p, values, r.index(), repr)?;
         }
         Ok(())
     }

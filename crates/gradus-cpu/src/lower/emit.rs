@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::views::At;
+use crate::ir::meaning::{Meaning, Means};
 use crate::ir::{Buffer, Carried, Expr, Fold, Index, Int, Kind, Loop, Math, Module, Op, Special, Stmt, Ty, Value, one};
 use crate::size::Size;
 
@@ -71,15 +72,22 @@ impl Emitter {
         self.define(op.result(&types), Expr::Op(op, args.into()))
     }
 
-    pub fn load(&mut self, buffer: Buffer, at: At) -> Value {
+    pub fn load(&mut self, buffer: Buffer, at: At, meaning: Meaning) -> Value {
         let ty = self.module.buffers[buffer.index()].ty;
-        let at = self.index(&at);
+        let at = self.meant(&at, meaning);
         self.define(ty, Expr::Load(buffer, at))
     }
 
-    pub fn store(&mut self, buffer: Buffer, at: At, value: Value) {
-        let at = self.index(&at);
+    pub fn store(&mut self, buffer: Buffer, at: At, value: Value, meaning: Meaning) {
+        let at = self.meant(&at, meaning);
         self.push(Stmt::Store { buffer, at, value });
+    }
+
+    fn meant(&mut self, at: &At, meaning: Meaning) -> Index {
+        let all = &mut self.module.meanings.all;
+        let means = Means(all.len() as u32);
+        all.push(meaning);
+        Index { means, ..self.index(at) }
     }
 
     /// A place as the kernel language writes it.

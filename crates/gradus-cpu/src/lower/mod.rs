@@ -21,6 +21,7 @@ pub use self::values::SMALL;
 use self::values::{NOWHERE, Repr, Root, SMALL_CONSTANT, Values, constant_index, dims_of, storage};
 use self::views::{At, View, count, is_empty};
 use crate::error::{Result, error};
+use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
 use crate::runtime::Entry;
 use crate::size::{self, Size};
@@ -124,6 +125,10 @@ pub(crate) struct Lower {
     /// Arrays of at most so many elements live in scalars.
     small: usize,
     frame: Frame,
+    /// How many blocks there are.
+    blocks: u32,
+    /// The loop whose step is being written; 0 is none.
+    scope: u32,
 }
 
 /// Lowers a program; arrays that certainly have at most `small` elements (at least one) live in scalars.
@@ -141,7 +146,8 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
     let mut inputs = Vec::new();
     for (i, ty) in p.inputs().iter().enumerate() {
         let buffer = l.buffer(ty, Role::Input(i as u32))?;
-        inputs.push(Repr::Memory(View::dense(buffer, &dims_of(ty))));
+        let tag = l.given(buffer, TagName::Value(0, i as u32), ty.dtype().size());
+        inputs.push(Repr::Memory(View::dense(buffer, &dims_of(ty)).of(tag)));
     }
     // Outputs that are inputs or constants are given back as they are; equal ones are made once.
     let mut outputs: Vec<(Type, Output)> = Vec::new();
@@ -159,7 +165,9 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
                 Some(i) => Output::Made(i),
                 None => {
                     let buffer = l.buffer(&ty, Role::Output(made.len() as u32))?;
-                    made.push((a, View::dense(buffer, &dims_of(&ty))));
+                    let tag = l.tag(TagName::Output(made.len() as u32));
+                    l.emitter.module.meanings.made.push((buffer, tag, ty.dtype().size()));
+                    made.push((a, View::dense(buffer, &dims_of(&ty)).of(tag)));
                     Output::Made(made.len() - 1)
                 }
             },
@@ -207,6 +215,50 @@ impl Lower {
         Ok(buffer)
     }
 
+    // ---- meanings ----
+
+    /// A new tag of the step that is being written.
+    fn tag(&mut self, name: TagName) -> Tag {
+        self.emitter.module.meanings.tag(self.scope, name, None)
+    }
+
+    /// The tag of a buffer that is there before the code runs.
+    fn given(&mut self, buffer: Buffer, name: TagName, bytes: usize) -> Tag {
+        let meanings = &mut self.emitter.module.meanings;
+        let tag = meanings.tag(0, name, None);
+        meanings.given.push((buffer, tag, bytes));
+        tag
+    }
+
+    /// Tags for all values of a block, then for its constants.
+    fn tags_for(&mut self, p: &Program) -> Tag {
+        let (block, scope) = (self.blocks, self.scope);
+        self.blocks += 1;
+        let tags = &mut self.emitter.module.meanings;
+        let first = Tag(tags.tags.len() as u32);
+        for v in 0..p.value_count() {
+            tags.tag(scope, TagName::Value(block, v as u32), None);
+        }
+        for e in p.equations() {
+            for r in e.results() {
+                tags.tags[first.0 as usize + r.index()].place = Some(e.place());
+            }
+        }
+        for c in 0..p.constants().len() {
+            tags.tag(0, TagName::Constant(block, c as u32), None);
+        }
+        first
+    }
+
+    /// Says that what is in a view is from now on also another value, or another part of one.
+    fn becomes(&mut self, from: &View, to: &View, dtype: gradus_core::DType) {
+        if from.mean == to.mean || is_empty(&from.dims) {
+            return;
+        }
+        let element = (to.mean.base.clone(), to.mean.strides.clone());
+        self.emitter.push(Stmt::Note(Box::new(Note::Becomes(from.region(dtype.size()), to.mean.tag, element))));
+    }
+
     fn new_buffer(&mut self, ty: Ty, bytes: Size, role: Role) -> Buffer {
         self.emitter.module.buffers.push(BufferInfo { ty, role });
         self.bytes.push(bytes);
@@ -228,11 +280,22 @@ impl Lower {
 
     /// Where a result goes: its wanted place, or new memory.
     fn place_for(&mut self, p: &Program, values: &Values, v: usize) -> Result<View> {
-        if let Some(view) = self.frame.wanted.get(&v) {
+        // What a loop carries in one place may be needed as it was, for another result or another carry.
+        if let Some(view) = self.frame.wanted.get(&v)
+            && !(self.frame.carried.contains(&view.buffer) && self.is_held(view.buffer))
+        {
             return Ok(view.clone());
         }
         let buffer = self.scratch(p, v)?;
-        Ok(View::dense(buffer, &values.dims[v]))
+        Ok(View::dense(buffer, &values.dims[v]).of(values.tag(v)))
+    }
+
+    /// Whether something that lies in a buffer is still needed.
+    fn is_held(&self, buffer: Buffer) -> bool {
+        self.frame.reprs.iter().enumerate().any(|(i, repr)| {
+            matches!(repr, Some(Repr::Memory(view)) if view.buffer == buffer)
+                && self.frame.uses.get(&Root::Value(i as u32)).copied().unwrap_or(0) > 0
+        })
     }
 
     /// A value in memory: stores its scalars if that is how it is there.
@@ -252,7 +315,7 @@ impl Lower {
         }
     }
 
-    fn constant_memory(&mut self, p: &Program, c: usize) -> Result<Buffer> {
+    fn constant_memory(&mut self, p: &Program, values: &Values, c: usize) -> Result<Buffer> {
         if let Some(b) = self.frame.constants.get(&c) {
             return Ok(*b);
         }
@@ -263,6 +326,7 @@ impl Lower {
         };
         let b = self.buffer(array.ty()?, Role::Constant(self.constants.len() as u32))?;
         self.constants.push(array);
+        self.emitter.module.meanings.given.push((b, values.constant_tag(c), constant.ty().dtype().size()));
         self.frame.constants.insert(c, b);
         Ok(b)
     }
@@ -273,10 +337,12 @@ impl Lower {
             Root::Value(r) => drop(self.in_memory(p, values, r as usize)?),
             Root::Constant(c) if p.constants()[c as usize].splat_value().is_some() => {
                 // One number is enough: along every axis the next element is the same one.
-                let buffer = self.constant_memory(p, c as usize)?;
-                return Ok(View { buffer, base: At::start(), ..values.origin(a).view.clone() });
+                let buffer = self.constant_memory(p, values, c as usize)?;
+                let mut view = View::repeated(buffer, values.dims(a));
+                view.mean.tag = values.constant_tag(c as usize);
+                return Ok(view);
             }
-            Root::Constant(c) => drop(self.constant_memory(p, c as usize)?),
+            Root::Constant(c) => drop(self.constant_memory(p, values, c as usize)?),
         }
         self.placed(values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))
     }
@@ -292,7 +358,10 @@ impl Lower {
                 Repr::Memory(view) => view.clone(),
                 Repr::Elements(_) => self.frame.spilled.get(&(r as usize))?.clone(),
             },
-            Root::Constant(c) => View::dense(*self.frame.constants.get(&(c as usize))?, &[]),
+            Root::Constant(c) => {
+                let buffer = *self.frame.constants.get(&(c as usize))?;
+                View::dense(buffer, &[]).of(values.constant_tag(c as usize))
+            }
         };
         let mut view = match o.root {
             Root::Value(r) if self.frame.apart.contains_key(&(r as usize)) => {
@@ -304,6 +373,8 @@ impl Lower {
         let offset = view.base.offset;
         view.buffer = home.buffer;
         view.base = home.base.further(offset);
+        view.mean.tag = home.mean.tag;
+        view.mean.base = home.mean.base.further(o.view.mean.base.offset);
         Some(view)
     }
 
@@ -361,14 +432,20 @@ impl Lower {
 
     /// Every element of a small view, in its order.
     fn load_all(&mut self, view: &View) -> Vec<Value> {
-        let at = places_from(view);
-        at.into_iter().map(|at| self.emitter.load(view.buffer, at)).collect()
+        view.all().into_iter().map(|(at, meaning)| self.emitter.load(view.buffer, at, meaning)).collect()
     }
 
     /// Writes every element of a small view, in its order.
     fn store_all(&mut self, view: &View, elements: &[Value]) {
-        for (at, x) in places_from(view).into_iter().zip(elements) {
-            self.emitter.store(view.buffer, at, *x);
+        for ((at, meaning), x) in view.all().into_iter().zip(elements) {
+            self.emitter.store(view.buffer, at, *x, meaning);
+        }
+    }
+
+    /// Writes every element of a small view that is a part of what is written already.
+    fn store_again(&mut self, view: &View, elements: &[Value]) {
+        for ((at, meaning), x) in view.all().into_iter().zip(elements) {
+            self.emitter.store(view.buffer, at, *x, meaning.again());
         }
     }
 
@@ -396,7 +473,8 @@ impl Lower {
         wanted: &[(Atom, Option<View>)],
         owned: FxHashSet<Buffer>,
     ) -> Result<Vec<Repr>> {
-        let values = Values::new(p, &inputs, self.small);
+        let first = self.tags_for(p);
+        let values = Values::new(p, &inputs, self.small, first);
         let plan = fusion::plan(p, &values);
         let mut reprs: Vec<Option<Repr>> = inputs.into_iter().map(Some).collect();
         reprs.resize(p.value_count(), None);
@@ -426,19 +504,19 @@ impl Lower {
             {
                 let dims = values.dims[r as usize].clone();
                 let place = View { strides: views::row_major(&dims), dims, ..view.clone() };
-                self.frame.wanted.insert(r as usize, place);
+                self.frame.wanted.insert(r as usize, place.of(values.tag(r as usize)));
             } else if let (Some(view), Root::Value(r)) = (view, o.root)
                 && r as usize >= p.inputs().len()
                 && o.view.buffer == NOWHERE
                 && self.frame.uses.get(&o.root) == Some(&1)
                 && let Some(place) = o.view.laid_out(&values.dims[r as usize], view)
             {
-                self.frame.laid.insert(r as usize, place);
+                self.frame.laid.insert(r as usize, place.of(values.tag(r as usize)));
             }
         }
         for c in 0..p.constants().len() {
             if p.constants()[c].splat_value().is_none() && !is_empty(&values.constants[c].0) {
-                self.constant_memory(p, c)?;
+                self.constant_memory(p, values, c)?;
             }
         }
         for (unit, reads) in plan.units.iter().zip(&plan.reads) {
@@ -486,10 +564,15 @@ impl Lower {
         if let Some(v) = self.splat_of(p, a) {
             return self.fill(to, v);
         }
+        let dtype = p.ty(a).dtype();
         if let Root::Value(r) = values.origin(a).root
             && let Some(laid) = self.frame.laid.get(&(r as usize))
             && matches!(&self.frame.reprs[r as usize], Some(Repr::Memory(view)) if view == laid)
         {
+            let here = View { mean: values.origin(a).view.mean.clone(), ..to.clone() };
+            let mut here = here;
+            here.mean.tag = laid.mean.tag;
+            self.becomes(&here, to, dtype);
             return Ok(());
         }
         if let Root::Value(r) = values.origin(a).root
@@ -497,7 +580,10 @@ impl Lower {
         {
             // It was made there, or is in scalars and goes there now.
             self.in_memory(p, values, r as usize)?;
-            if self.placed(values, a).is_some_and(|v| v.buffer == to.buffer && v.base == to.base) {
+            if let Some(here) = self.placed(values, a)
+                && (here.buffer, &here.base, &here.strides) == (to.buffer, &to.base, &to.strides)
+            {
+                self.becomes(&here, to, dtype);
                 return Ok(());
             }
         }
@@ -508,7 +594,7 @@ impl Lower {
         }
         let from = self.memory(p, values, a)?;
         self.copies.push(format!("{} is copied to {}: it is made elsewhere", p.ty(a), to.buffer));
-        self.copy(&from, to, p.ty(a).dtype())
+        self.copy(&from, to, dtype)
     }
 
     fn scalar_equation(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
@@ -521,11 +607,6 @@ impl Lower {
         self.frame.reprs[v] = Some(Repr::Elements(elements));
         Ok(())
     }
-}
-
-/// The places of a view's elements in its buffer, in row-major order.
-fn places_from(view: &View) -> Vec<At> {
-    views::offsets(&view.dims, &view.strides).into_iter().map(|k| view.base.further(k)).collect()
 }
 
 /// The bits of a number in the low bytes.

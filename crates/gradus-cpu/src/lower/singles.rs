@@ -8,10 +8,11 @@ use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation, Program};
 
 use super::values::{Repr, Root, Values, storage};
-use super::views::{At, Dims, Strides, View, count, is_empty, row_major};
+use super::views::{At, Dims, Mean, View, count, is_empty, row_major};
 use super::{Lower, Work};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Fold, FoldOp, Kind, Op, Stmt, Ty, Value};
+use crate::ir::meaning::{Meaning, TagName};
+use crate::ir::{Carried, Fold, FoldOp, Kind, Op, Stmt, Ty, Value};
 use crate::runtime::{Entry, Evaluate, Gemm, Placed};
 use crate::size::Size;
 
@@ -110,7 +111,10 @@ impl Lower {
                 Repr::Memory(to)
             }
             Repr::Memory(view) => {
-                Repr::Memory(View { dims: values.dims[v].clone(), strides: row_major(&values.dims[v]), ..view })
+                let to = View { dims: values.dims[v].clone(), strides: row_major(&values.dims[v]), ..view.clone() };
+                let to = to.of(values.tag(v));
+                self.becomes(&view, &to, p.ty(gradus_core::program::ValueId::new(v)).dtype());
+                Repr::Memory(to)
             }
             elements => elements,
         };
@@ -129,7 +133,7 @@ impl Lower {
     // ---- copies ----
 
     /// A nest over given dimensions; `f` writes the point from the places of each array.
-    fn over(&mut self, name: &str, dims: &[Size], arrays: &[&View], f: &mut dyn FnMut(&mut Self, &[At])) {
+    fn over(&mut self, name: &str, dims: &[Size], arrays: &[&View], f: &mut dyn FnMut(&mut Self, &[(At, Meaning)])) {
         if is_empty(dims) {
             return;
         }
@@ -139,7 +143,7 @@ impl Lower {
             if d == 1 {
                 continue;
             }
-            let strides: Vec<Size> = arrays.iter().map(|v| v.strides[a]).collect();
+            let strides: Vec<Size> = arrays.iter().flat_map(|v| [v.strides[a], v.mean.strides[a]]).collect();
             match loops.last_mut() {
                 Some((n, outer)) if outer.iter().zip(&strides).all(|(o, s)| *o == *s * d) => {
                     *n = *n * d;
@@ -149,7 +153,7 @@ impl Lower {
             }
         }
         if loops.is_empty() {
-            loops.push((Size::ONE, vec![Size::ZERO; arrays.len()]));
+            loops.push((Size::ONE, vec![Size::ZERO; 2 * arrays.len()]));
         }
         self.emitter.begin();
         let mut vars: Vec<Value> = Vec::new();
@@ -157,10 +161,13 @@ impl Lower {
             vars.push(self.emitter.value(Ty::I64));
             self.emitter.begin();
         }
-        let places: Vec<At> = arrays
+        let along = |base: &At, i: usize| {
+            vars.iter().zip(&loops).fold(base.clone(), |at, (var, (_, strides))| at.plus(*var, strides[i]))
+        };
+        let places: Vec<(At, Meaning)> = arrays
             .iter()
             .enumerate()
-            .map(|(i, v)| vars.iter().zip(&loops).fold(v.base.clone(), |at, (var, (_, s))| at.plus(*var, s[i])))
+            .map(|(i, v)| (along(&v.base, 2 * i), Meaning::of(v.mean.tag, along(&v.mean.base, 2 * i + 1))))
             .collect();
         f(self, &places);
         for (j, (n, _)) in loops.iter().enumerate().rev() {
@@ -178,36 +185,62 @@ impl Lower {
                 from: placed(dtype, &from.dims, &from.strides),
                 to: placed(dtype, &to.dims, &to.strides),
             };
-            self.call(entry, vec![(from.buffer, from.base.clone()), (to.buffer, to.base.clone())], Vec::new());
+            self.call(entry, &[(from, false), (to, true)], dtype);
             return Ok(());
         }
-        self.over("copy", &to.dims.clone(), &[from, to], &mut |l, at| {
-            let x = l.emitter.load(from.buffer, at[0].clone());
-            l.emitter.store(to.buffer, at[1].clone(), x);
-        });
+        self.copy_into(from, to, false);
         Ok(())
+    }
+
+    /// Copies into a part of what is written already.
+    fn copy_again(&mut self, from: &View, to: &View) {
+        self.copy_into(from, to, true);
+    }
+
+    fn copy_into(&mut self, from: &View, to: &View, again: bool) {
+        self.over("copy", &to.dims.clone(), &[from, to], &mut |l, at| {
+            let x = l.emitter.load(from.buffer, at[0].0.clone(), at[0].1.clone());
+            let meaning = Meaning { again, ..at[1].1.clone() };
+            l.emitter.store(to.buffer, at[1].0.clone(), x, meaning);
+        });
     }
 
     pub(super) fn fill(&mut self, to: &View, value: Value) -> Result<()> {
-        self.over("fill", &to.dims.clone(), &[to], &mut |l, at| l.emitter.store(to.buffer, at[0].clone(), value));
+        self.fill_into(to, value, false);
         Ok(())
     }
 
-    fn call(&mut self, entry: Entry<Size>, buffers: Vec<(Buffer, At)>, scalars: Vec<Value>) {
+    fn fill_into(&mut self, to: &View, value: Value, again: bool) {
+        self.over("fill", &to.dims.clone(), &[to], &mut |l, at| {
+            let meaning = Meaning { again, ..at[0].1.clone() };
+            l.emitter.store(to.buffer, at[0].0.clone(), value, meaning);
+        });
+    }
+
+    /// Calls the library with arrays that it reads or (where true) writes.
+    fn call(&mut self, entry: Entry<Size>, arrays: &[(&View, bool)], dtype: DType) {
+        let arrays: Vec<(&View, bool, DType)> = arrays.iter().map(|(view, writes)| (*view, *writes, dtype)).collect();
+        self.call_with(entry, &arrays);
+    }
+
+    fn call_with(&mut self, entry: Entry<Size>, arrays: &[(&View, bool, DType)]) {
         let index = self.entries.len() as u32;
         self.entries.push(entry);
+        let regions = arrays.iter().map(|(view, writes, dtype)| (view.region(dtype.size()), *writes)).collect();
         let in_bytes = |at: At| At {
             offset: at.offset * 16usize,
             terms: at.terms.into_iter().map(|(v, s)| (v, s * 16usize)).collect(),
         };
-        let buffers = buffers
-            .into_iter()
-            .map(|(b, at)| {
-                let at = if self.wide.contains(&b) { in_bytes(at) } else { at };
-                (b, self.emitter.index(&at))
+        let buffers = arrays
+            .iter()
+            .map(|(view, ..)| {
+                let at = view.base.clone();
+                let at = if self.wide.contains(&view.buffer) { in_bytes(at) } else { at };
+                (view.buffer, self.emitter.index(&at))
             })
             .collect();
-        self.emitter.push(Stmt::Call(Box::new(crate::ir::Call { entry: index, buffers, scalars })));
+        let call = crate::ir::Call { entry: index, buffers, scalars: Vec::new(), regions };
+        self.emitter.push(Stmt::Call(Box::new(call)));
     }
 
     /// A result in dense memory, at its wanted place if it has one.
@@ -219,21 +252,22 @@ impl Lower {
 
     /// Compiled Rust: the interpreter's own code for one primitive.
     fn evaluate(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
-        let mut buffers = Vec::new();
+        let mut arrays = Vec::new();
         let mut inputs = Vec::new();
         for &a in p.operands(e) {
             let view = self.memory(p, values, a)?;
             inputs.push(placed(p.ty(a).dtype(), values.dims(a), &view.strides));
-            buffers.push((view.buffer, view.base));
+            arrays.push((view, false, p.ty(a).dtype()));
         }
         let mut outputs = Vec::new();
         for r in e.results() {
             let view = self.dense_result(p, values, r.index())?;
             outputs.push(p.ty(r).clone());
-            buffers.push((view.buffer, view.base));
+            arrays.push((view, true, p.ty(r).dtype()));
         }
         let entry = Entry::Evaluate(Evaluate { op: e.op().clone(), place: e.place(), inputs, outputs });
-        self.call(entry, buffers, Vec::new());
+        let arrays: Vec<_> = arrays.iter().map(|(view, writes, dtype)| (view, *writes, *dtype)).collect();
+        self.call_with(entry, &arrays);
         Ok(())
     }
 
@@ -267,7 +301,7 @@ impl Lower {
             Some(v) => v,
             None => {
                 let view = self.memory(p, values, operands[1])?;
-                self.emitter.load(view.buffer, view.base)
+                self.load_all(&view)[0]
             }
         };
         self.fill(&to, fill)?;
@@ -276,20 +310,21 @@ impl Lower {
         }
         let part = to.sliced(&landing.start, &landing.size, &landing.step);
         match self.splat_of(p, operands[0]) {
-            Some(v) => self.fill(&part, v),
+            Some(v) => self.fill_into(&part, v, true),
             None => {
                 let from = self.memory(p, values, operands[0])?;
                 let from = from.sliced(&landing.first, &landing.size, &vec![1; landing.size.len()]);
-                self.copy(&from, &part, p.ty(operands[0]).dtype())
+                self.copy_again(&from, &part);
             }
         }
+        Ok(())
     }
 
     // ---- windows ----
 
-    /// The corner of a window: every start held in range.
-    fn corner(&mut self, p: &Program, values: &Values, x: &View, window: &[Size], starts: &[Atom]) -> Result<At> {
-        let mut at = x.base.clone();
+    /// A window of an array: every start held in range.
+    fn window(&mut self, p: &Program, values: &Values, x: &View, window: &[Size], starts: &[Atom]) -> Result<View> {
+        let mut view = View { dims: window.into(), ..x.clone() };
         for (a, &start) in starts.iter().enumerate() {
             let room = x.dims[a] - window[a];
             if room == 0 {
@@ -308,9 +343,10 @@ impl Lower {
             let (zero, top) = (self.emitter.int(0), self.emitter.size(room));
             let place = self.emitter.op(Op::Max, &[place, zero]);
             let place = self.emitter.op(Op::Min, &[place, top]);
-            at = at.plus(place, x.strides[a]);
+            view.base = view.base.plus(place, x.strides[a]);
+            view.mean.base = view.mean.base.plus(place, x.mean.strides[a]);
         }
-        Ok(at)
+        Ok(view)
     }
 
     fn dynamic_slice(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
@@ -318,8 +354,7 @@ impl Lower {
         let operands = p.operands(e);
         let x = self.memory(p, values, operands[0])?;
         let dims = values.dims[v].clone();
-        let base = self.corner(p, values, &x, &dims, &operands[1..])?;
-        let view = View { buffer: x.buffer, base, dims: dims.clone(), strides: x.strides };
+        let view = self.window(p, values, &x, &dims, &operands[1..])?;
         if !count(&dims).at_most(values.small) {
             self.frame.reprs[v] = Some(Repr::Memory(view));
             return Ok(());
@@ -353,9 +388,15 @@ impl Lower {
         let v = e.result().index();
         let operands = p.operands(e);
         let dims = values.dims[v].clone();
-        let to = match self.may_overwrite(values, operands[0]) {
-            Some(view) => {
-                let view = View { dims: dims.clone(), strides: row_major(&dims), ..view };
+        // What is put there may be a part of the array itself; a small one is read before anything is written.
+        let small = count(values.dims(operands[1])).at_most(values.small) && values.ty(operands[1]).is_some();
+        let apart = |l: &Self, to: &View| {
+            small || l.placed(values, operands[1]).is_none_or(|from| from.buffer != to.buffer)
+        };
+        let to = match self.may_overwrite(values, operands[0]).filter(|to| apart(self, to)) {
+            Some(old) => {
+                let view = View { dims: dims.clone(), strides: row_major(&dims), ..old.clone() }.of(values.tag(v));
+                self.becomes(&old, &view, p.ty(e.result()).dtype());
                 self.frame.reprs[v] = Some(Repr::Memory(view.clone()));
                 self.frame.loaded.clear();
                 view
@@ -378,65 +419,60 @@ impl Lower {
         if is_empty(&window) {
             return Ok(());
         }
-        let base = self.corner(p, values, &to, &window, &operands[2..])?;
-        let part = View { buffer: to.buffer, base, dims: window.clone(), strides: to.strides };
-        if count(&window).at_most(values.small) && values.ty(operands[1]).is_some() {
+        let part = self.window(p, values, &to, &window, &operands[2..])?;
+        if small {
             let elements = self.elements(p, values, operands[1])?;
-            self.store_all(&part, &elements);
+            self.store_again(&part, &elements);
             return Ok(());
         }
         match self.splat_of(p, operands[1]) {
-            Some(x) => self.fill(&part, x),
+            Some(x) => self.fill_into(&part, x, true),
             None => {
                 let from = self.memory(p, values, operands[1])?;
-                self.copy(&from, &part, p.ty(operands[1]).dtype())
+                self.copy_again(&from, &part);
             }
         }
+        Ok(())
     }
 
     // ---- products ----
 
-    /// `to[j] = Σ vector[i]·matrix[i, j]`; the strides of both along i come with them, `along` is the matrix's along j.
-    fn vector_product(
-        &mut self,
-        vector: (&View, Size),
-        matrix: (&View, Size),
-        along: Size,
-        n: Size,
-        k: Size,
-        to: &View,
-    ) {
+    /// `to[j] = Σ matrix[j, i]·vector[i]`.
+    fn vector_product(&mut self, vector: &View, matrix: &View, to: &View) {
+        let n = matrix.dims[0];
         // A lane for each result if neighbours of them are neighbours in the matrix, else lanes along the sum.
-        if along == 1 || matrix.1 != 1 {
-            return self.product_by_results(vector, matrix, along, n, k, to);
+        if matrix.strides[0] == 1 || matrix.strides[1] != 1 {
+            return self.product_by_results(vector, matrix, to);
         }
         let blocks = n.floor_div(AT_ONCE);
+        let part = |v: &View, first: Size, count: Size| {
+            let mut start: Dims = smallvec::smallvec![Size::ZERO; v.dims.len()];
+            start[0] = first;
+            let mut dims = v.dims.clone();
+            dims[0] = count;
+            v.sliced(&start, &dims, &vec![1; v.dims.len()])
+        };
         for (rows, first, count) in [(AT_ONCE, Size::ZERO, blocks), (1, blocks * AT_ONCE, n.modulo(AT_ONCE))] {
             if count != 0 {
-                let row = |v: &View, by: Size| View { base: v.base.further(first * by), ..v.clone() };
-                let (matrix, to) = ((&row(matrix.0, along), matrix.1), row(to, Size::ONE));
-                self.product_by_rows(vector, matrix, along, (rows, count), k, &to);
+                let (matrix, to) = (part(matrix, first, count * rows), part(to, first, count * rows));
+                self.product_by_rows(vector, &matrix, (rows, count), &to);
             }
         }
     }
 
     /// A product with a lane for each result. One sum after another would wait for each multiply-add to end.
-    fn product_by_results(
-        &mut self,
-        (x, xk): (&View, Size),
-        (a, ak): (&View, Size),
-        along: Size,
-        n: Size,
-        k: Size,
-        to: &View,
-    ) {
+    fn product_by_results(&mut self, x: &View, a: &View, to: &View) {
+        let (n, k) = (a.dims[0], a.dims[1]);
         let ty = self.emitter.module.buffers[to.buffer.index()].ty;
         let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
         let sums = if k.guess() >= 2 * AT_ONCE { AT_ONCE } else { 1 };
-        let at_a = a.base.clone().plus(j, along);
-        let term = |l: &mut Self, x_at: &At, a_at: &At, r: Size, sum: Value| {
-            let u = l.emitter.load(x.buffer, x_at.further(xk * r));
-            let v = l.emitter.load(a.buffer, a_at.further(ak * r));
+        let column = a.step(j);
+        // The term of the sum at `i·times + r`, or at `r`.
+        let term = |l: &mut Self, along: Option<(Value, usize)>, r: Size, sum: Value| {
+            let [u, v] = [x, &column].map(|view| {
+                let at = view.index(along, r);
+                l.emitter.load(at.buffer, at.base.clone(), at.meaning())
+            });
             l.emitter.op(Op::Fma, &[u, v, sum])
         };
         self.emitter.begin();
@@ -444,9 +480,8 @@ impl Lower {
         let init = self.emitter.number(ty, 0.0);
         let params: Vec<Value> = (0..sums).map(|_| self.emitter.value(ty)).collect();
         self.emitter.begin();
-        let (x_at, a_at) = (x.base.clone().plus(i, xk * sums), at_a.clone().plus(i, ak * sums));
         let next: Vec<Value> =
-            params.iter().enumerate().map(|(r, sum)| term(self, &x_at, &a_at, r.into(), *sum)).collect();
+            params.iter().enumerate().map(|(r, sum)| term(self, Some((i, sums)), r.into(), *sum)).collect();
         let body = self.emitter.end();
         let mut totals: Vec<Value> = (0..sums).map(|_| self.emitter.value(ty)).collect();
         let carried = (0..sums).map(|r| Carried { init, param: params[r], next: next[r], result: totals[r] }).collect();
@@ -454,14 +489,13 @@ impl Lower {
         match k.known() {
             Some(k) => {
                 for (r, left) in (k / sums * sums..k).enumerate() {
-                    totals[r] = term(self, &x.base, &at_a, left.into(), totals[r]);
+                    totals[r] = term(self, None, left.into(), totals[r]);
                 }
             }
             None => {
                 let (i, param, result) = (self.emitter.value(Ty::I64), self.emitter.value(ty), self.emitter.value(ty));
                 self.emitter.begin();
-                let (x_at, a_at) = (x.base.clone().plus(i, xk), at_a.clone().plus(i, ak));
-                let next = term(self, &x_at, &a_at, k.floor_div(sums) * sums, param);
+                let next = term(self, Some((i, 1)), k.floor_div(sums) * sums, param);
                 let body = self.emitter.end();
                 let carried = vec![Carried { init: totals[0], param, next, result }];
                 self.emitter.serial(i, k.modulo(sums), carried, body);
@@ -472,40 +506,35 @@ impl Lower {
             let pairs = totals.chunks(2).map(|pair| self.emitter.op(Op::Add, pair));
             totals = pairs.collect();
         }
-        self.emitter.store(to.buffer, to.base.clone().plus(j, 1usize), totals[0]);
+        let at = to.step(j);
+        self.emitter.store(to.buffer, at.base.clone(), totals[0], at.meaning());
         let body = self.emitter.end();
         self.emitter.counted(Kind::Lanes, j, n, body);
         self.push_product(n, k);
     }
 
     /// A product with lanes along its sums, for several rows of the matrix at once: they share what is read of the vector.
-    fn product_by_rows(
-        &mut self,
-        (x, xk): (&View, Size),
-        (a, ak): (&View, Size),
-        along: Size,
-        (rows, count): (usize, Size),
-        k: Size,
-        to: &View,
-    ) {
+    fn product_by_rows(&mut self, x: &View, a: &View, (rows, count): (usize, Size), to: &View) {
+        let k = a.dims[1];
         let ty = self.emitter.module.buffers[to.buffer.index()].ty;
         let (i, j) = (self.emitter.value(Ty::I64), self.emitter.value(Ty::I64));
-        let at_a = a.base.clone().plus(j, along * rows).plus(i, ak);
         self.emitter.begin();
         self.emitter.begin();
         self.emitter.begin();
-        let u = self.emitter.load(x.buffer, x.base.clone().plus(i, xk));
+        let u = x.step(i);
+        let u = self.emitter.load(x.buffer, u.base.clone(), u.meaning());
         let mut folds = Vec::with_capacity(rows);
         for r in 0..rows {
-            let v = self.emitter.load(a.buffer, at_a.further(along * r));
+            let v = a.index(Some((j, rows)), r.into()).step(i);
+            let v = self.emitter.load(a.buffer, v.base.clone(), v.meaning());
             let value = self.emitter.op(Op::Mul, &[u, v]);
             folds.push(Fold { op: FoldOp::Add, value, result: self.emitter.value(ty) });
         }
         let body = self.emitter.end();
         self.emitter.lanes(i, k, folds.clone(), body);
         for (r, fold) in folds.iter().enumerate() {
-            let at = to.base.clone().plus(j, rows);
-            self.emitter.store(to.buffer, at.further(r), fold.result);
+            let at = to.index(Some((j, rows)), r.into());
+            self.emitter.store(to.buffer, at.base.clone(), fold.result, at.meaning());
         }
         let body = self.emitter.end();
         self.emitter.counted(Kind::Serial, j, count, body);
@@ -537,10 +566,13 @@ impl Lower {
             let dims = values.dims(a).clone();
             let free: Vec<usize> = (0..dims.len()).filter(|x| !contract.contains(x) && !batch.contains(x)).collect();
             let view = self.memory(p, values, a)?;
-            let run = |view: &View, axes: &[usize]| -> Option<Size> {
+            // The distance of neighbours along axes that are walked as one, in memory and in the value.
+            let run = |view: &View, axes: &[usize]| -> Option<(Size, Size)> {
                 let sized: Vec<usize> = axes.iter().copied().filter(|a| view.dims[*a] != 1).collect();
-                let joined = sized.windows(2).all(|w| view.strides[w[0]] == view.strides[w[1]] * view.dims[w[1]]);
-                joined.then(|| sized.last().map_or(Size::ONE, |a| view.strides[*a]))
+                let joined = |s: &[Size]| sized.windows(2).all(|w| s[w[0]] == s[w[1]] * view.dims[w[1]]);
+                let last = |s: &[Size]| sized.last().map_or(Size::ONE, |a| s[*a]);
+                let both = joined(&view.strides) && joined(&view.mean.strides);
+                both.then(|| (last(&view.strides), last(&view.mean.strides)))
             };
             let told = (run(&view, &free), run(&view, contract));
             let (f, k, view) = match told {
@@ -551,28 +583,46 @@ impl Lower {
                     let from = view.permuted(&order);
                     let ty = storage(dtype).ok_or_else(|| error!(Rule, "no storage"))?;
                     let buffer = self.new_scratch(ty, count(&dims));
-                    let to = View::dense(buffer, &from.dims.clone());
+                    let to = View::dense(buffer, &from.dims.clone()).of(self.tag(TagName::Copy));
                     self.copies.push(format!("{} is copied for a product: its axes are not in runs", p.ty(a)));
                     self.copy(&from, &to, dtype)?;
-                    let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
-                    order.iter().enumerate().for_each(|(i, a)| strides[*a] = to.strides[i]);
-                    let view = View { buffer, base: At::start(), dims: dims.clone(), strides };
+                    let back: Vec<usize> =
+                        (0..dims.len()).map(|a| order.iter().position(|o| *o == a).unwrap_or(a)).collect();
+                    let view = to.permuted(&back);
                     let (Some(f), Some(k)) = (run(&view, &free), run(&view, contract)) else { return Ok(None) };
                     (f, k, view)
                 }
             };
             let size = |axes: &[usize]| -> Size { axes.iter().map(|a| dims[*a]).product() };
             let batches: Vec<(Size, Size)> = batch.iter().map(|a| (dims[*a], view.strides[*a])).collect();
-            sides.push((view, size(&free), f, size(contract), k, batches));
+            // The same array with one free axis and one contracted axis.
+            let matrix = View {
+                dims: smallvec::smallvec![size(&free), size(contract)],
+                strides: smallvec::smallvec![f.0, k.0],
+                mean: Mean { strides: smallvec::smallvec![f.1, k.1], ..view.mean.clone() },
+                ..view.clone()
+            };
+            sides.push((view, matrix, batches));
         }
         let (rhs, lhs) = (sides.pop(), sides.pop());
-        let (Some((l, m, lf, k, lk, lb)), Some((r, n, rf, _, rk, rb))) = (lhs, rhs) else { return Ok(None) };
+        let (Some((l, lm, lb)), Some((r, rm, rb))) = (lhs, rhs) else { return Ok(None) };
+        let (m, n, k) = (lm.dims[0], rm.dims[0], lm.dims[1]);
         let to = self.dense_result(p, values, v)?;
+        let vector = |v: &View| View {
+            dims: v.dims[1..].into(),
+            strides: v.strides[1..].into(),
+            mean: Mean { strides: v.mean.strides[1..].into(), ..v.mean.clone() },
+            ..v.clone()
+        };
+        // A vector of results, for a matrix of so many rows.
+        let results = |n: Size| {
+            let mean = Mean { strides: smallvec::smallvec![Size::ONE], ..to.mean.clone() };
+            View { dims: smallvec::smallvec![n], strides: smallvec::smallvec![Size::ONE], mean, ..to.clone() }
+        };
         if lb.iter().all(|b| b.0 == Size::ONE) && (m == Size::ONE || n == Size::ONE) {
             // A matrix by a vector: no blocks to choose, every element of the matrix is read once.
-            let (vector, matrix, count, along) =
-                if m == Size::ONE { ((&l, lk), (&r, rk), n, rf) } else { ((&r, rk), (&l, lk), m, lf) };
-            self.vector_product(vector, matrix, along, count, k, &to);
+            let (x, matrix) = if m == Size::ONE { (vector(&lm), &rm) } else { (vector(&rm), &lm) };
+            self.vector_product(&x, matrix, &results(matrix.dims[0]));
             return Ok(Some(()));
         }
         let one_batch = lb.iter().all(|b| b.0 == Size::ONE);
@@ -581,17 +631,17 @@ impl Lower {
             m,
             n,
             k,
-            lhs: [lf, lk],
-            rhs: [rk, rf],
+            lhs: [lm.strides[0], lm.strides[1]],
+            rhs: [rm.strides[1], rm.strides[0]],
             batches: lb.iter().zip(&rb).map(|(a, b)| (a.0, a.1, b.1)).collect(),
         };
-        let buffers = [&l, &r, &to].map(|v| (v.buffer, v.base.clone())).to_vec();
+        let arrays = [(&l, false), (&r, false), (&to, true)];
         // What may turn out to be a vector is one or the other when it runs: a batch of one example is common.
-        let (rows, vector, matrix, count, along) = match (m.constant(), n.constant()) {
-            (None, _) if one_batch => (m, (&l, lk), (&r, rk), n, rf),
-            (_, None) if one_batch => (n, (&r, rk), (&l, lk), m, lf),
+        let (rows, x, matrix) = match (m.constant(), n.constant()) {
+            (None, _) if one_batch => (m, vector(&lm), &rm),
+            (_, None) if one_batch => (n, vector(&rm), &lm),
             _ => {
-                self.call(Entry::Gemm(gemm), buffers, Vec::new());
+                self.call(Entry::Gemm(gemm), &arrays, dtype);
                 return Ok(Some(()));
             }
         };
@@ -599,10 +649,10 @@ impl Lower {
         let is_vector = self.emitter.op(Op::Eq, &[rows, one]);
         let index = self.emitter.convert(is_vector, Ty::I64);
         self.emitter.begin();
-        self.call(Entry::Gemm(gemm), buffers, Vec::new());
+        self.call(Entry::Gemm(gemm), &arrays, dtype);
         let by_library = self.emitter.end();
         self.emitter.begin();
-        self.vector_product(vector, matrix, along, count, k, &to);
+        self.vector_product(&x, matrix, &results(matrix.dims[0]));
         let by_vector = self.emitter.end();
         let cases = vec![(by_library, Vec::new()), (by_vector, Vec::new())];
         self.emitter.push(Stmt::Switch(Box::new(crate::ir::Switch { index, cases, results: Vec::new() })));

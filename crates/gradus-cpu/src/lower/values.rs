@@ -8,6 +8,7 @@ use gradus_core::program::{Atom, Program, ValueId};
 use gradus_core::{DType, Type};
 
 use super::views::{Dims, View, count, is_empty};
+use crate::ir::meaning::Tag;
 use crate::ir::{Buffer, Ty, Value};
 use crate::size::Size;
 
@@ -106,11 +107,13 @@ pub(super) struct Values {
     pub origins: Vec<Origin>,
     pub constants: Vec<(Dims, Option<Ty>)>,
     pub constant_origins: Vec<Origin>,
+    /// The tag of the first value; those of the others follow, then those of constants.
+    first: Tag,
 }
 
 impl Values {
-    /// `inputs`: how the inputs are there.
-    pub fn new(p: &Program, inputs: &[Repr], small: usize) -> Values {
+    /// `inputs`: how the inputs are there; `first`: the first of as many tags as there are values and constants.
+    pub fn new(p: &Program, inputs: &[Repr], small: usize, first: Tag) -> Values {
         let mut v = Values {
             small,
             inside: small * MORE_AT_POINTS,
@@ -119,12 +122,13 @@ impl Values {
             origins: Vec::with_capacity(p.value_count()),
             constants: Vec::new(),
             constant_origins: Vec::new(),
+            first,
         };
         for (i, c) in p.constants().iter().enumerate() {
             let dims = dims_of(c.ty());
             let view = match c.splat_value() {
                 // One number in every place.
-                Some(_) => View { strides: smallvec::smallvec![Size::ZERO; dims.len()], ..View::dense(NOWHERE, &dims) },
+                Some(_) => View::repeated(NOWHERE, &dims),
                 None => View::dense(NOWHERE, &dims),
             };
             v.constants.push((dims, Ty::computing(c.ty().dtype())));
@@ -149,7 +153,9 @@ impl Values {
             // A window of an array in memory lies in it; small ones are read at once, and those of 16 bytes an element copied.
             let moved = storage(p.ty(e.result()).dtype()).is_some();
             if e.op().is::<DynamicSlice>() && !count(&v.dims[r]).at_most(small) && moved {
-                v.origins[r].view.strides = v.origin(p.operands(e)[0]).view.strides.clone();
+                let from = v.origin(p.operands(e)[0]).view.clone();
+                v.origins[r].view.strides = from.strides;
+                v.origins[r].view.mean.strides = from.mean.strides;
             }
             if !moves(e.op()) {
                 continue;
@@ -163,6 +169,16 @@ impl Values {
             }
         }
         v
+    }
+
+    /// What a value is called in memory.
+    pub fn tag(&self, v: usize) -> Tag {
+        Tag(self.first.0 + v as u32)
+    }
+
+    /// What a constant is called in memory.
+    pub fn constant_tag(&self, c: usize) -> Tag {
+        Tag(self.first.0 + (self.dims.len() + c) as u32)
     }
 
     pub fn dims(&self, a: Atom) -> &Dims {

@@ -1,7 +1,10 @@
-//! Strided views of buffers: the operations that only move elements cost nothing when they can be read off the strides.
+//! Strided views of buffers: the operations that only move elements cost nothing when they can be read off the strides. A view has two maps, where
+//! its elements lie and which elements of which value they are; every operation does the same to both.
 
 use smallvec::SmallVec;
 
+pub(super) use crate::ir::meaning::At;
+use crate::ir::meaning::{Meaning, Region, Tag};
 use crate::ir::{Buffer, Value};
 use crate::size::Size;
 
@@ -10,36 +13,6 @@ pub(super) type Dims = SmallVec<[Size; 4]>;
 /// Distances in elements.
 pub(super) type Strides = SmallVec<[Size; 4]>;
 
-/// Where in a buffer: `offset + Σ value·stride`, in elements.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(super) struct At {
-    /// The part that does not depend on values.
-    pub offset: Size,
-    /// The others. No value stands twice.
-    pub terms: SmallVec<[(Value, Size); 3]>,
-}
-
-impl At {
-    /// The first place of a buffer.
-    pub fn start() -> At {
-        At::default()
-    }
-
-    /// The same place, further by `value·stride`.
-    pub fn plus(mut self, value: Value, stride: impl Into<Size>) -> At {
-        match stride.into() {
-            Size::Known(0) => {}
-            stride => self.terms.push((value, stride)),
-        }
-        self
-    }
-
-    /// The same place, some elements further.
-    pub fn further(&self, by: impl Into<Size>) -> At {
-        At { offset: self.offset + by, terms: self.terms.clone() }
-    }
-}
-
 /// An array in memory: where it begins and how far neighbours are apart.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct View {
@@ -47,6 +20,16 @@ pub(super) struct View {
     /// Where its first element is.
     pub base: At,
     pub dims: Dims,
+    pub strides: Strides,
+    /// Which elements these are.
+    pub mean: Mean,
+}
+
+/// Elements of a value: the first, and how far neighbours are apart, in the value's row-major order.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mean {
+    pub tag: Tag,
+    pub base: At,
     pub strides: Strides,
 }
 
@@ -92,37 +75,104 @@ pub(super) fn offsets(dims: &[Size], strides: &[Size]) -> Vec<Size> {
 impl View {
     /// A whole buffer.
     pub fn dense(buffer: Buffer, dims: &[Size]) -> View {
-        View { buffer, base: At::start(), dims: dims.into(), strides: row_major(dims) }
+        let strides = row_major(dims);
+        let mean = Mean { tag: Tag::NONE, base: At::start(), strides: strides.clone() };
+        View { buffer, base: At::start(), dims: dims.into(), strides, mean }
+    }
+
+    /// One number in every place.
+    pub fn repeated(buffer: Buffer, dims: &[Size]) -> View {
+        let mut view = View::dense(buffer, dims);
+        view.strides.fill(Size::ZERO);
+        view.mean.strides.fill(Size::ZERO);
+        view
+    }
+
+    /// The same memory as the whole of a value.
+    pub fn of(mut self, tag: Tag) -> View {
+        self.mean = Mean { tag, base: At::start(), strides: row_major(&self.dims) };
+        self
+    }
+
+    /// Where each element of a small view lies, and what it is, in row-major order.
+    pub fn all(&self) -> Vec<(At, Meaning)> {
+        let places = offsets(&self.dims, &self.strides).into_iter().map(|k| self.base.further(k));
+        places.zip(self.meanings()).collect()
+    }
+
+    fn meanings(&self) -> impl Iterator<Item = Meaning> + use<> {
+        let (tag, base) = (self.mean.tag, self.mean.base.clone());
+        offsets(&self.dims, &self.mean.strides).into_iter().map(move |k| Meaning::of(tag, base.further(k)))
+    }
+
+    /// What the first element is.
+    pub fn meaning(&self) -> Meaning {
+        Meaning::of(self.mean.tag, self.mean.base.clone())
+    }
+
+    /// The element of the first axis that a value says.
+    pub fn step(&self, value: Value) -> View {
+        self.index(Some((value, 1)), Size::ZERO)
+    }
+
+    /// The element of the first axis at `value·times + plus`.
+    pub fn index(&self, along: Option<(Value, usize)>, plus: Size) -> View {
+        let further = |base: &At, stride: Size| {
+            let base = base.further(stride * plus);
+            along.map_or(base.clone(), |(value, times)| base.plus(value, stride * times))
+        };
+        View {
+            buffer: self.buffer,
+            base: further(&self.base, self.strides[0]),
+            dims: self.dims[1..].into(),
+            strides: self.strides[1..].into(),
+            mean: Mean {
+                tag: self.mean.tag,
+                base: further(&self.mean.base, self.mean.strides[0]),
+                strides: self.mean.strides[1..].into(),
+            },
+        }
+    }
+
+    /// As those see it who check memory.
+    pub fn region(&self, bytes: usize) -> Region {
+        Region {
+            buffer: self.buffer,
+            dims: self.dims.clone(),
+            place: (self.base.clone(), self.strides.clone()),
+            element: (self.mean.base.clone(), self.mean.strides.clone()),
+            tag: self.mean.tag,
+            bytes,
+        }
     }
 
     /// Whether elements certainly stand in row-major order without gaps.
     pub fn is_dense(&self) -> bool {
-        let mut expect = Size::ONE;
-        self.dims.iter().zip(&self.strides).rev().all(|(&d, &s)| {
-            let fits = d == 1 || s == expect;
-            expect = expect * d;
-            fits
-        })
+        is_dense(&self.dims, &self.strides)
     }
 
     pub fn permuted(&self, order: &[usize]) -> View {
-        View {
-            dims: order.iter().map(|&a| self.dims[a]).collect(),
-            strides: order.iter().map(|&a| self.strides[a]).collect(),
-            ..self.clone()
-        }
+        self.both(order.iter().map(|&a| self.dims[a]).collect(), |s| order.iter().map(|&a| s[a]).collect())
+    }
+
+    /// The same to both maps, which keep where they begin.
+    fn both(&self, dims: Dims, f: impl Fn(&[Size]) -> Strides) -> View {
+        let mean = Mean { strides: f(&self.mean.strides), ..self.mean.clone() };
+        View { dims, strides: f(&self.strides), mean, buffer: self.buffer, base: self.base.clone() }
     }
 
     /// Axis `i` goes to `axes[i]`; along the others, and along axes of size 1 that grow, elements repeat.
     pub fn broadcast(&self, dims: &[Size], axes: &[usize]) -> View {
-        let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
-        for (i, &a) in axes.iter().enumerate() {
-            // An axis that is not 1 for certain has the size of the one it becomes.
-            if self.dims[i] != 1 || dims[a] == 1 {
-                strides[a] = self.strides[i];
+        self.both(dims.into(), |old| {
+            let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
+            for (i, &a) in axes.iter().enumerate() {
+                // An axis that is not 1 for certain has the size of the one it becomes.
+                if self.dims[i] != 1 || dims[a] == 1 {
+                    strides[a] = old[i];
+                }
             }
-        }
-        View { dims: dims.into(), strides, ..self.clone() }
+            strides
+        })
     }
 
     /// The same elements where each of `n` points has `inside` of them and those lie apart: first one of every point, then the
@@ -162,16 +212,15 @@ impl View {
             taken.push(shown);
             strides[a] = to.strides[shown];
         }
-        Some(View { buffer: to.buffer, base: to.base.clone(), dims: dims.into(), strides })
+        Some(View { base: to.base.clone(), strides, ..View::dense(to.buffer, dims) })
     }
 
     pub fn sliced(&self, start: &[Size], dims: &[Size], step: &[usize]) -> View {
-        let mut v = self.clone();
+        let mut v = self.both(dims.into(), |s| s.iter().zip(step).map(|(s, step)| *s * *step).collect());
         for a in 0..dims.len() {
             v.base.offset = v.base.offset + start[a] * self.strides[a];
-            v.strides[a] = self.strides[a] * step[a];
+            v.mean.base.offset = v.mean.base.offset + start[a] * self.mean.strides[a];
         }
-        v.dims = dims.into();
         v
     }
 
@@ -180,45 +229,65 @@ impl View {
         for &a in axes {
             // Of an empty axis nothing is read.
             if self.dims[a] != 0 {
-                v.base.offset = v.base.offset + (self.dims[a] - 1i64) * self.strides[a];
+                let last = self.dims[a] - 1i64;
+                v.base.offset = v.base.offset + last * self.strides[a];
+                v.mean.base.offset = v.mean.base.offset + last * self.mean.strides[a];
             }
             v.strides[a] = -self.strides[a];
+            v.mean.strides[a] = -self.mean.strides[a];
         }
         v
     }
 
     /// The same elements in other dimensions, if strides can say so.
     pub fn reshaped(&self, dims: &[Size]) -> Option<View> {
-        if self.is_dense() {
-            return Some(View { dims: dims.into(), strides: row_major(dims), ..self.clone() });
-        }
-        let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
-        // Groups of axes on both sides that hold equally many elements; within a group the old axes must be one run.
-        let (mut i, mut j) = (0, 0);
-        while i < self.dims.len() && j < dims.len() {
-            let (i0, j0) = (i, j);
-            (i, j) = smallest_group(&self.dims, dims, i, j)?;
-            let mut run = None;
-            for k in (i0..=i).rev().filter(|&k| self.dims[k] != 1) {
-                match run {
-                    None => run = Some((self.strides[k], self.dims[k] * self.strides[k])),
-                    Some((inner, next)) if self.strides[k] == next => {
-                        run = Some((inner, next * self.dims[k]));
-                    }
-                    _ => return None,
-                }
-            }
-            let mut s = run.map_or(Size::ZERO, |(inner, _)| inner);
-            for k in (j0..=j).rev() {
-                strides[k] = s;
-                s = s * dims[k];
-            }
-            (i, j) = (i + 1, j + 1);
-        }
-        // What is left on either side has size 1.
-        let rest_is_one = self.dims[i..].iter().all(|&d| d == 1) && dims[j..].iter().all(|&d| d == 1);
-        rest_is_one.then(|| View { dims: dims.into(), strides, ..self.clone() })
+        let strides = reshaped(&self.dims, &self.strides, dims)?;
+        let mean = Mean { strides: reshaped(&self.dims, &self.mean.strides, dims)?, ..self.mean.clone() };
+        Some(View { dims: dims.into(), strides, mean, buffer: self.buffer, base: self.base.clone() })
     }
+}
+
+/// The strides of the same elements in other dimensions, if there are such.
+fn reshaped(old: &[Size], from: &[Size], dims: &[Size]) -> Option<Strides> {
+    if is_dense(old, from) {
+        return Some(row_major(dims));
+    }
+    let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
+    // Groups of axes on both sides that hold equally many elements; within a group the old axes must be one run.
+    let (mut i, mut j) = (0, 0);
+    while i < old.len() && j < dims.len() {
+        let (i0, j0) = (i, j);
+        (i, j) = smallest_group(old, dims, i, j)?;
+        let mut run = None;
+        for k in (i0..=i).rev().filter(|&k| old[k] != 1) {
+            match run {
+                None => run = Some((from[k], old[k] * from[k])),
+                Some((inner, next)) if from[k] == next => {
+                    run = Some((inner, next * old[k]));
+                }
+                _ => return None,
+            }
+        }
+        let mut s = run.map_or(Size::ZERO, |(inner, _)| inner);
+        for k in (j0..=j).rev() {
+            strides[k] = s;
+            s = s * dims[k];
+        }
+        (i, j) = (i + 1, j + 1);
+    }
+    // What is left on either side has size 1.
+    let rest_is_one = old[i..].iter().all(|&d| d == 1) && dims[j..].iter().all(|&d| d == 1);
+    rest_is_one.then_some(strides)
+}
+
+/// Whether elements with these strides certainly stand in row-major order without gaps.
+fn is_dense(dims: &[Size], strides: &[Size]) -> bool {
+    let mut expect = Size::ONE;
+    dims.iter().zip(strides).rev().all(|(&d, &s)| {
+        let fits = d == 1 || s == expect;
+        expect = expect * d;
+        fits
+    })
 }
 
 /// The last axes of the smallest groups that begin at `i` and `j` and certainly hold equally many elements.

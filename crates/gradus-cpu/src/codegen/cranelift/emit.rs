@@ -250,6 +250,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
                 self.swap(*x, *y);
                 Ok(())
             }
+            Stmt::Note(_) => Ok(()),
         }
     }
 

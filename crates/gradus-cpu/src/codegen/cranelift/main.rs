@@ -263,7 +263,7 @@ fn can_fail(s: &Stmt) -> bool {
         Stmt::Loop(l) => l.body.iter().any(can_fail),
         Stmt::While(w) => w.before.iter().chain(&w.body).any(can_fail),
         Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).any(can_fail),
-        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Swap(..) => false,
+        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_) => false,
     }
 }
 
@@ -272,6 +272,6 @@ fn straight(s: &Stmt) -> bool {
     match s {
         Stmt::Loop(_) | Stmt::While(_) => false,
         Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).all(straight),
-        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Call(_) | Stmt::Swap(..) => true,
+        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Call(_) | Stmt::Swap(..) | Stmt::Note(_) => true,
     }
 }

@@ -121,6 +121,7 @@ fn weight_of(s: &Stmt) -> usize {
         Stmt::Kernel(_) => 8,
         Stmt::Call(c) => 4 + 2 * c.buffers.len() + c.scalars.len(),
         Stmt::Swap(..) => 4,
+        Stmt::Note(_) => 0,
     }
 }
 
@@ -312,7 +313,7 @@ impl Walk<'_> {
                 c.buffers.iter().for_each(|(_, at)| self.index(at, piece));
                 self.uses(c.scalars.iter().copied(), piece);
             }
-            Stmt::Swap(..) => {}
+            Stmt::Swap(..) | Stmt::Note(_) => {}
         }
     }
 }

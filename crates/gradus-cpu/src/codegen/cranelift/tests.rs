@@ -164,9 +164,10 @@ fn library_calls_pass_addresses_and_numbers_and_may_fail() {
             entry: 0,
             buffers: vec![(Buffer(0), at), (Buffer(1), Index::at(0))],
             scalars: vec![x, i, n],
+            regions: vec![],
         })),
         Stmt::Store { buffer: Buffer(1), at: Index::at(0), value: i },
-        Stmt::Call(Box::new(Call { entry: 1, buffers: vec![], scalars: vec![] })),
+        Stmt::Call(Box::new(Call { entry: 1, buffers: vec![], scalars: vec![], regions: vec![] })),
         Stmt::Store { buffer: Buffer(1), at: Index::at(1), value: i },
     ];
     verify(&m).unwrap();

@@ -420,6 +420,7 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
+            Stmt::Note(_) => Ok(()),
         }
     }
 

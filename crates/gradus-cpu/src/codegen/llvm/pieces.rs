@@ -72,7 +72,7 @@ impl Emitter<'_> {
         match s {
             Stmt::Let(_, Expr::Op(_, args)) => args.iter().for_each(|a| f(*a)),
             Stmt::Let(_, Expr::Load(_, at)) => index(at, f),
-            Stmt::Let(_, Expr::Const(_) | Expr::Size(_)) | Stmt::Swap(..) => {}
+            Stmt::Let(_, Expr::Const(_) | Expr::Size(_)) | Stmt::Swap(..) | Stmt::Note(_) => {}
             Stmt::Store { at, value, .. } => {
                 index(at, f);
                 f(*value);

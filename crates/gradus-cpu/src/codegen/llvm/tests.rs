@@ -168,9 +168,9 @@ fn calling() -> Module {
     let five = b.put(Ty::F64, Expr::Const(5f64.to_bits()));
     let arrays = vec![(Buffer(1), Index::at(1).plus(i, 2)), (Buffer(2), Index::at(4))];
     let mut out = b.out;
-    out.push(Stmt::Call(Box::new(Call { entry: 0, buffers: arrays.clone(), scalars })));
+    out.push(Stmt::Call(Box::new(Call { entry: 0, buffers: arrays.clone(), scalars, regions: vec![] })));
     out.push(Stmt::Store { buffer: Buffer(0), at: Index::at(0), value: five });
-    out.push(Stmt::Call(Box::new(Call { entry: 1, buffers: arrays, scalars: vec![i] })));
+    out.push(Stmt::Call(Box::new(Call { entry: 1, buffers: arrays, scalars: vec![i], regions: vec![] })));
     out.push(Stmt::Store { buffer: Buffer(0), at: Index::at(1), value: five });
     m.main = out;
     m

@@ -149,9 +149,15 @@ pub(super) fn reduction(op: &Op) -> Option<(FoldOp, &[usize])> {
     None
 }
 
-/// Whether the right operand of a product is one small matrix that all points share.
-pub(super) fn shares_right(op: &Op) -> bool {
-    op.downcast::<DotGeneral>().is_some_and(|d| d.lhs_batch.is_empty())
+/// Whether an operand is one small matrix that all points of a product share: the right one. The same array may be the left one, too; so
+/// operands are told by their position.
+pub(super) fn is_shared(op: &Op, slot: usize) -> bool {
+    slot == 1 && op.downcast::<DotGeneral>().is_some_and(|d| d.lhs_batch.is_empty())
+}
+
+/// The operands of an equation that lie at its points.
+pub(super) fn at_points<'a>(p: &'a Program, e: &'a Equation) -> impl Iterator<Item = Atom> + 'a {
+    p.operands(e).iter().enumerate().filter(|(slot, _)| !is_shared(e.op(), *slot)).map(|(_, a)| *a)
 }
 
 /// How many leading dimensions hold `n` elements together.
@@ -311,11 +317,8 @@ impl Planner<'_> {
     }
 
     /// How an operand stands in a cluster: the root's level there if it is seen where it is made.
-    fn seen(&self, c: &Cluster, a: Atom, at: Level) -> Option<Level> {
-        let o = self.values.origin(a);
-        let Root::Value(r) = o.root else { return None };
-        let level = *c.values.get(&(r as usize))?;
-        seen_in_place(c, &self.points, self.values, a, r as usize, level, at).then_some(level)
+    fn seen(&self, c: &Cluster, i: usize, slot: usize, at: Level) -> Option<Level> {
+        seen(c, &self.points, self.values, self.p, i, slot, at).map(|(_, level)| level)
     }
 
     fn level_of(&self, a: Atom) -> u32 {
@@ -456,9 +459,8 @@ impl Planner<'_> {
             return None;
         }
         let mut sees_member = cluster.members.is_empty();
-        for (k, &a) in self.p.operands(e).iter().enumerate() {
-            let shared = k == 1 && shares_right(e.op());
-            match self.seen(cluster, a, at).filter(|_| !shared) {
+        for (slot, &a) in self.p.operands(e).iter().enumerate() {
+            match self.seen(cluster, i, slot, at) {
                 Some(level) => {
                     // What a whole nest reduces to is there only after the nest.
                     if level == Level::Row && !rows_stay(cluster) {
@@ -486,8 +488,7 @@ impl Planner<'_> {
             _ => {
                 let mut all = vec![&self.values.dims[r][..]];
                 // Operands with other dimensions than the result: those of operations inside points.
-                let own = if shares_right(e.op()) { &operands[..1] } else { operands };
-                all.extend(own.iter().map(|a| self.dims(*a)).filter(|d| *d != &self.values.dims[r][..]));
+                all.extend(at_points(self.p, e).map(|a| self.dims(a)).filter(|d| *d != &self.values.dims[r][..]));
                 all
             }
         };
@@ -503,16 +504,10 @@ impl Planner<'_> {
     }
 
     /// Whether a cluster makes a value and sees it in place for a reader at one of its levels.
-    fn reads_in_place(&self, c: usize, reader: usize, a: Atom) -> bool {
+    fn reads_in_place(&self, c: usize, reader: usize, slot: usize) -> bool {
         let cluster = &self.clusters[c];
-        let e = &self.p.equations()[reader];
-        if shares_right(e.op()) && self.p.operands(e).get(1) == Some(&a) {
-            return false;
-        }
-        let Root::Value(r) = self.values.origin(a).root else { return false };
-        let Some(&level) = cluster.values.get(&(r as usize)) else { return false };
         let at = if self.domain(reader).0 == cluster.n { Level::Point } else { Level::Row };
-        seen_in_place(cluster, &self.points, self.values, a, r as usize, level, at)
+        self.seen(cluster, reader, slot, at).is_some()
     }
 
     fn finish(mut self) -> Plan {
@@ -550,9 +545,9 @@ impl Planner<'_> {
                 // Updates come last: what reads the old array then needs no copy of it.
                 let late = if p.equations()[i].op().is::<DynamicUpdateSlice>() { p.equations().len() } else { 0 };
                 priority[u] = priority[u].max(i + late);
-                for &a in p.operands(&p.equations()[i]) {
+                for (slot, &a) in p.operands(&p.equations()[i]).iter().enumerate() {
                     let root = self.values.origin(a).root;
-                    if cluster.is_some_and(|c| self.reads_in_place(c, i, a)) {
+                    if cluster.is_some_and(|c| self.reads_in_place(c, i, slot)) {
                         continue;
                     }
                     read.insert(root);
@@ -659,8 +654,26 @@ fn rows_stay(c: &Cluster) -> bool {
     c.has_rows() && c.k.guess() <= LONGEST_ROW && c.n != c.k
 }
 
-/// Whether an operand, seen by a member at a level, is the root's own point (or row) and nothing else.
-pub(super) fn seen_in_place(
+/// The member that an operand of an equation is, and its level, if the equation sees at a level just the point (or row) where it is made.
+pub(super) fn seen(
+    c: &Cluster,
+    points: &[Size],
+    values: &Values,
+    p: &Program,
+    i: usize,
+    slot: usize,
+    at: Level,
+) -> Option<(usize, Level)> {
+    let e = &p.equations()[i];
+    let a = p.operands(e)[slot];
+    let Root::Value(r) = values.origin(a).root else { return None };
+    let level = *c.values.get(&(r as usize))?;
+    let in_place = !is_shared(e.op(), slot) && seen_in_place(c, points, values, a, r as usize, level, at);
+    in_place.then_some((r as usize, level))
+}
+
+/// Whether an operand that lies at points, seen by a member at a level, is the root's own point (or row) and nothing else.
+fn seen_in_place(
     c: &Cluster,
     points: &[Size],
     values: &Values,

@@ -4,7 +4,7 @@ use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation};
 
-use super::{Planner, lead, reduction, shares_right};
+use super::{Planner, at_points, lead, reduction};
 use crate::ir::Ty;
 use crate::lower::values::moves;
 use crate::lower::views::{count, is_empty};
@@ -98,8 +98,7 @@ impl Planner<'_> {
                         return;
                     }
                 }
-                let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
-                for &a in own {
+                for a in at_points(p, e) {
                     let Some(v) = a.value() else { continue };
                     let (x, y) = (planner.points[v.index()], planner.points[e.result().index()]);
                     if same || count(planner.dims(a)) != x || count(planner.dims(result)) != y {

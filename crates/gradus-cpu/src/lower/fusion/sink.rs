@@ -1,9 +1,8 @@
 //! Moves equations into the nests that use them.
 
-use gradus_core::program::Atom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Class, LARGEST_CLUSTER, Level, Planner, lead, seen_in_place, shares_right, with_cuts};
+use super::{Class, LARGEST_CLUSTER, Level, Planner, at_points, is_shared, lead, seen_in_place, with_cuts};
 use crate::lower::emit::is_expensive;
 use crate::lower::values::{Root, moves};
 use crate::size::Size;
@@ -12,17 +11,17 @@ impl Planner<'_> {
     /// Moves equations into the nest that alone uses them, and copies cheap ones, so that less goes through memory.
     pub(super) fn sink(&mut self) {
         let p = self.p;
-        let mut readers: FxHashMap<usize, Vec<(usize, Atom)>> = FxHashMap::default();
+        let mut readers: FxHashMap<usize, Vec<(usize, usize)>> = FxHashMap::default();
         let mut pinned: FxHashSet<usize> = FxHashSet::default();
         for (i, e) in p.equations().iter().enumerate() {
             if self.classes[i] == Class::View {
                 continue;
             }
-            for &a in p.operands(e) {
+            for (slot, &a) in p.operands(e).iter().enumerate() {
                 if let Root::Value(r) = self.values.origin(a).root {
                     match self.classes[i] {
                         Class::Scalars | Class::Single => drop(pinned.insert(r as usize)),
-                        _ => readers.entry(r as usize).or_default().push((i, a)),
+                        _ => readers.entry(r as usize).or_default().push((i, slot)),
                     }
                 }
             }
@@ -81,19 +80,21 @@ impl Planner<'_> {
             let plans: Option<Vec<_>> = targets
                 .iter()
                 .map(|&c| {
-                    let in_place = uses.iter().all(|(j, a)| {
-                        let reader = p.equations()[*j].result().index();
+                    let in_place = uses.iter().all(|(j, slot)| {
+                        let user = &p.equations()[*j];
+                        let reader = user.result().index();
                         match self.clusters[c].values.get(&reader) {
                             Some(_) => {
                                 let at =
                                     if self.domain(*j).0 == self.clusters[c].n { Level::Point } else { Level::Row };
                                 at == Level::Point
                                     && self.domain(i).0 == self.clusters[c].n
+                                    && !is_shared(user.op(), *slot)
                                     && seen_in_place(
                                         &self.clusters[c],
                                         &self.points,
                                         self.values,
-                                        *a,
+                                        p.operands(user)[*slot],
                                         r,
                                         Level::Point,
                                         at,
@@ -108,8 +109,7 @@ impl Planner<'_> {
                     let dims = &self.values.dims[r];
                     let mut cuts = self.clusters[c].cuts.clone();
                     let mut shown: Vec<&[Size]> = vec![dims];
-                    let own = if shares_right(e.op()) { &p.operands(e)[..1] } else { p.operands(e) };
-                    shown.extend(own.iter().map(|a| self.dims(*a)).filter(|d| *d != &dims[..]));
+                    shown.extend(at_points(p, e).map(|a| self.dims(a)).filter(|d| *d != &dims[..]));
                     for dims in shown {
                         if let Some(l) = lead(dims, self.points[r]) {
                             cuts = with_cuts(cuts, self.clusters[c].n, &dims[..l], Size::ONE)?;

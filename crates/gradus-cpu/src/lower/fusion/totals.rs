@@ -8,8 +8,8 @@ use gradus_core::program::Atom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, cost, point_cost, reduction, rows_stay,
-    seen_in_place, shares_right, with_cuts,
+    CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, cost, is_shared, point_cost, reduction, rows_stay,
+    seen_in_place, with_cuts,
 };
 use crate::ir::{FoldOp, LANES, Ty};
 use crate::lower::values::Root;
@@ -123,7 +123,12 @@ impl Planner<'_> {
         let is_point = |c: &Cluster, v: usize| c.values.get(&v) == Some(&Level::Point);
         let c = self.clusters.iter().position(|c| c.n == columns.n && rows_stay(c) && !c.column && is_point(c, r))?;
         let rows = &self.clusters[c];
-        let in_place = seen_in_place(columns, &self.points, self.values, a, r, Level::Point, Level::Point);
+        let unshared = |i: &usize| {
+            let e = &self.p.equations()[*i];
+            (0..self.p.operands(e).len()).all(|slot| self.p.operands(e)[slot] != a || !is_shared(e.op(), slot))
+        };
+        let in_place = columns.members.iter().all(unshared)
+            && seen_in_place(columns, &self.points, self.values, a, r, Level::Point, Level::Point);
         let bytes = columns.n * self.values.types[r]?.size();
         if bytes.guess() <= NEAR || columns.values.contains_key(&r) || !in_place || self.is_read_elsewhere(r, [c, k]) {
             return None;
@@ -145,11 +150,11 @@ impl Planner<'_> {
             }
             cuts = with_cuts(cuts, columns.n, &self.values.dims[v], Size::ONE)?;
             parts.push((i, v));
-            for x in self.p.operands(e) {
+            for (slot, x) in self.p.operands(e).iter().enumerate() {
                 let Root::Value(u) = self.values.origin(*x).root else { continue };
                 match rows.values.get(&(u as usize)) {
                     Some(Level::Row) => {}
-                    Some(Level::Point) if self.seen(rows, *x, Level::Point).is_some() => open.push(u as usize),
+                    Some(Level::Point) if self.seen(rows, i, slot, Level::Point).is_some() => open.push(u as usize),
                     Some(Level::Point) => return None,
                     None => drop(arrays.insert(Root::Value(u))),
                 }
@@ -183,19 +188,20 @@ impl Planner<'_> {
     fn cuts_of_both(&self, first: usize, second: usize) -> Option<Cuts> {
         let (a, b) = (&self.clusters[first], &self.clusters[second]);
         let root = |a: &Atom| self.values.origin(*a).root;
-        let operands = |c: &Cluster| -> Vec<Atom> {
-            c.members.iter().flat_map(|i| self.p.operands(&self.p.equations()[*i])).copied().collect()
+        let operands = |c: &Cluster| -> Vec<(usize, usize, Atom)> {
+            let of = |i: &usize| self.p.operands(&self.p.equations()[*i]).iter().enumerate();
+            c.members.iter().flat_map(|i| of(i).map(|(slot, a)| (*i, slot, *a))).collect()
         };
-        let read: FxHashSet<Root> = operands(a).iter().map(root).collect();
+        let read: FxHashSet<Root> = operands(a).iter().map(|(.., x)| root(x)).collect();
         let mut shares = false;
-        for x in operands(b) {
+        for (i, slot, x) in operands(b) {
             let Root::Value(r) = root(&x) else { continue };
             let r = r as usize;
             shares |= read.contains(&root(&x)) || a.values.contains_key(&r);
             let early = self.levels[r] < a.level || (self.levels[r] == a.level && self.cluster[r].is_some());
             let there = match (b.values.contains_key(&r), a.values.contains_key(&r)) {
                 (true, _) => true,
-                (false, true) => self.seen(a, x, Level::Point).is_some(),
+                (false, true) => self.seen(a, i, slot, Level::Point).is_some(),
                 (false, false) => early,
             };
             if !there {
@@ -247,16 +253,15 @@ impl Planner<'_> {
         let mut shares = false;
         for &i in &other.members {
             let e = &self.p.equations()[i];
-            for (k, a) in self.p.operands(e).iter().enumerate() {
+            for (slot, a) in self.p.operands(e).iter().enumerate() {
                 let inside = |c: &Cluster| matches!(root(a), Root::Value(r) if c.values.contains_key(&(r as usize)));
-                let right = k == 1 && shares_right(e.op());
                 if inside(rows) {
-                    if right || self.seen(rows, *a, Level::Point).is_none() {
+                    if self.seen(rows, i, slot, Level::Point).is_none() {
                         return None;
                     }
                     shares = true;
                 } else if inside(other) {
-                    if right {
+                    if is_shared(e.op(), slot) {
                         return None;
                     }
                 } else if self.level_of(*a) >= rows.level {

@@ -2,10 +2,10 @@
 
 use super::{Group, Nest};
 use crate::error::{Result, error};
+use crate::ir::meaning::{Meaning, Tag, TagName};
 use crate::ir::{Buffer, Carried, FoldOp, Kind, Ty, Value};
 use crate::lower::fusion::{CHUNK, Class, Level, lead, reduction};
 use crate::lower::scalars::finish_fold;
-use crate::lower::values::NOWHERE;
 use crate::lower::views::{At, Strides, View, count};
 use crate::size::Size;
 
@@ -23,10 +23,9 @@ impl Nest<'_, '_> {
         let (_, axes) = reduction(e.op()).ok_or_else(|| error!(Rule, "no reduction"))?;
         let dims = self.values.dims(self.p.operands(e)[0]).clone();
         // Which cut dimensions are reduced: those of the reduced axes.
-        let mut view = View::dense(NOWHERE, &dims);
-        view.strides = (0..dims.len()).map(|a| Size::from(i64::from(axes.contains(&a)))).collect::<Strides>();
+        let along: Strides = (0..dims.len()).map(|a| Size::from(i64::from(axes.contains(&a)))).collect();
         let marked: Vec<bool> = self
-            .strides(&view, &dims, lead(&dims, self.cluster.n).unwrap_or(0), Level::Point)
+            .strides(&along, &dims, lead(&dims, self.cluster.n).unwrap_or(0), Level::Point)
             .iter()
             .map(|s| *s != Size::ZERO)
             .collect();
@@ -48,7 +47,6 @@ impl Nest<'_, '_> {
             .map(|i| self.result(*i))
             .filter(|w| self.stored.contains_key(w))
             .collect();
-        accesses.extend(stored.iter().filter_map(|w| self.own_strides(*w)).map(|(strides, _)| strides));
         accesses.push(own.clone());
         // Neighbours join only if both are kept or both reduced.
         let grouped = |reduced: bool, nest: &Self| -> Vec<Group> {
@@ -102,7 +100,8 @@ impl Nest<'_, '_> {
                     let identity = nest.lower.emitter.constant(ty, op.identity(ty));
                     let result = finish_fold(&mut nest.lower.emitter, op, identity, *total);
                     let at = nest.place(&base, &own, k.into());
-                    nest.lower.emitter.store(buffer, at, result);
+                    let meaning = nest.meaning(nest.values.tag(v), &At::start(), &own, k.into());
+                    nest.lower.emitter.store(buffer, at, result, meaning);
                 }
             }
             Ok(())
@@ -115,15 +114,16 @@ impl Nest<'_, '_> {
     /// in long runs and not a few elements from each row.
     fn tiles(&mut self, sums: &[usize], kept: &Group, reduced: &[Group], own: &[Size], stored: &[usize]) -> Result<()> {
         let tile = self.lower.emitter.value(Ty::I64);
+        let partial = self.lower.tag(TagName::Partial);
         self.lower.emitter.begin();
         self.open.push((kept.inner, TILE.into(), tile));
         let lanes = Group { extent: TILE.into(), inner: kept.inner };
         self.nested(std::slice::from_ref(&lanes), &[Kind::Lanes], &mut |nest: &mut Self| {
             for &i in sums {
-                let (op, buffer, at) = nest.total_at(i, own)?;
+                let (op, buffer, at, meaning) = nest.total_at(i, own, partial)?;
                 let ty = nest.lower.emitter.module.buffers[buffer.index()].ty;
                 let nothing = nest.lower.emitter.constant(ty, op.neutral(ty));
-                nest.lower.emitter.store(buffer, at, nothing);
+                nest.lower.emitter.store(buffer, at, nothing, meaning);
             }
             Ok(())
         })?;
@@ -138,22 +138,23 @@ impl Nest<'_, '_> {
                 nest.store(*w, &elements);
             }
             for &i in sums {
-                let x = nest.operand(i, nest.p.operands(&nest.p.equations()[i])[0])?[0];
-                let (op, buffer, at) = nest.total_at(i, own)?;
-                let so_far = nest.lower.emitter.load(buffer, at.clone());
+                let x = nest.operand(i, 0)?[0];
+                let (op, buffer, at, meaning) = nest.total_at(i, own, partial)?;
+                let so_far = nest.lower.emitter.load(buffer, at.clone(), meaning.clone());
                 let sum = nest.lower.emitter.op(op.op(), &[so_far, x]);
-                nest.lower.emitter.store(buffer, at, sum);
+                nest.lower.emitter.store(buffer, at, sum, meaning.again());
             }
             Ok(())
         })?;
         self.nested(std::slice::from_ref(&lanes), &[Kind::Lanes], &mut |nest: &mut Self| {
             for &i in sums {
-                let (op, buffer, at) = nest.total_at(i, own)?;
-                let total = nest.lower.emitter.load(buffer, at.clone());
+                let (op, buffer, at, meaning) = nest.total_at(i, own, partial)?;
+                let total = nest.lower.emitter.load(buffer, at.clone(), meaning.clone());
                 let ty = nest.lower.emitter.ty(total);
                 let identity = nest.lower.emitter.constant(ty, op.identity(ty));
                 let result = finish_fold(&mut nest.lower.emitter, op, identity, total);
-                nest.lower.emitter.store(buffer, at, result);
+                let meaning = Meaning { tag: nest.values.tag(nest.result(i)), ..meaning };
+                nest.lower.emitter.store(buffer, at, result, meaning);
             }
             Ok(())
         })?;
@@ -163,13 +164,14 @@ impl Nest<'_, '_> {
         Ok(())
     }
 
-    /// How a sum combines, and where its total for the current column is.
-    fn total_at(&mut self, i: usize, own: &[Size]) -> Result<(FoldOp, Buffer, At)> {
+    /// How a sum combines, where its total for the current column is, and what that is.
+    fn total_at(&mut self, i: usize, own: &[Size], partial: Tag) -> Result<(FoldOp, Buffer, At, Meaning)> {
         let v = self.result(i);
         let op = self.fold_op(v)?;
         let View { buffer, base, .. } =
             self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
-        Ok((op, buffer, self.place(&base, own, Size::ZERO)))
+        let meaning = self.meaning(partial, &At::start(), own, Size::ZERO);
+        Ok((op, buffer, self.place(&base, own, Size::ZERO), meaning))
     }
 
     /// The reduced loops of a column, from the outermost; one total for each sum and element of a point.
@@ -189,7 +191,7 @@ impl Nest<'_, '_> {
             }
             let mut elements = Vec::new();
             for &i in sums {
-                elements.extend(self.operand(i, self.p.operands(&self.p.equations()[i])[0])?);
+                elements.extend(self.operand(i, 0)?);
             }
             let sums = init.iter().zip(elements).zip(ops);
             return Ok(sums.map(|((t, x), op)| self.lower.emitter.op(op.op(), &[*t, x])).collect());

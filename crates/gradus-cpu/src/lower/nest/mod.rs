@@ -10,12 +10,13 @@ use gradus_core::program::{Atom, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::emit::elementwise;
-use super::fusion::{Class, Cluster, Level, Plan, lead, point_cost, reduction, shares_right};
+use super::fusion::{Class, Cluster, Level, Plan, is_shared, lead, point_cost, reduction, seen};
 use super::scalars::{Inner, places, unroll};
-use super::values::{NOWHERE, Repr, Root, SMALL, Values, moves, storage};
+use super::values::{Repr, Root, SMALL, Values, moves, storage};
 use super::views::{At, Strides, View, count, offsets};
 use super::{Lower, Work};
 use crate::error::{Result, error};
+use crate::ir::meaning::{Digit, Meaning, Tag};
 use crate::ir::{Buffer, Kind, LANES, Op, Ty, Value};
 use crate::size::Size;
 
@@ -44,9 +45,11 @@ pub(super) struct Nest<'a, 'b> {
     rows: FxHashMap<usize, Vec<Value>>,
     points: FxHashMap<usize, Vec<Value>>,
     /// Operands that are there.
-    loaded: FxHashMap<(Buffer, At), Value>,
+    loaded: FxHashMap<(Buffer, At), (Value, Meaning)>,
     /// Where members are stored, that are.
     stored: FxHashMap<usize, View>,
+    /// The names of running totals.
+    partial: FxHashMap<usize, Tag>,
     /// Those of them that lie where another lies at another time.
     sharing: FxHashSet<usize>,
     /// Those of them whose memory is one row, the same for all rows (of a chunk).
@@ -89,6 +92,7 @@ pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan,
         points: FxHashMap::default(),
         loaded: FxHashMap::default(),
         stored: FxHashMap::default(),
+        partial: FxHashMap::default(),
         sharing: FxHashSet::default(),
         one_row: FxHashSet::default(),
         phases: FxHashMap::default(),
@@ -136,37 +140,40 @@ impl Nest<'_, '_> {
         }
     }
 
+    /// The operands of an equation, by position.
+    fn operands(&self, i: usize) -> &[Atom] {
+        self.p.operands(&self.p.equations()[i])
+    }
+
     /// How many leading dimensions of an operand run over points; none of a small matrix that all points share.
-    fn lead_of(&self, i: usize, a: Atom, at: Level) -> usize {
-        let e = &self.p.equations()[i];
-        let shared = shares_right(e.op()) && self.p.operands(e).get(1) == Some(&a);
-        if shared { 0 } else { lead(self.values.dims(a), self.points_at(at)).unwrap_or(0) }
+    fn lead_of(&self, i: usize, slot: usize, at: Level) -> usize {
+        if is_shared(self.p.equations()[i].op(), slot) {
+            return 0;
+        }
+        lead(self.values.dims(self.operands(i)[slot]), self.points_at(at)).unwrap_or(0)
     }
 
     /// The member that an operand is, in place.
-    fn member_of(&self, i: usize, a: Atom) -> Option<usize> {
-        let e = &self.p.equations()[i];
-        let shared = shares_right(e.op()) && self.p.operands(e).get(1) == Some(&a);
-        if shared { None } else { self.is_member(a, self.works_at(i)) }
+    fn member_of(&self, i: usize, slot: usize) -> Option<usize> {
+        let at = self.works_at(i);
+        seen(self.cluster, &self.plan.points, self.values, self.p, i, slot, at).map(|(r, _)| r)
     }
 
-    fn is_member(&self, a: Atom, at: Level) -> Option<usize> {
-        let Root::Value(r) = self.values.origin(a).root else { return None };
-        let r = r as usize;
-        let level = *self.cluster.values.get(&r)?;
-        super::fusion::seen_in_place(self.cluster, &self.plan.points, self.values, a, r, level, at).then_some(r)
+    /// The members that operands of an equation are, in place.
+    fn members_of(&self, i: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.operands(i).len()).filter_map(move |slot| self.member_of(i, slot))
     }
 
     /// Arrays in scalars that are read by place are written to memory first.
     fn bring_to_memory(&mut self) -> Result<()> {
         for &i in &self.cluster.members {
             let at = self.works_at(i);
-            for &a in self.p.operands(&self.p.equations()[i]) {
-                if self.member_of(i, a).is_some() {
+            for (slot, &a) in self.p.operands(&self.p.equations()[i]).iter().enumerate() {
+                if self.member_of(i, slot).is_some() {
                     continue;
                 }
                 let o = self.values.origin(a);
-                let l = self.lead_of(i, a, at);
+                let l = self.lead_of(i, slot, at);
                 let uniform = o.view.strides[..l]
                     .iter()
                     .zip(self.values.dims(a))
@@ -199,6 +206,7 @@ impl Nest<'_, '_> {
                     let (inside, n) = (self.inside(v), self.plan.points[v]);
                     self.lower.frame.apart.insert(v, (inside, n));
                     let dense = View::dense(self.lower.scratch(self.p, v)?, &self.values.dims[v]);
+                    let dense = dense.of(self.values.tag(v));
                     dense.apart(inside, n).ok_or_else(|| error!(Rule, "points have no elements to set apart"))?
                 }
                 _ => self.lower.place_for(self.p, self.values, v)?,
@@ -212,7 +220,7 @@ impl Nest<'_, '_> {
     // ---- accesses ----
 
     /// The strides of an operand along the cut dimensions, as seen by an equation that works at a level.
-    fn strides(&self, view: &View, dims: &[Size], l: usize, at: Level) -> Vec<Size> {
+    fn strides(&self, strides: &[Size], dims: &[Size], l: usize, at: Level) -> Vec<Size> {
         let mut out = vec![Size::ZERO; self.cuts.len()];
         // From the innermost cut dimension of the level.
         let mut j = match at {
@@ -221,7 +229,7 @@ impl Nest<'_, '_> {
         };
         for a in (0..l).rev() {
             let mut left = dims[a];
-            let mut stride = view.strides[a];
+            let mut stride = strides[a];
             while left != 1 && j > 0 {
                 j -= 1;
                 out[j] = stride;
@@ -243,30 +251,33 @@ impl Nest<'_, '_> {
         j
     }
 
-    /// All arrays that are read, as strides along the cut dimensions.
+    /// All arrays that are read or written, as strides along the cut dimensions. A loop may stand for neighbouring dimensions only if all of
+    /// them walk it as one.
     fn accesses(&self) -> Vec<Vec<Size>> {
         let mut all = Vec::new();
         for &i in &self.cluster.members {
             let e = &self.p.equations()[i];
             let at = self.works_at(i);
-            for &a in self.p.operands(e) {
-                if self.member_of(i, a).is_none() {
+            for (slot, &a) in self.p.operands(e).iter().enumerate() {
+                if self.member_of(i, slot).is_none() {
                     let view = self.real_view(a);
-                    all.push(self.strides(&view, self.values.dims(a), self.lead_of(i, a, at), at));
+                    for strides in [&view.strides, &view.mean.strides] {
+                        all.push(self.strides(strides, self.values.dims(a), self.lead_of(i, slot, at), at));
+                    }
                 }
             }
             if let Some(iota) = e.op().downcast::<Iota>() {
                 all.push(self.counting(iota.axis, &self.values.dims[self.result(i)], at));
             }
         }
+        all.extend(self.stored.keys().filter_map(|v| self.own_strides(*v)).map(|(strides, _)| strides));
         all
     }
 
     /// The index along one axis, as strides along the cut dimensions.
     fn counting(&self, axis: usize, dims: &[Size], at: Level) -> Vec<Size> {
-        let mut view = View::dense(NOWHERE, dims);
-        view.strides = (0..dims.len()).map(|a| Size::from(i64::from(a == axis))).collect::<Strides>();
-        self.strides(&view, dims, lead(dims, self.points_at(at)).unwrap_or(0), at)
+        let strides: Strides = (0..dims.len()).map(|a| Size::from(i64::from(a == axis))).collect();
+        self.strides(&strides, dims, lead(dims, self.points_at(at)).unwrap_or(0), at)
     }
 
     /// The view of an operand in memory, where it is there.
@@ -325,6 +336,26 @@ impl Nest<'_, '_> {
             }
         }
         at
+    }
+
+    /// The element of a value that strides along the cut dimensions lead to.
+    fn meaning(&self, tag: Tag, base: &At, strides: &[Size], offset: Size) -> Meaning {
+        let mut meaning = Meaning::of(tag, base.further(offset));
+        if let Some(flat) = &self.flat {
+            for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != 0) {
+                meaning.digits.push(Digit {
+                    var: flat.var,
+                    start: flat.start,
+                    behind: flat.groups[k + 1..].iter().map(|g| g.extent).product(),
+                    extent: g.extent,
+                    stride: strides[g.inner],
+                });
+            }
+        }
+        for (j, times, var) in &self.open {
+            meaning.element = meaning.element.plus(*var, strides[*j] * *times);
+        }
+        meaning
     }
 
     /// The index along one of the loops of a flat row, as values and what each is multiplied by.
@@ -400,36 +431,57 @@ impl Nest<'_, '_> {
         let one_row = self.one_row.contains(&v);
         // A dense array need not have the nest's dimensions: a reshape that is a copy has its operand's.
         if one_row || view.is_dense() {
-            let inside = self.inside(v);
-            let mut s = Size::from(inside);
-            let mut out = vec![Size::ZERO; self.cuts.len()];
-            let first = if one_row { self.row_cuts() } else { 0 };
-            let last = if at == Level::Row { self.row_cuts() } else { self.cuts.len() };
-            for j in (first..last).rev() {
-                out[j] = s;
-                s = s * self.cuts[j];
-            }
-            return Some((out, (0..inside).map(Size::from).collect()));
+            return Some(self.dense_strides(v, if one_row { self.row_cuts() } else { 0 }));
         }
         let l = lead(&view.dims, self.points_at(at))?;
-        Some((self.strides(view, &view.dims, l, at), offsets(&view.dims[l..], &view.strides[l..])))
+        Some((self.strides(&view.strides, &view.dims, l, at), offsets(&view.dims[l..], &view.strides[l..])))
+    }
+
+    /// Which elements of a member a point has: strides along the cut dimensions, and the elements inside.
+    fn own_elements(&self, v: usize) -> (Vec<Size>, Vec<Size>) {
+        self.dense_strides(v, 0)
+    }
+
+    /// Strides of a member in row-major order along the cut dimensions from the `first` on.
+    fn dense_strides(&self, v: usize, first: usize) -> (Vec<Size>, Vec<Size>) {
+        let inside = self.inside(v);
+        let mut s = Size::from(inside);
+        let mut out = vec![Size::ZERO; self.cuts.len()];
+        let last = if self.level(v) == Level::Row { self.row_cuts() } else { self.cuts.len() };
+        for j in (first..last).rev() {
+            out[j] = s;
+            s = s * self.cuts[j];
+        }
+        (out, (0..inside).map(Size::from).collect())
+    }
+
+    /// Where the elements of a member at the current point lie, and what they are.
+    fn own_places(&mut self, v: usize) -> Option<(Buffer, Vec<(At, Meaning)>)> {
+        let (buffer, base) = self.home(v)?;
+        let (strides, inside) = self.own_strides(v)?;
+        let (elements, numbers) = self.own_elements(v);
+        let tag = self.values.tag(v);
+        let all = inside.into_iter().zip(numbers).map(|(k, e)| {
+            (self.place(&base, &strides, k), self.meaning(tag, &At::start(), &elements, e))
+        });
+        Some((buffer, all.collect()))
     }
 
     // ---- points ----
 
     /// The elements of an operand at the current point.
-    fn operand(&mut self, i: usize, a: Atom) -> Result<Vec<Value>> {
+    fn operand(&mut self, i: usize, slot: usize) -> Result<Vec<Value>> {
         let at = self.works_at(i);
+        let a = self.operands(i)[slot];
         let dims = self.values.dims(a).clone();
-        let l = self.lead_of(i, a, at);
+        let l = self.lead_of(i, slot, at);
         let o = self.values.origin(a).clone();
         let inside = View {
-            buffer: o.view.buffer,
             base: At::start().further(o.view.base.offset),
-            dims: dims[l..].into(),
             strides: o.view.strides[l..].into(),
+            ..View::dense(o.view.buffer, &dims[l..])
         };
-        if let Some(r) = self.member_of(i, a) {
+        if let Some(r) = self.member_of(i, slot) {
             let elements = self.member(r)?;
             return Ok(places(&inside).map(|k| elements[k as usize]).collect());
         }
@@ -443,23 +495,28 @@ impl Nest<'_, '_> {
             return Ok(vec![value; count(&inside.dims).known().unwrap_or(0)]);
         }
         let view = self.lower.placed(self.values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
-        let strides = self.strides(&view, &dims, l, at);
+        let [strides, elements] = [&view.strides, &view.mean.strides].map(|s| self.strides(s, &dims, l, at));
+        let numbers = offsets(&inside.dims, &view.mean.strides[l..]);
         Ok(offsets(&inside.dims, &view.strides[l..])
             .into_iter()
-            .map(|k| {
+            .zip(numbers)
+            .map(|(k, e)| {
                 let at = self.place(&view.base, &strides, k);
-                self.read(view.buffer, at)
+                let meaning = self.meaning(view.mean.tag, &view.mean.base, &elements, e);
+                self.read(view.buffer, at, meaning)
             })
             .collect())
     }
 
     /// An element, loaded once at each point.
-    fn read(&mut self, buffer: Buffer, at: At) -> Value {
-        if let Some(v) = self.loaded.get(&(buffer, at.clone())) {
+    fn read(&mut self, buffer: Buffer, at: At, meaning: Meaning) -> Value {
+        if let Some((v, same)) = self.loaded.get(&(buffer, at.clone()))
+            && *same == meaning
+        {
             return *v;
         }
-        let v = self.lower.emitter.load(buffer, at.clone());
-        self.loaded.insert((buffer, at), v);
+        let v = self.lower.emitter.load(buffer, at.clone(), meaning.clone());
+        self.loaded.insert((buffer, at), (v, meaning));
         v
     }
 
@@ -472,16 +529,10 @@ impl Nest<'_, '_> {
         // Made in an earlier lane loop, and in memory: it is read back.
         if level == Level::Point
             && self.phases.get(&v).is_some_and(|p| *p < self.phase)
-            && let Some((buffer, base)) = self.home(v)
-            && let Some((strides, inside)) = self.own_strides(v)
+            && let Some((buffer, places)) = self.own_places(v)
         {
-            let elements: Vec<Value> = inside
-                .into_iter()
-                .map(|k| {
-                    let at = self.place(&base, &strides, k);
-                    self.read(buffer, at)
-                })
-                .collect();
+            let elements: Vec<Value> =
+                places.into_iter().map(|(at, meaning)| self.read(buffer, at, meaning)).collect();
             self.points.insert(v, elements.clone());
             return Ok(elements);
         }
@@ -542,8 +593,8 @@ impl Nest<'_, '_> {
             return Ok(vec![value; self.inside(v)]);
         }
         let mut operands = Vec::new();
-        for &a in p.operands(e) {
-            operands.push(self.operand(i, a)?);
+        for slot in 0..p.operands(e).len() {
+            operands.push(self.operand(i, slot)?);
         }
         if moves(e.op()) {
             return Ok(operands.swap_remove(0));
@@ -559,7 +610,7 @@ impl Nest<'_, '_> {
         // An operation inside the point.
         let n = self.points_at(at);
         let l = lead(&self.values.dims[v], n).unwrap_or(0);
-        let leads: Vec<usize> = p.operands(e).iter().map(|a| self.lead_of(i, *a, at)).collect();
+        let leads: Vec<usize> = (0..operands.len()).map(|slot| self.lead_of(i, slot, at)).collect();
         let inner: Vec<Inner<'_>> = operands
             .iter()
             .zip(p.operands(e))
@@ -577,11 +628,9 @@ impl Nest<'_, '_> {
     }
 
     fn store(&mut self, v: usize, elements: &[Value]) {
-        let Some((buffer, base)) = self.home(v) else { return };
-        let Some((strides, inside)) = self.own_strides(v) else { return };
-        for (k, x) in inside.into_iter().zip(elements) {
-            let at = self.place(&base, &strides, k);
-            self.lower.emitter.store(buffer, at, *x);
+        let Some((buffer, places)) = self.own_places(v) else { return };
+        for ((at, meaning), x) in places.into_iter().zip(elements) {
+            self.lower.emitter.store(buffer, at, *x, meaning);
         }
     }
 
@@ -624,10 +673,9 @@ impl Nest<'_, '_> {
 
     /// Points without reductions.
     fn plain(&mut self) -> Result<()> {
-        let mut accesses = self.accesses();
+        let accesses = self.accesses();
         let stored: Vec<usize> =
             self.cluster.members.iter().map(|i| self.result(*i)).filter(|v| self.stored.contains_key(v)).collect();
-        accesses.extend(stored.iter().filter_map(|v| self.own_strides(*v)).map(|(strides, _)| strides));
         let mut groups = self.groups(0..self.cuts.len(), &accesses);
         if groups.is_empty() {
             groups.push(Group { extent: Size::ONE, inner: 0 });

@@ -5,6 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Flat, Group, Nest};
 use crate::error::{Result, error};
+use crate::ir::meaning::{Meaning, Tag, TagName};
 use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Int, Kind, LANES, Op, Stmt, Ty, Value};
 use crate::lower::Work;
 use crate::lower::emit::is_expensive;
@@ -27,12 +28,7 @@ impl Nest<'_, '_> {
     pub(super) fn find_phases(&mut self) {
         let mut totals = Vec::new();
         for &i in &self.cluster.members {
-            let mut phase = 0;
-            for &a in self.p.operands(&self.p.equations()[i]) {
-                if let Some(r) = self.member_of(i, a) {
-                    phase = phase.max(self.phases.get(&r).copied().unwrap_or(0));
-                }
-            }
+            let phase = self.members_of(i).map(|r| self.phases.get(&r).copied().unwrap_or(0)).max().unwrap_or(0);
             if self.is_total(i) {
                 totals.push((i, phase));
                 continue;
@@ -52,9 +48,8 @@ impl Nest<'_, '_> {
         let mut wanted: FxHashSet<usize> = FxHashSet::default();
         for &i in &members {
             let phase = self.phase_of_use(i);
-            for &a in self.p.operands(&self.p.equations()[i]) {
-                if let Some(r) = self.member_of(i, a)
-                    && self.level(r) == Level::Point
+            for r in self.members_of(i) {
+                if self.level(r) == Level::Point
                     && self.phases[&r] < phase
                     && !self.stored.contains_key(&r)
                     && self.is_costly(r)
@@ -118,11 +113,9 @@ impl Nest<'_, '_> {
             if self.level(v) == Level::Point && !self.stored.contains_key(&v) && !spilled.contains(&v) {
                 phase = phase.max(last.get(&v).copied().unwrap_or(0));
             }
-            for &a in self.p.operands(&self.p.equations()[i]) {
-                if let Some(r) = self.member_of(i, a) {
-                    let known = last.entry(r).or_insert(phase);
-                    *known = phase.max(*known);
-                }
+            for r in self.members_of(i) {
+                let known = last.entry(r).or_insert(phase);
+                *known = phase.max(*known);
             }
         }
         last
@@ -154,12 +147,8 @@ impl Nest<'_, '_> {
             if is_expensive(self.p.equations()[i].op()) {
                 return true;
             }
-            for &a in self.p.operands(&self.p.equations()[i]) {
-                if let Some(r) = self.member_of(i, a)
-                    && self.level(r) == Level::Point
-                    && !self.stored.contains_key(&r)
-                    && seen.insert(r)
-                {
+            for r in self.members_of(i) {
+                if self.level(r) == Level::Point && !self.stored.contains_key(&r) && seen.insert(r) {
                     open.push(r);
                 }
             }
@@ -341,7 +330,7 @@ impl Nest<'_, '_> {
         for i in folding {
             let e = &self.p.equations()[i];
             let (op, _) = reduction(e.op()).ok_or_else(|| error!(Rule, "`{}` is no reduction", e.op().name()))?;
-            let elements = self.operand(i, self.p.operands(e)[0])?;
+            let elements = self.operand(i, 0)?;
             let mut made = Vec::new();
             for x in elements {
                 let ty = self.lower.emitter.ty(x);
@@ -422,7 +411,7 @@ impl Nest<'_, '_> {
             Some(k) => vec![(0, k / CHUNK, Some(CHUNK)), (k / CHUNK, usize::from(k % CHUNK > 0), Some(k % CHUNK))],
             None => vec![(0, 1, None)],
         };
-        let mut partial: Vec<(usize, Vec<Buffer>)> = Vec::new();
+        let mut partial: Vec<(usize, Vec<(Buffer, Tag)>)> = Vec::new();
         // `rows` has opened the kernel's body.
         for (part, chunks, length) in parts {
             if chunks == 0 {
@@ -449,11 +438,16 @@ impl Nest<'_, '_> {
             for (j, (v, elements)) in results.into_iter().enumerate() {
                 if part == 0 || partial.len() <= j {
                     let tys: Vec<Ty> = elements.iter().map(|x| self.lower.emitter.ty(*x)).collect();
-                    let buffers = tys.into_iter().map(|ty| self.lower.new_scratch(ty, pieces)).collect();
+                    let buffers = tys.into_iter().map(|ty| {
+                        let buffer = self.lower.new_scratch(ty, pieces);
+                        (buffer, self.lower.tag(TagName::Partial))
+                    });
+                    let buffers = buffers.collect();
                     partial.push((v, buffers));
                 }
-                for (x, b) in elements.iter().zip(&partial[j].1) {
-                    self.lower.emitter.store(*b, At::start().plus(at, 1usize), *x);
+                for (x, (b, tag)) in elements.iter().zip(&partial[j].1) {
+                    let place = At::start().plus(at, 1usize);
+                    self.lower.emitter.store(*b, place.clone(), *x, Meaning::of(*tag, place));
                 }
             }
             let body = self.lower.emitter.end();
@@ -465,13 +459,14 @@ impl Nest<'_, '_> {
         for (v, buffers) in partial {
             let op = self.fold_op(v)?;
             let mut elements = Vec::new();
-            for b in buffers {
+            for (b, tag) in buffers {
                 let ty = self.lower.emitter.module.buffers[b.index()].ty;
                 let init = self.lower.emitter.constant(ty, op.neutral(ty));
                 let (var, param, result) =
                     (self.lower.emitter.value(Ty::I64), self.lower.emitter.value(ty), self.lower.emitter.value(ty));
                 self.lower.emitter.begin();
-                let x = self.lower.emitter.load(b, At::start().plus(var, 1usize));
+                let place = At::start().plus(var, 1usize);
+                let x = self.lower.emitter.load(b, place.clone(), Meaning::of(tag, place));
                 let next = self.lower.emitter.op(op.op(), &[param, x]);
                 let body = self.lower.emitter.end();
                 self.lower.emitter.serial(var, pieces, vec![Carried { init, param, next, result }], body);

@@ -2,6 +2,7 @@
 
 use super::{Group, Nest};
 use crate::error::{Result, error};
+use crate::ir::meaning::{Meaning, TagName};
 use crate::ir::{Buffer, Carried, Fold, FoldOp, LANES, Op, Ty, Value};
 use crate::lower::Work;
 use crate::lower::fusion::{CHUNK, Class};
@@ -68,12 +69,15 @@ impl Nest<'_, '_> {
                 let (buffer, base) = self.total_place(v)?;
                 (buffer, base, self.cluster.k)
             };
+            let partial = self.lower.tag(TagName::Partial);
+            self.partial.insert(v, partial);
             let e = &mut self.lower.emitter;
             let ty = e.module.buffers[buffer.index()].ty;
             let var = e.value(Ty::I64);
             e.begin();
             let nothing = e.constant(ty, FoldOp::Add.neutral(ty));
-            e.store(buffer, base.plus(var, 1usize), nothing);
+            let meaning = Meaning::of(partial, At::start().plus(var, 1usize));
+            e.store(buffer, base.plus(var, 1usize), nothing, meaning);
             let body = e.end();
             e.lanes(var, elements, Vec::new(), body);
         }
@@ -90,19 +94,23 @@ impl Nest<'_, '_> {
     /// Adds the current point to the totals of a lane loop with this variable.
     pub(super) fn add_to_totals(&mut self, phase: usize, var: Value) -> Result<()> {
         for i in self.totals_in(phase) {
-            let x = self.operand(i, self.p.operands(&self.p.equations()[i])[0])?[0];
+            let x = self.operand(i, 0)?[0];
             let (buffer, base) = self.total_place(self.result(i))?;
+            let partial = self.partial[&self.result(i)];
             if self.is_flat(i) {
                 let mut at = base.plus(var, 1usize);
+                let mut element = At::start().plus(var, 1usize);
                 if let Some(chunk) = self.chunk {
                     at = at.plus(chunk, LANES);
+                    element = element.plus(chunk, LANES);
                 }
+                let meaning = Meaning::of(partial, element);
                 // A fold rounds a product before it takes it in; a sum would not. So it is a difference.
                 let e = &mut self.lower.emitter;
-                let so_far = e.load(buffer, at.clone());
+                let so_far = e.load(buffer, at.clone(), meaning.clone());
                 let x = e.op(Op::Neg, &[x]);
                 let sum = e.op(Op::Sub, &[so_far, x]);
-                e.store(buffer, at, sum);
+                e.store(buffer, at, sum, meaning.again());
             } else {
                 let mut own = vec![Size::ZERO; self.cuts.len()];
                 let mut s = Size::ONE;
@@ -111,10 +119,11 @@ impl Nest<'_, '_> {
                     s = s * self.cuts[j];
                 }
                 let at = self.place(&base, &own, Size::ZERO);
+                let meaning = self.meaning(partial, &At::start(), &own, Size::ZERO);
                 let e = &mut self.lower.emitter;
-                let so_far = e.load(buffer, at.clone());
+                let so_far = e.load(buffer, at.clone(), meaning.clone());
                 let sum = e.op(Op::Add, &[so_far, x]);
-                e.store(buffer, at, sum);
+                e.store(buffer, at, sum, meaning.again());
             }
         }
         Ok(())
@@ -156,6 +165,7 @@ impl Nest<'_, '_> {
             let (buffer, base) = self.total_place(v)?;
             let chunks = self.chunk_count();
             let flat = self.is_flat(i);
+            let (partial, tag) = (self.partial[&v], self.values.tag(v));
             let e = &mut self.lower.emitter;
             let ty = e.module.buffers[buffer.index()].ty;
             let identity = e.constant(ty, FoldOp::Add.identity(ty));
@@ -165,7 +175,9 @@ impl Nest<'_, '_> {
                 // The lanes of each chunk, and the chunks one after the other.
                 let (lane, x, chunk) = (e.value(Ty::I64), e.value(ty), e.value(ty));
                 e.begin();
-                let total = e.load(buffer, base.plus(lane, 1usize).plus(var, LANES));
+                let element = At::start().plus(lane, 1usize).plus(var, LANES);
+                let total =
+                    e.load(buffer, base.plus(lane, 1usize).plus(var, LANES), Meaning::of(partial, element));
                 let body = e.end();
                 e.lanes(lane, LANES, vec![Fold { op: FoldOp::Add, value: total, result: chunk }], body);
                 let next = e.op(Op::Add, &[x, chunk]);
@@ -177,9 +189,10 @@ impl Nest<'_, '_> {
                 self.lower.frame.reprs[v] = Some(Repr::Elements(vec![result]));
             } else {
                 let at = base.plus(var, 1usize);
-                let total = e.load(buffer, at.clone());
+                let element = At::start().plus(var, 1usize);
+                let total = e.load(buffer, at.clone(), Meaning::of(partial, element.clone()));
                 let result = finish_fold(e, FoldOp::Add, identity, total);
-                e.store(buffer, at, result);
+                e.store(buffer, at, result, Meaning::of(tag, element));
                 let body = e.end();
                 e.lanes(var, self.cluster.k, Vec::new(), body);
             }
