@@ -107,20 +107,14 @@ impl Shadow {
     }
 
     /// What is there is this, too.
-    pub fn also(
-        &mut self,
-        tag: Tag,
-        element: i64,
-        block: usize,
-        bytes: &Range<usize>,
-    ) -> std::result::Result<(), String> {
+    pub fn also(&mut self, tag: Tag, element: i64, block: usize, bytes: &Range<usize>) {
         let held = self.held(tag, element);
-        let r = self.record(block, bytes).ok_or_else(|| format!("{} was never written", self.text(held)))?;
-        let all = &mut self.records[r as usize].held;
-        // What the same value held in an earlier step is over.
-        all.retain(|(t, ..)| *t != tag);
-        all.push(held);
-        Ok(())
+        if let Some(r) = self.record(block, bytes) {
+            let all = &mut self.records[r as usize].held;
+            // What the same value held in an earlier step is over.
+            all.retain(|(t, ..)| *t != tag);
+            all.push(held);
+        }
     }
 
     /// An element is read.

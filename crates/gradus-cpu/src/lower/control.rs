@@ -126,8 +126,9 @@ impl Lower {
                 ways.push(Way::Scalars { init, params });
                 continue;
             }
-            // What goes from step to step has a name of its own.
-            let between = self.tag(TagName::Carry(j as u32));
+            // What goes from step to step has a name of its own, and a time of its own.
+            let scope = self.new_scope();
+            let between = self.emitter.module.meanings.tag(scope, TagName::Carry(j as u32), None);
             let now = self.own_copy(p, values, a, ty, &dims, &read, between)?;
             read.insert(now.buffer);
             if only_updated(body, first + j, body.outputs()[j]) {
@@ -179,11 +180,25 @@ impl Lower {
 
     /// A step of a new loop begins; gives the loop around it.
     fn begin_step(&mut self) -> u32 {
-        let scopes = &mut self.emitter.module.meanings.scopes;
-        *scopes += 1;
-        let scope = *scopes;
+        let scope = self.new_scope();
         self.emitter.push(Stmt::Note(Box::new(Note::Step(scope))));
         std::mem::replace(&mut self.scope, scope)
+    }
+
+    fn new_scope(&mut self) -> u32 {
+        let scopes = &mut self.emitter.module.meanings.scopes;
+        *scopes += 1;
+        *scopes
+    }
+
+    /// From here on what the step before left is over: the step has taken it.
+    fn take_carries(&mut self, ways: &[Way]) {
+        for way in ways {
+            if let Way::Swapped { now, .. } | Way::InPlace { now } = way {
+                let scope = self.emitter.module.meanings.tags[now.mean.tag.0 as usize].scope;
+                self.emitter.push(Stmt::Note(Box::new(Note::Step(scope))));
+            }
+        }
     }
 
     /// The carries as the body of a loop takes them: what a step finds is its own, and old when the next begins.
@@ -283,6 +298,7 @@ impl Lower {
             var
         };
         inputs.extend(self.carries_of_step(&ways, &s.body, s.consts));
+        self.take_carries(&ways);
         for (j, view) in views.iter().enumerate() {
             let ty = &s.body.inputs()[s.consts + s.carries + j];
             let dims = dims_of(ty);
@@ -368,6 +384,7 @@ impl Lower {
         };
         let before = self.emitter.end();
         self.emitter.begin();
+        self.take_carries(&ways);
         let wanted: Vec<(Atom, Option<View>)> =
             ways.iter().zip(w.body.outputs()).map(|(way, a)| (*a, way.wanted())).collect();
         let made = self.block(&w.body, inputs, &wanted, Self::owned_by(&ways))?;

@@ -1,0 +1,254 @@
+//! Programs that anyone writes and whose compiled code was wrong once: every tier against the interpreter, with inputs that change between calls (memory
+//! that is used again hides a value that was read too early).
+
+use gradus::prelude::*;
+use gradus::{Interpreter, Tier};
+
+/// Numbers that look random and are the same in every run; another `salt`, other numbers.
+fn data(shape: &[usize], salt: usize) -> Array {
+    let n: usize = shape.iter().product();
+    let numbers = (0..n).map(|i| ((i * 7919 + 13 + salt * 271) % 1009) as f64 / 500.0 - 1.0).collect();
+    Array::from_vec::<f64>(numbers, shape.to_vec())
+}
+
+fn numbers(a: &Array) -> Vec<f64> {
+    a.to_vec::<f64>().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn assert_close(have: &Array, want: &Array, context: &str) {
+    assert_eq!(have.ty().unwrap(), want.ty().unwrap(), "{context}");
+    let (have, want) = (numbers(have), numbers(want));
+    let largest = want.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
+    for (k, (h, w)) in have.iter().zip(&want).enumerate() {
+        assert!((h - w).abs() <= 1e-11 * largest, "{context}, element {k}: {h} is not {w}");
+    }
+}
+
+/// A function of one array on every tier, three calls with different numbers each, earlier results looked at again at the end.
+fn check<F: Fn(&Array) -> Array + Copy + Send + Sync + 'static>(name: &str, f: F, shape: &[usize]) {
+    for tier in [Tier::Embedded, Tier::Llvm] {
+        let (compiled, interpreted) = (jit(f).tier(tier), jit(f).backend(Interpreter));
+        let mut seen = Vec::new();
+        for salt in 0..3 {
+            let x = data(shape, salt);
+            let (have, want) = (compiled(&x), interpreted(&x));
+            let context = format!("{name} of {shape:?}, {tier:?}, call {salt}");
+            assert_close(&have, &want, &context);
+            seen.push((have, want, context));
+        }
+        for (have, want, context) in &seen {
+            assert_close(have, want, &format!("{context}, looked at later"));
+        }
+    }
+}
+
+#[test]
+fn row_r7_one_array_on_both_sides_of_a_product() {
+    for (n, k) in [(7, 2), (8, 2), (9, 7), (8, 8), (16, 4), (17, 3), (32, 2), (33, 2), (64, 1), (65, 1)] {
+        check("x x'", |x| x.matmul(&x.t()), &[n, k]);
+        check("its gradient", |x| grad(|x: &Array| x.matmul(&x.t()).sin().sum())(x), &[n, k]);
+        let by_rows = |x: &Array| {
+            let all = x.clone();
+            vmap(move |r: &Array| all.matmul(r))(x)
+        };
+        check("by rows", by_rows, &[n, k]);
+    }
+    for n in [4, 5, 8, 9] {
+        check("x x", |x| x.matmul(x), &[n, n]);
+    }
+}
+
+#[test]
+fn row_r7_a_factor_is_made_before_it_is_read() {
+    for n in [8, 9, 16, 17, 33, 64, 65] {
+        let product = |x: &Array| {
+            let (a, v) = (x.index(..-1), x.index(-1));
+            a.matmul(&(&v * 2.0)) + a.matmul(&v.tanh()) + a.matmul(&v.softmax(0))
+        };
+        check("a (2v)", product, &[n + 1, n]);
+        check(
+            "a (a v)",
+            |x| {
+                let a = x.index(..-1);
+                a.matmul(&a.matmul(&x.index(-1)))
+            },
+            &[n + 1, n],
+        );
+    }
+    check("x tanh(w)", |x| x.index(5..).matmul(&x.index(..5).tanh()), &[30, 5]);
+    for n in [7, 8, 9, 12, 17] {
+        check("m (m - 1)'", |x| grad(|m: &Array| m.matmul(&(m - 1.0).t()).sin().sum())(x), &[n, 3]);
+        check("m tanh(m)", |x| grad(|m: &Array| m.matmul(&m.tanh()).sin().sum())(x), &[n, n]);
+    }
+}
+
+#[test]
+fn row_r7_results_with_their_axes_in_another_order() {
+    let sizes =
+        [[9, 9, 7], [3, 9, 7], [16, 33, 2], [2, 9, 33], [1, 9, 9], [64, 4, 3], [9, 17, 16], [9, 17, 17], [2, 9, 17]];
+    for s in sizes {
+        check("softmax turned", |x| x.softmax(2).swap_axes(0, 1), &s);
+        check("softmax turned around", |x| x.softmax(2).transpose([2, 0, 1]), &s);
+        check("centred and turned", |x| (x - x.mean_keep(2)).swap_axes(0, 1), &s);
+        check("beside a sum", |x| (x * 2.0).swap_axes(0, 1) + x.sum(), &s);
+        check(
+            "padded sums",
+            |x| x.sum_axes(2).expand_dims(2).pad(&[(0, 0), (0, 0), (1, 1)], 0.0).transpose([0, 2, 1]),
+            &s,
+        );
+        check(
+            "padded largest",
+            |x| x.max_axes(2).expand_dims(2).pad(&[(0, 0), (0, 0), (2, 1)], 0.5).transpose([0, 2, 1]),
+            &s,
+        );
+    }
+    for s in [[3, 9, 7], [9, 9, 7], [2, 9, 33], [40, 40, 3]] {
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            let both = |x: &Array| ((x * 2.0).swap_axes(0, 1), x.sum(), x.max_axes(2));
+            let x = data(&s, 1);
+            let (have, want) = (jit(both).tier(tier)(&x), both(&x));
+            assert_close(&have.0, &want.0, "turned");
+            assert_close(&have.1, &want.1, "sum");
+            assert_close(&have.2, &want.2, "largest");
+        }
+    }
+}
+
+#[test]
+fn row_r7_a_loop_keeps_the_state_it_updates() {
+    // A step that updates its state and also gives it back as it was.
+    fn kept(m: &Array) -> Array {
+        let zeros = Array::zeros::<f64>(m.known_dims().unwrap());
+        let step = |(i, x): &(Array, Array), r: &Array| {
+            let new = x.dynamic_update_slice(&r.expand_dims(0), &[i.clone(), Array::from(0_i64)]);
+            ((i + 1_i64, new), x.clone())
+        };
+        scan(step, (Array::from(0_i64), zeros), m).1
+    }
+    fn kept_view(m: &Array) -> Array {
+        let zeros = Array::zeros::<f64>(m.known_dims().unwrap());
+        let step = |(i, x): &(Array, Array), r: &Array| {
+            let new = x.dynamic_update_slice(&r.expand_dims(0), &[i.clone(), Array::from(0_i64)]);
+            ((i + 1_i64, new), x.t())
+        };
+        scan(step, (Array::from(0_i64), zeros), m).1
+    }
+    fn compared(m: &Array) -> Array {
+        let zeros = Array::zeros::<f64>(m.known_dims().unwrap());
+        let step = |(i, x): &(Array, Array), r: &Array| {
+            let new = x.dynamic_update_slice(&r.expand_dims(0), &[i.clone(), Array::from(0_i64)]);
+            let change = &new - x;
+            ((i + 1_i64, new), change)
+        };
+        scan(step, (Array::from(0_i64), zeros), m).1
+    }
+    // The old state goes into another carry.
+    fn moved(m: &Array) -> Array {
+        let start = (Array::from(0_i64), m.clone(), m * 0.0);
+        let (_, x, old) = while_loop(
+            |(i, ..): &(Array, Array, Array)| i.lt(3_i64),
+            |(i, x, _): &(Array, Array, Array)| {
+                let new = x.dynamic_update_slice(&(x.index(..1) * 2.0), &[i.clone(), Array::from(0_i64)]);
+                (i + 1_i64, new, x.clone())
+            },
+            start,
+        );
+        x - old * 3.0
+    }
+    // Forward substitution: its gradient saves states.
+    fn substitution(m: &Array) -> Array {
+        let n = m.known_dims().unwrap()[0];
+        let step = |(i, x): &(Array, Array), r: &Array| {
+            let new = x.dynamic_update_slice(&(r.matmul(x).expand_dims(0) + 1.0).cos(), &[i.clone()]);
+            ((i + 1_i64, new), Array::from(0.0))
+        };
+        let (_, x) = scan(step, (Array::from(0_i64), Array::zeros::<f64>([n])), m).0;
+        x.sum()
+    }
+    for n in [4, 5, 8, 17, 33] {
+        check("kept", kept, &[n, n]);
+        check("a view kept", kept_view, &[n, n]);
+        check("compared", compared, &[n, n]);
+        check("moved", moved, &[n, n]);
+        check("substitution", substitution, &[n, n]);
+        check("gradient of substitution", |m| grad(substitution)(m), &[n, n]);
+    }
+}
+
+#[test]
+fn row_r7_an_update_with_a_part_of_the_array_itself() {
+    fn at(k: i64) -> Array {
+        Array::from(k)
+    }
+    for n in [4, 5, 8, 9, 17, 33, 65] {
+        check(
+            "rows moved on",
+            |x| {
+                let y = x + 1.0;
+                y.dynamic_update_slice(&y.index((..3, ..)), &[at(1), at(0)])
+            },
+            &[n, n],
+        );
+        check(
+            "columns moved on",
+            |x| {
+                let y = x + 1.0;
+                y.dynamic_update_slice(&y.index((.., ..-1)), &[at(0), at(1)])
+            },
+            &[n, n],
+        );
+        check(
+            "turned upside down",
+            |x| {
+                let y = x + 1.0;
+                y.dynamic_update_slice(&y.flip(0), &[at(0), at(0)])
+            },
+            &[n, n],
+        );
+        check(
+            "turned around",
+            |x| {
+                let y = x + 1.0;
+                y.dynamic_update_slice(&y.t(), &[at(0), at(0)])
+            },
+            &[n, n],
+        );
+        check(
+            "set",
+            |x| {
+                let y = x + 1.0;
+                y.at(1..).set(y.index((..-1, ..)))
+            },
+            &[n, n],
+        );
+        check(
+            "a row everywhere",
+            |x| {
+                let y = x + 1.0;
+                y.dynamic_update_slice(&y.index((1..2, ..)).broadcast_to(x.known_dims().unwrap()), &[at(0), at(0)])
+            },
+            &[n, n],
+        );
+        let window = |x: &Array| {
+            let y = x + 1.0;
+            let s = (y.index((0, 0)) * 0.0).cast(DType::I64);
+            let w = y.dynamic_slice(&[s.clone(), s.clone()], [3, x.known_dims().unwrap()[1]]);
+            y.dynamic_update_slice(&w, &[s.clone() + 1_i64, s])
+        };
+        check("a window of itself", window, &[n, n]);
+    }
+}
+
+#[test]
+fn row_r7_a_branch_that_no_example_takes() {
+    let wide = |x: &Array| {
+        cond(x.gt(x), |v: &Array| v.broadcast_to([3, 5]), |v: &Array| v.broadcast_to([3, 5]), x).sin().sum()
+    };
+    let long = |x: &Array| {
+        cond(x.gt(x), |v: &Array| v.broadcast_to([40]), |v: &Array| v.broadcast_to([40]) * 2.0, x).sin().sum()
+    };
+    check("wide", move |xs| vmap(wide)(xs), &[3]);
+    check("long", move |xs| vmap(long)(xs), &[3]);
+    check("gradient, wide", move |xs| vmap(grad(wide))(xs), &[3]);
+    check("gradient, long", move |xs| vmap(grad(long))(xs), &[3]);
+}
