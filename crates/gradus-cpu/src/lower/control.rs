@@ -129,6 +129,7 @@ impl Lower {
             // What goes from step to step has a name of its own, and a time of its own.
             let scope = self.new_scope();
             let between = self.emitter.module.meanings.tag(scope, TagName::Carry(j as u32), None);
+            self.emitter.push(Stmt::Note(Box::new(Note::Step(scope))));
             let now = self.own_copy(p, values, a, ty, &dims, &read, between)?;
             read.insert(now.buffer);
             if only_updated(body, first + j, body.outputs()[j]) {
@@ -167,7 +168,7 @@ impl Lower {
         if is_empty(dims) {
             return Ok(to);
         }
-        match self.splat_of(p, a) {
+        match self.splat_of(p, values, a) {
             Some(v) => self.fill(&to, v)?,
             None => {
                 let from = self.memory(p, values, a)?;

@@ -399,9 +399,10 @@ impl Lower {
         }
     }
 
-    /// The one number that a constant holds.
-    fn splat_of(&mut self, p: &Program, a: Atom) -> Option<Value> {
-        let constant = p.constant(a)?;
+    /// The one number that a constant holds, or that a view shows of one.
+    fn splat_of(&mut self, p: &Program, values: &Values, a: Atom) -> Option<Value> {
+        let Root::Constant(c) = values.origin(a).root else { return None };
+        let constant = &p.constants()[c as usize];
         let ty = storage(constant.ty().dtype())?;
         let value = constant.splat_value()?;
         Some(self.emitter.constant(ty, bits_of(value)))
@@ -410,7 +411,7 @@ impl Lower {
     /// The scalars of a small operand, in its own order.
     fn elements(&mut self, p: &Program, values: &Values, a: Atom) -> Result<Vec<Value>> {
         let o = values.origin(a).clone();
-        if let Some(v) = self.splat_of(p, a) {
+        if let Some(v) = self.splat_of(p, values, a) {
             return Ok(vec![v; count(values.dims(a)).known().unwrap_or(0)]);
         }
         if let Some(elements) = self.elements_at_hand(p, o.root) {
@@ -561,7 +562,7 @@ impl Lower {
 
     /// Makes sure that an array is at a place.
     fn deliver(&mut self, p: &Program, values: &Values, a: Atom, to: &View) -> Result<()> {
-        if let Some(v) = self.splat_of(p, a) {
+        if let Some(v) = self.splat_of(p, values, a) {
             return self.fill(to, v);
         }
         let dtype = p.ty(a).dtype();

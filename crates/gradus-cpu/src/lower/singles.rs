@@ -281,7 +281,7 @@ impl Lower {
             let dims = values.dims(a).clone();
             let part = to.sliced(&start, &dims, &step);
             if !is_empty(&dims) {
-                match self.splat_of(p, a) {
+                match self.splat_of(p, values, a) {
                     Some(v) => self.fill(&part, v)?,
                     None => {
                         let from = self.memory(p, values, a)?;
@@ -297,7 +297,7 @@ impl Lower {
     fn pad(&mut self, p: &Program, values: &Values, e: &Equation, landing: &Landing) -> Result<()> {
         let operands = p.operands(e);
         let to = self.dense_result(p, values, e.result().index())?;
-        let fill = match self.splat_of(p, operands[1]) {
+        let fill = match self.splat_of(p, values, operands[1]) {
             Some(v) => v,
             None => {
                 let view = self.memory(p, values, operands[1])?;
@@ -309,7 +309,7 @@ impl Lower {
             return Ok(());
         }
         let part = to.sliced(&landing.start, &landing.size, &landing.step);
-        match self.splat_of(p, operands[0]) {
+        match self.splat_of(p, values, operands[0]) {
             Some(v) => self.fill_into(&part, v, true),
             None => {
                 let from = self.memory(p, values, operands[0])?;
@@ -403,7 +403,7 @@ impl Lower {
             }
             None => {
                 let to = self.dense_result(p, values, v)?;
-                match self.splat_of(p, operands[0]) {
+                match self.splat_of(p, values, operands[0]) {
                     Some(x) => self.fill(&to, x)?,
                     None => {
                         let from = self.memory(p, values, operands[0])?;
@@ -425,7 +425,7 @@ impl Lower {
             self.store_again(&part, &elements);
             return Ok(());
         }
-        match self.splat_of(p, operands[1]) {
+        match self.splat_of(p, values, operands[1]) {
             Some(x) => self.fill_into(&part, x, true),
             None => {
                 let from = self.memory(p, values, operands[1])?;

@@ -491,7 +491,7 @@ impl Nest<'_, '_> {
         {
             return Ok(places(&inside).map(|k| elements[k as usize]).collect());
         }
-        if let Some(value) = self.lower.splat_of(self.p, a) {
+        if let Some(value) = self.lower.splat_of(self.p, self.values, a) {
             return Ok(vec![value; count(&inside.dims).known().unwrap_or(0)]);
         }
         let view = self.lower.placed(self.values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
