@@ -52,8 +52,11 @@ impl Lowered {
             let bytes = usize::try_from(b.in_table(&sizes)).ok().filter(|b| *b < isize::MAX as usize);
             bytes.ok_or_else(|| error!(Size, "an array of `{}` is too large at these sizes", self.module.name))
         });
+        let bytes = bytes.collect::<Result<Vec<usize>>>()?;
+        // Nothing is run that reaches outside of its memory.
+        self.accesses.iter().try_for_each(|a| a.check(&sizes, &bytes))?;
         Ok(Bound {
-            bytes: bytes.collect::<Result<Vec<usize>>>()?,
+            bytes,
             inputs: types(&self.inputs),
             made: types(&self.made),
             entries: self.entries.iter().map(|e| e.bind(&sizes, &known)).collect::<Result<Vec<Entry>>>()?,

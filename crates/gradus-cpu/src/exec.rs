@@ -72,7 +72,7 @@ impl Executable for Evaluated {
         let bound = l.bind(&self.signature, &types)?;
         let dense = inputs.iter().zip(&bound.inputs).enumerate();
         let dense = dense.map(|(i, (a, ty))| dense_input(&l.module.name, ty, i, a)).collect::<Result<Vec<_>>>()?;
-        let plan = memory::plan(&l.module, &bound.bytes)?;
+        let plan = memory::plan(&l.module, &bound.bytes, &l.uncovered)?;
         let mut memory = Memory { sizes: bound.sizes, ..Memory::default() };
         let mut slots = Slots::new();
         // Scratch lies where the plan says: in the arena, or in an output that is not written yet.

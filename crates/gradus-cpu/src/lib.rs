@@ -6,6 +6,7 @@
 pub mod abi;
 pub mod backend;
 mod bind;
+mod check;
 pub mod codegen;
 mod disk;
 mod error;

@@ -179,8 +179,8 @@ fn buffers_of(body: &[Stmt], out: &mut Vec<Buffer>) {
     }
 }
 
-/// Plans the scratch memory of a module whose buffers have these sizes.
-pub fn plan(m: &Module, bytes: &[usize]) -> Result<MemoryPlan> {
+/// Plans the scratch memory of a module whose buffers have these sizes. `uncovered`: outputs that are cleared before the code runs, and lend nothing.
+pub fn plan(m: &Module, bytes: &[usize], uncovered: &[Buffer]) -> Result<MemoryPlan> {
     let mut walk =
         Walk { loops: vec![(0, 0, usize::MAX)], touches: vec![Vec::new(); m.buffers.len()], ..Walk::default() };
     walk.body(m, &m.main);
@@ -214,7 +214,7 @@ pub fn plan(m: &Module, bytes: &[usize]) -> Result<MemoryPlan> {
             spans[*o] = hull;
         }
     }
-    place(m, bytes, &walk, &spans, &partner)
+    place(m, bytes, &walk, &spans, &partner, uncovered)
 }
 
 fn place(
@@ -223,12 +223,14 @@ fn place(
     walk: &Walk,
     spans: &[Option<Span>],
     partner: &FxHashMap<usize, Vec<usize>>,
+    uncovered: &[Buffer],
 ) -> Result<MemoryPlan> {
     let mut order: Vec<usize> = (0..spans.len()).filter(|b| spans[*b].is_some()).collect();
     order.sort_by_key(|b| (spans[*b].map(|s| s.first), *b));
     let mut plan = MemoryPlan { places: vec![None; m.buffers.len()], ..MemoryPlan::default() };
     let mut arena = Space { room: usize::MAX, end: usize::MAX, output: None, alive: Vec::new() };
     let mut hosts = hosts(m, bytes, walk);
+    hosts.retain(|h| h.output.is_none_or(|o| !uncovered.contains(&o)));
     for b in order {
         let Some(span) = spans[b] else { continue };
         let new = Live { offset: 0, size: bytes[b].max(1).div_ceil(ALIGN) * ALIGN, last: span.last, buffer: b };
@@ -383,7 +385,8 @@ mod tests {
         let dot = "dot_general{lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[]}";
         let program: gradus_core::Program = text.replace("dot", dot).parse().unwrap_or_else(|e| panic!("{e}"));
         let lowered = lower_with(&program, crate::lower::SMALL).unwrap();
-        plan(&lowered.module, &lowered.bind(&program, program.inputs()).unwrap().bytes).unwrap()
+        let bytes = lowered.bind(&program, program.inputs()).unwrap().bytes;
+        plan(&lowered.module, &bytes, &lowered.uncovered).unwrap()
     }
 
     #[test]

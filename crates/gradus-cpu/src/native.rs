@@ -90,7 +90,7 @@ impl fmt::Debug for Native {
 impl Ready {
     fn new(lowered: &Lowered, signature: &Program, types: &[Type]) -> Result<Ready> {
         let bound = lowered.bind(signature, types)?;
-        let plan = memory::plan(&lowered.module, &bound.bytes)?;
+        let plan = memory::plan(&lowered.module, &bound.bytes, &lowered.uncovered)?;
         let buffers = &lowered.module.buffers;
         let slots = buffers
             .iter()
@@ -285,6 +285,10 @@ impl Native {
 
     /// Runs the code on given memory.
     pub(crate) fn run_on(&self, bound: &Bound, table: &mut [*mut u8]) -> Result<()> {
+        for b in &self.shared.lowered.uncovered {
+            // SAFETY: the table has memory of these bytes for every output.
+            unsafe { table[b.index()].write_bytes(0, bound.bytes[b.index()]) };
+        }
         let main =
             self.shared.main().ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name))?;
         let threads = self.shared.options.threads;

@@ -415,7 +415,7 @@ fn totals_join_the_rows() {
         let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
         let names: Vec<String> = l.module.kernels.iter().map(|k| k.name.clone()).collect();
         let bytes = l.bind(&p, p.inputs()).unwrap().bytes;
-        let scratch = gradus_cpu::memory::plan(&l.module, &bytes).unwrap().bytes;
+        let scratch = gradus_cpu::memory::plan(&l.module, &bytes, &l.uncovered).unwrap().bytes;
         (names, scratch)
     };
     let (names, scratch) = lowered(&normed("f32", "32", 64));

@@ -5,6 +5,7 @@ use gradus_core::Place;
 use smallvec::SmallVec;
 
 use super::{Buffer, Value};
+use crate::check::Ranges;
 use crate::size::Size;
 
 /// A value of the program (or a copy of one), by its number in [`Meanings::tags`].
@@ -188,6 +189,8 @@ pub struct Meanings {
     pub given: Vec<(Buffer, Tag, usize)>,
     /// Buffers that must be there after it, likewise.
     pub made: Vec<(Buffer, Tag, usize)>,
+    /// How far the values go that stand in places.
+    pub ranges: Ranges,
 }
 
 impl Meanings {

@@ -294,7 +294,10 @@ impl Lower {
         let around = self.begin_step();
         let step = if s.reverse {
             let last = self.emitter.size(n - 1i64);
-            self.emitter.op(Op::Sub, &[last, var])
+            let step = self.emitter.op(Op::Sub, &[last, var]);
+            self.emitter.ranges().below(step, n);
+            self.emitter.ranges().steps.insert(step, var);
+            step
         } else {
             var
         };

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::views::At;
+use crate::check::Ranges;
 use crate::ir::meaning::{Meaning, Means};
 use crate::ir::{Buffer, Carried, Expr, Fold, Index, Int, Kind, Loop, Math, Module, Op, Special, Stmt, Ty, Value, one};
 use crate::size::Size;
@@ -54,7 +55,14 @@ impl Emitter {
     }
 
     pub fn int(&mut self, v: i64) -> Value {
-        self.constant(Ty::I64, v as u64)
+        let value = self.constant(Ty::I64, v as u64);
+        self.ranges().exactly(value, v.into());
+        value
+    }
+
+    /// What is known of values that stand in places.
+    pub fn ranges(&mut self) -> &mut Ranges {
+        &mut self.module.meanings.ranges
     }
 
     /// A float or integer constant of a type.
@@ -113,6 +121,7 @@ impl Emitter {
                 None => {
                     let v = self.value(Ty::I64);
                     self.sizes.insert(n, v);
+                    self.ranges().exactly(v, size);
                     v
                 }
             },
@@ -137,17 +146,21 @@ impl Emitter {
 
     /// A loop around a body, one iteration after the other.
     pub fn serial(&mut self, var: Value, count: impl Into<Size>, carried: Vec<Carried>, body: Vec<Stmt>) {
-        let count = self.count(count.into());
+        let count = count.into();
+        self.ranges().below(var, count);
+        let count = self.count(count);
         self.push(Stmt::Loop(Box::new(Loop { var, count, kind: Kind::Serial, carried, folds: Vec::new(), body })));
     }
 
     /// A loop around a body in vector lanes.
     pub fn lanes(&mut self, var: Value, count: impl Into<Size>, folds: Vec<Fold>, body: Vec<Stmt>) {
-        let count = self.count(count.into());
+        let count = count.into();
+        self.ranges().below(var, count);
+        let count = self.count(count);
         self.lanes_of(var, count, folds, body);
     }
 
-    /// A loop of lanes whose count is a scalar.
+    /// A loop of lanes whose count is a scalar; how far its variable goes is the caller's business.
     pub fn lanes_of(&mut self, var: Value, count: Int, folds: Vec<Fold>, body: Vec<Stmt>) {
         self.push(Stmt::Loop(Box::new(Loop { var, count, kind: Kind::Lanes, carried: Vec::new(), folds, body })));
     }

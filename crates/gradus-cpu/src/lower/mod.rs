@@ -20,6 +20,7 @@ use self::scalars::{Inner, places, unroll};
 pub use self::values::SMALL;
 use self::values::{NOWHERE, Repr, Root, SMALL_CONSTANT, Values, constant_index, dims_of, storage};
 use self::views::{At, View, count, is_empty};
+use crate::check::{self, Access};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
@@ -60,6 +61,10 @@ pub struct Lowered {
     pub made: Vec<Type>,
     /// What was copied, and why.
     pub copies: Vec<String>,
+    /// The places that the code reaches.
+    pub(crate) accesses: Vec<Access>,
+    /// The outputs that it does not certainly write as a whole: they are cleared before it runs, and lend no memory.
+    pub uncovered: Vec<Buffer>,
 }
 
 /// The work of a kernel.
@@ -182,6 +187,11 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
     l.emitter.module.main = l.emitter.take_sizes();
     l.emitter.module.main.extend(main);
     let made = made.iter().map(|(a, _)| p.ty(*a).clone()).collect();
+    let module = &l.emitter.module;
+    let refused = |e: crate::error::Error| e.note(format!("the plan of `{}` was refused\n{module}", p.name()));
+    let accesses = check::accesses(module).map_err(refused)?;
+    check::check_order(module).map_err(refused)?;
+    let uncovered = check::uncovered(module, &l.bytes);
     l.emitter.module.calls = l.entries.iter().map(Entry::name).collect();
     Ok(Lowered {
         module: l.emitter.module,
@@ -194,6 +204,8 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
         outputs,
         made,
         copies: l.copies,
+        accesses,
+        uncovered,
     })
 }
 
@@ -570,8 +582,7 @@ impl Lower {
             && let Some(laid) = self.frame.laid.get(&(r as usize))
             && matches!(&self.frame.reprs[r as usize], Some(Repr::Memory(view)) if view == laid)
         {
-            let here = View { mean: values.origin(a).view.mean.clone(), ..to.clone() };
-            let mut here = here;
+            let mut here = View { mean: values.origin(a).view.mean.clone(), ..to.clone() };
             here.mean.tag = laid.mean.tag;
             self.becomes(&here, to, dtype);
             return Ok(());
@@ -582,7 +593,7 @@ impl Lower {
             // It was made there, or is in scalars and goes there now.
             self.in_memory(p, values, r as usize)?;
             if let Some(here) = self.placed(values, a)
-                && (here.buffer, &here.base, &here.strides) == (to.buffer, &to.base, &to.strides)
+                && here.is_at(to)
             {
                 self.becomes(&here, to, dtype);
                 return Ok(());

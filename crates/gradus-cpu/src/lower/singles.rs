@@ -343,6 +343,7 @@ impl Lower {
             let (zero, top) = (self.emitter.int(0), self.emitter.size(room));
             let place = self.emitter.op(Op::Max, &[place, zero]);
             let place = self.emitter.op(Op::Min, &[place, top]);
+            self.emitter.ranges().below(place, room + 1i64);
             view.base = view.base.plus(place, x.strides[a]);
             view.mean.base = view.mean.base.plus(place, x.mean.strides[a]);
         }

@@ -80,6 +80,15 @@ impl View {
         View { buffer, base: At::start(), dims: dims.into(), strides, mean }
     }
 
+    /// Whether its elements certainly lie where those of a view of the same dimensions lie.
+    pub fn is_at(&self, other: &View) -> bool {
+        let strides = self.strides.iter().zip(&other.strides).zip(&self.dims);
+        self.buffer == other.buffer
+            && self.base == other.base
+            && self.dims == other.dims
+            && strides.into_iter().all(|((a, b), d)| *d == 1 || a == b)
+    }
+
     /// One number in every place.
     pub fn repeated(buffer: Buffer, dims: &[Size]) -> View {
         let mut view = View::dense(buffer, dims);

@@ -401,10 +401,13 @@ impl Nest<'_, '_> {
             let whole = e.op(Op::Mul, &[rounds, extent]);
             e.op(Op::Sub, &[q, whole])
         };
+        e.ranges().below(index, extent);
         let mut terms = vec![(index, 1)];
         if blocks && k == last {
             let mask = e.int(LANES as i64 - 1);
-            terms = vec![(index, LANES), (e.op(Op::And, &[flat.var, mask]), 1)];
+            let lane = e.op(Op::And, &[flat.var, mask]);
+            e.ranges().below(lane, LANES.into());
+            terms = vec![(index, LANES), (lane, 1)];
         }
         if let Some(flat) = &mut self.flat {
             flat.place = Some(at);

@@ -4,6 +4,7 @@ use gradus_core::program::ValueId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Flat, Group, Nest};
+use crate::check::{Joint, Range};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, Tag, TagName};
 use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Int, Kind, LANES, Op, Stmt, Ty, Value};
@@ -350,7 +351,15 @@ impl Nest<'_, '_> {
         let body = self.lower.emitter.end();
         match length {
             Length::Of(size) => self.lower.emitter.lanes(var, size, folds, body),
-            Length::Scalar(v) => self.lower.emitter.lanes_of(var, Int::Value(v), folds, body),
+            Length::Scalar(v) => {
+                let ranges = self.lower.emitter.ranges();
+                ranges.below(var, CHUNK.into());
+                ranges.values.insert(v, Range { lo: Size::ZERO, hi: CHUNK.into() });
+                if let Some((at, times)) = start {
+                    ranges.joint.push(Joint { at, times, var, most: self.cluster.k - 1i64 });
+                }
+                self.lower.emitter.lanes_of(var, Int::Value(v), folds, body);
+            }
         }
         self.clear_point();
         Ok(results)

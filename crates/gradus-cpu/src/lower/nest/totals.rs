@@ -150,7 +150,10 @@ impl Nest<'_, '_> {
             let before = e.op(Op::Mul, &[row, extent]);
             row = e.op(Op::Add, &[before, var]);
         }
-        super::quotient(e, row, Size::from(CHUNK).over(self.cluster.k).unwrap_or(Size::ONE))
+        let chunk = super::quotient(e, row, Size::from(CHUNK).over(self.cluster.k).unwrap_or(Size::ONE));
+        let chunks = self.chunk_count();
+        self.lower.emitter.ranges().below(chunk, chunks.into());
+        chunk
     }
 
     /// From running totals to results.

@@ -1,0 +1,179 @@
+//! A kernel that reads memory which it also writes does so at one place for each of its points, and nothing is read that nothing has written: so no
+//! iteration sees what another one makes, whatever the planner joined.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::{Ranges, is_injective};
+use crate::error::{Result, error};
+use crate::ir::{Buffer, Expr, Index, Kernel, Module, Role, Stmt, Value};
+use crate::size::Size;
+
+/// Refuses a module whose kernels read what they write elsewhere, or that reads what was never written.
+pub(crate) fn check_order(m: &Module) -> Result<()> {
+    for k in &m.kernels {
+        check_kernel(m, k).map_err(|e| e.note(format!("in {}", k.name)))?;
+    }
+    let mut written: FxHashSet<Buffer> = (0..m.buffers.len())
+        .filter(|b| matches!(m.buffers[*b].role, Role::Input(_) | Role::Constant(_)))
+        .map(|b| Buffer(b as u32))
+        .collect();
+    check_written(m, &m.main, &mut written)
+}
+
+/// A load or store: the loops around it, its offset, and its other parts.
+struct Place {
+    path: Vec<Value>,
+    offset: i64,
+    /// A value, its stride, and how many numbers it goes through.
+    terms: SmallVec<[(Value, Size, Size); 4]>,
+}
+
+/// What a place is, but for its offset: the loops it goes with. Loops around all accesses of a buffer are themselves; those that stand one after the
+/// other are told by how far they go.
+type Shape = Vec<(Option<Value>, Size, Size)>;
+
+impl Place {
+    fn new(ranges: &Ranges, at: &Index, path: &[Value]) -> Result<Place> {
+        let mut place = Place { path: path.to_vec(), offset: at.offset, terms: SmallVec::new() };
+        for (v, s) in &at.terms {
+            let stride = ranges.size(*s)?;
+            let range = ranges.of(*v)?;
+            match (range.lo == range.hi, (stride * range.lo).constant()) {
+                (true, Some(n)) => place.offset += n,
+                _ => place.terms.push((*v, stride, range.hi - range.lo + 1i64)),
+            }
+        }
+        Ok(place)
+    }
+
+    fn shape(&self, around: &[Value]) -> Shape {
+        let mut shape: Shape =
+            self.terms.iter().map(|(v, s, n)| (around.contains(v).then_some(*v), *s, *n)).collect();
+        shape.sort_unstable();
+        // Loops that walk one run together are as good as one.
+        let mut i = 0;
+        while i < shape.len() {
+            let (v, s, n) = shape[i];
+            match (0..shape.len()).find(|j| *j != i && v.is_none() && shape[*j].0.is_none() && shape[*j].1 == s * n) {
+                Some(j) => {
+                    shape[i].2 = n * shape[j].2;
+                    shape.remove(j);
+                    i = 0;
+                }
+                None => i += 1,
+            }
+        }
+        shape
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    loads: FxHashMap<Buffer, Vec<Place>>,
+    stores: FxHashMap<Buffer, Vec<Place>>,
+}
+
+fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
+    let mut found = Found::default();
+    collect(&m.meanings.ranges, &k.body, &mut Vec::new(), &mut found)?;
+    for (b, stores) in &found.stores {
+        // The outermost loop is the one that threads share.
+        if k.parallel && stores.iter().any(|p| p.path.first().is_none_or(|v| p.terms.iter().all(|(t, ..)| t != v))) {
+            return Err(error!(Rule, "threads would write the same places of {b}"));
+        }
+        let Some(loads) = found.loads.get(b) else { continue };
+        let all = || stores.iter().chain(loads);
+        let mut around = stores[0].path.clone();
+        for p in all() {
+            let common = around.iter().zip(&p.path).take_while(|(a, b)| a == b).count();
+            around.truncate(common);
+        }
+        let shape = stores[0].shape(&around);
+        if all().any(|p| p.shape(&around) != shape) {
+            return Err(error!(Rule, "{b} is read and written at different places"));
+        }
+        let mut offsets: Vec<i64> = all().map(|p| p.offset).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        let step = offsets.windows(2).map(|w| w[1] - w[0]).min().unwrap_or(1);
+        let count = offsets.last().map_or(1, |l| (l - offsets[0]) / step + 1);
+        let positive = |s: Size| if s.constant().is_some_and(|s| s < 0) { -s } else { s };
+        let mut digits: Vec<(Size, Size)> = shape.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
+        digits.push((Size::Known(step), Size::Known(count)));
+        if offsets.len() > 1 && !is_injective(&digits) {
+            return Err(error!(Rule, "points of {b} that are read and written overlap"));
+        }
+    }
+    Ok(())
+}
+
+fn collect(ranges: &Ranges, body: &[Stmt], path: &mut Vec<Value>, found: &mut Found) -> Result<()> {
+    for s in body {
+        match s {
+            Stmt::Let(_, Expr::Load(b, at)) => {
+                found.loads.entry(*b).or_default().push(Place::new(ranges, at, path)?);
+            }
+            Stmt::Store { buffer, at, .. } => {
+                found.stores.entry(*buffer).or_default().push(Place::new(ranges, at, path)?);
+            }
+            Stmt::Loop(l) => {
+                path.push(l.var);
+                collect(ranges, &l.body, path, found)?;
+                path.pop();
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is read before something is written to it. Loops are taken to run: what one leaves out is the business of what it leaves.
+fn check_written(m: &Module, body: &[Stmt], written: &mut FxHashSet<Buffer>) -> Result<()> {
+    let unwritten = |b: Buffer| error!(Rule, "{b} is read, and nothing has written it");
+    for s in body {
+        match s {
+            Stmt::Let(_, Expr::Load(b, _)) if !written.contains(b) => return Err(unwritten(*b)),
+            Stmt::Store { buffer, .. } => drop(written.insert(*buffer)),
+            Stmt::Loop(l) => check_written(m, &l.body, written)?,
+            Stmt::While(w) => {
+                check_written(m, &w.before, written)?;
+                check_written(m, &w.body, written)?;
+            }
+            Stmt::Switch(s) => {
+                let mut after = written.clone();
+                for (body, _) in &s.cases {
+                    let mut here = written.clone();
+                    check_written(m, body, &mut here)?;
+                    after.extend(here);
+                }
+                *written = after;
+            }
+            Stmt::Kernel(k) => {
+                let k = &m.kernels[*k as usize];
+                check_written(m, &k.body, written).map_err(|e| e.note(format!("in {}", k.name)))?;
+            }
+            Stmt::Call(c) => {
+                for (r, writes) in &c.regions {
+                    let empty = r.dims.contains(&Size::ZERO);
+                    if !writes && !empty && !written.contains(&r.buffer) {
+                        return Err(unwritten(r.buffer));
+                    }
+                }
+                written.extend(c.regions.iter().filter(|(_, writes)| *writes).map(|(r, _)| r.buffer));
+            }
+            Stmt::Swap(a, b) => {
+                let both: SmallVec<[bool; 2]> = [a, b].iter().map(|x| written.contains(x)).collect();
+                for (x, w) in [(a, both[1]), (b, both[0])] {
+                    if w {
+                        written.insert(*x);
+                    } else {
+                        written.remove(x);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
