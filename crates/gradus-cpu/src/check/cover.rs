@@ -99,7 +99,8 @@ impl Walk<'_> {
                 }
                 Stmt::Call(c) => {
                     for (r, _) in c.regions.iter().filter(|(r, writes)| *writes && self.is_output(r.buffer)) {
-                        let mut digits: Vec<(Size, Size)> = r.place.1.iter().copied().zip(r.dims.iter().copied()).collect();
+                        let mut digits: Vec<(Size, Size)> =
+                            r.place.1.iter().copied().zip(r.dims.iter().copied()).collect();
                         let mut known = true;
                         for (v, s) in &r.place.0.terms {
                             match loops.iter().find(|(x, _)| x == v) {

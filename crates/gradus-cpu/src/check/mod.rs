@@ -126,7 +126,8 @@ impl Access {
     /// Whether it stays inside its buffer at these sizes.
     pub fn check(&self, sizes: &[i64], bytes: &[usize]) -> Result<()> {
         let number = |s: Size| i128::from(s.in_table(sizes));
-        let never = self.loops.iter().any(|n| number(*n) <= 0) || self.terms.iter().any(|t| number(t.hi) < number(t.lo));
+        let never =
+            self.loops.iter().any(|n| number(*n) <= 0) || self.terms.iter().any(|t| number(t.hi) < number(t.lo));
         if never {
             return Ok(());
         }
@@ -227,7 +228,8 @@ fn reach(digits: &[(Size, Size)]) -> Option<Size> {
     while !left.is_empty() {
         // The next is one that steps at least over what is reached; of those the smallest.
         let fits = |s: Size| s == reached || matches!((s.constant(), reached.constant()), (Some(s), Some(r)) if s >= r);
-        let next = (0..left.len()).filter(|i| fits(left[*i].0)).min_by_key(|i| (left[*i].0.guess(), left[*i].1.guess()))?;
+        let next =
+            (0..left.len()).filter(|i| fits(left[*i].0)).min_by_key(|i| (left[*i].0.guess(), left[*i].1.guess()))?;
         let (s, n) = left.swap_remove(next);
         reached = s * (n - 1i64) + reached;
     }

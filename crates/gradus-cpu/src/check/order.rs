@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::{Ranges, is_injective};
 use crate::error::{Result, error};
-use crate::ir::{Buffer, Expr, Index, Kernel, Module, Role, Stmt, Value};
+use crate::ir::{Buffer, Expr, Index, Int, Kernel, Module, Role, Stmt, Value};
 use crate::size::Size;
 
 /// Refuses a module whose kernels read what they write elsewhere, or that reads what was never written.
@@ -48,8 +48,7 @@ impl Place {
     }
 
     fn shape(&self, around: &[Value]) -> Shape {
-        let mut shape: Shape =
-            self.terms.iter().map(|(v, s, n)| (around.contains(v).then_some(*v), *s, *n)).collect();
+        let mut shape: Shape = self.terms.iter().map(|(v, s, n)| (around.contains(v).then_some(*v), *s, *n)).collect();
         shape.sort_unstable();
         // Loops that walk one run together are as good as one.
         let mut i = 0;
@@ -135,6 +134,8 @@ fn check_written(m: &Module, body: &[Stmt], written: &mut FxHashSet<Buffer>) -> 
         match s {
             Stmt::Let(_, Expr::Load(b, _)) if !written.contains(b) => return Err(unwritten(*b)),
             Stmt::Store { buffer, .. } => drop(written.insert(*buffer)),
+            // A scan of nothing has a body that never runs.
+            Stmt::Loop(l) if l.count == Int::Const(0) => {}
             Stmt::Loop(l) => check_written(m, &l.body, written)?,
             Stmt::While(w) => {
                 check_written(m, &w.before, written)?;

@@ -118,13 +118,7 @@ impl Shadow {
     }
 
     /// An element is read.
-    pub fn load(
-        &self,
-        tag: Tag,
-        element: i64,
-        block: usize,
-        bytes: &Range<usize>,
-    ) -> std::result::Result<(), String> {
+    pub fn load(&self, tag: Tag, element: i64, block: usize, bytes: &Range<usize>) -> std::result::Result<(), String> {
         let want = self.held(tag, element);
         let Some(r) = self.record(block, bytes) else {
             return Err(format!("{} is read where nothing (or a part of something else) was written", self.text(want)));

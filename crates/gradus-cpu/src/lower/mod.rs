@@ -187,12 +187,12 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
     l.emitter.module.main = l.emitter.take_sizes();
     l.emitter.module.main.extend(main);
     let made = made.iter().map(|(a, _)| p.ty(*a).clone()).collect();
+    l.emitter.module.calls = l.entries.iter().map(Entry::name).collect();
     let module = &l.emitter.module;
     let refused = |e: crate::error::Error| e.note(format!("the plan of `{}` was refused\n{module}", p.name()));
     let accesses = check::accesses(module).map_err(refused)?;
     check::check_order(module).map_err(refused)?;
     let uncovered = check::uncovered(module, &l.bytes);
-    l.emitter.module.calls = l.entries.iter().map(Entry::name).collect();
     Ok(Lowered {
         module: l.emitter.module,
         bytes: l.bytes,

@@ -391,9 +391,8 @@ impl Lower {
         let dims = values.dims[v].clone();
         // What is put there may be a part of the array itself; a small one is read before anything is written.
         let small = count(values.dims(operands[1])).at_most(values.small) && values.ty(operands[1]).is_some();
-        let apart = |l: &Self, to: &View| {
-            small || l.placed(values, operands[1]).is_none_or(|from| from.buffer != to.buffer)
-        };
+        let apart =
+            |l: &Self, to: &View| small || l.placed(values, operands[1]).is_none_or(|from| from.buffer != to.buffer);
         let to = match self.may_overwrite(values, operands[0]).filter(|to| apart(self, to)) {
             Some(old) => {
                 let view = View { dims: dims.clone(), strides: row_major(&dims), ..old.clone() }.of(values.tag(v));

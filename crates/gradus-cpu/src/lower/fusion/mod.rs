@@ -673,15 +673,7 @@ pub(super) fn seen(
 }
 
 /// Whether an operand that lies at points, seen by a member at a level, is the root's own point (or row) and nothing else.
-fn seen_in_place(
-    c: &Cluster,
-    points: &[Size],
-    values: &Values,
-    a: Atom,
-    root: usize,
-    level: Level,
-    at: Level,
-) -> bool {
+fn seen_in_place(c: &Cluster, points: &[Size], values: &Values, a: Atom, root: usize, level: Level, at: Level) -> bool {
     let view = &values.origin(a).view;
     let dims = values.dims(a);
     let n = if at == Level::Row { c.rows() } else { c.n };

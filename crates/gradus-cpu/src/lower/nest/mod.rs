@@ -464,9 +464,10 @@ impl Nest<'_, '_> {
         let (strides, inside) = self.own_strides(v)?;
         let (elements, numbers) = self.own_elements(v);
         let tag = self.values.tag(v);
-        let all = inside.into_iter().zip(numbers).map(|(k, e)| {
-            (self.place(&base, &strides, k), self.meaning(tag, &At::start(), &elements, e))
-        });
+        let all = inside
+            .into_iter()
+            .zip(numbers)
+            .map(|(k, e)| (self.place(&base, &strides, k), self.meaning(tag, &At::start(), &elements, e)));
         Some((buffer, all.collect()))
     }
 
@@ -534,8 +535,7 @@ impl Nest<'_, '_> {
             && self.phases.get(&v).is_some_and(|p| *p < self.phase)
             && let Some((buffer, places)) = self.own_places(v)
         {
-            let elements: Vec<Value> =
-                places.into_iter().map(|(at, meaning)| self.read(buffer, at, meaning)).collect();
+            let elements: Vec<Value> = places.into_iter().map(|(at, meaning)| self.read(buffer, at, meaning)).collect();
             self.points.insert(v, elements.clone());
             return Ok(elements);
         }

@@ -179,8 +179,7 @@ impl Nest<'_, '_> {
                 let (lane, x, chunk) = (e.value(Ty::I64), e.value(ty), e.value(ty));
                 e.begin();
                 let element = At::start().plus(lane, 1usize).plus(var, LANES);
-                let total =
-                    e.load(buffer, base.plus(lane, 1usize).plus(var, LANES), Meaning::of(partial, element));
+                let total = e.load(buffer, base.plus(lane, 1usize).plus(var, LANES), Meaning::of(partial, element));
                 let body = e.end();
                 e.lanes(lane, LANES, vec![Fold { op: FoldOp::Add, value: total, result: chunk }], body);
                 let next = e.op(Op::Add, &[x, chunk]);

@@ -254,7 +254,8 @@ impl<'a> Vectors<'_, 'a, '_> {
             Pattern::Scattered => {
                 let (same, apart): (Vec<_>, Vec<_>) =
                     at.terms.iter().partition(|(v, s)| !self.varying(*v) && !self.varying_int(*s));
-                let (address, offset) = self.e.address(b, &Index { offset: at.offset, terms: same.into(), means: at.means });
+                let (address, offset) =
+                    self.e.address(b, &Index { offset: at.offset, terms: same.into(), means: at.means });
                 (0..self.width.lanes)
                     .map(|lane| {
                         let mut address = address;
