@@ -112,8 +112,7 @@ pub fn check(case: &Case, tried: &mut [u64; Way::ALL.len()]) -> Result<(), Failu
 fn known_at(case: &Case, ready: &Program, sizes: &Sizes) -> Result<Known, Failure> {
     let way = Way::Passes;
     let inputs: Vec<Vec<Array>> = (0..ROUNDS).map(|r| case.inputs(sizes, r)).collect();
-    let want: Vec<_> =
-        inputs.iter().map(|i| caught(way, || interpret(ready, i))).collect::<Result<_, Failure>>()?;
+    let want: Vec<_> = inputs.iter().map(|i| caught(way, || interpret(ready, i))).collect::<Result<_, Failure>>()?;
     match (caught(way, || interpret(&case.program, &inputs[0]))?, &want[0]) {
         (Ok(plain), Ok(want)) => {
             same(&case.program, want, &plain, &inputs[0], Freedom::Sums).map_err(|d| wrong(way, &d, "as written"))?;

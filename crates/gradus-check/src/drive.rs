@@ -201,7 +201,8 @@ fn failure_of(line: &str) -> Option<(u64, Failure)> {
 fn child(plan: &Plan, from: u64, to: u64) -> (End, u64, [u64; Way::ALL.len()]) {
     let mut tried = [0; Way::ALL.len()];
     let numbers = [plan.first, plan.stride, from, to].map(|n| n.to_string());
-    let started = myself().arg("child").arg(plan.source).args(numbers).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let started =
+        myself().arg("child").arg(plan.source).args(numbers).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = match started {
         Ok(child) => child,
         Err(e) => return (End::Crashed(to, format!("cannot start: {e}")), 0, tried),

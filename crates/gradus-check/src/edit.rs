@@ -105,9 +105,32 @@ fn inferred(
 
 /// Parameters that are not sizes, whatever number they are.
 const NO_SIZES: &[&str] = &[
-    "axes", "axis", "lhs_contract", "rhs_contract", "lhs_batch", "rhs_batch", "offset_dims", "collapsed_dims",
-    "index_batch_dims", "operand_batch_dims", "index_map", "update_window_dims", "inserted_dims", "keys", "consts",
-    "carries", "step", "interior", "low", "high", "start", "exponent", "order", "residuals", "captures", "checkpoints",
+    "axes",
+    "axis",
+    "lhs_contract",
+    "rhs_contract",
+    "lhs_batch",
+    "rhs_batch",
+    "offset_dims",
+    "collapsed_dims",
+    "index_batch_dims",
+    "operand_batch_dims",
+    "index_map",
+    "update_window_dims",
+    "inserted_dims",
+    "keys",
+    "consts",
+    "carries",
+    "step",
+    "interior",
+    "low",
+    "high",
+    "start",
+    "exponent",
+    "order",
+    "residuals",
+    "captures",
+    "checkpoints",
 ];
 
 /// The program with every size replaced, in types and parameters.
@@ -253,8 +276,10 @@ fn with_op(p: &Program, at: usize, op: &Op) -> Result<Program> {
 
 /// Sizes that stand in a program, the largest first.
 fn sizes(p: &Program) -> Vec<i64> {
-    let mut all: Vec<i64> =
-        (0..p.value_count()).flat_map(|v| p.ty(ValueId::new(v)).shape().to_vec()).filter_map(|d| d.constant()).collect();
+    let mut all: Vec<i64> = (0..p.value_count())
+        .flat_map(|v| p.ty(ValueId::new(v)).shape().to_vec())
+        .filter_map(|d| d.constant())
+        .collect();
     all.sort_unstable();
     all.dedup();
     all.reverse();

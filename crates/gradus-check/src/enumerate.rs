@@ -86,7 +86,9 @@ const CATALOGUE: &[(&str, Operation)] = &[
     ("x.t@x", |x| square(x).map(|x| x.t().matmul(x))),
     ("x@tanh(v)", |x| square(x).map(|x| x.matmul(&x.index(0).tanh()))),
     ("x@(x.t@v)", |x| square(x).map(|x| x.matmul(&x.t().matmul(&x.sum_axes(1))))),
-    ("einsum over a batch", |x| at_least(x, 3).filter(|x| x.rank() == 3).map(|x| Array::einsum("bij,bkj->bik", [x, x]))),
+    ("einsum over a batch", |x| {
+        at_least(x, 3).filter(|x| x.rank() == 3).map(|x| Array::einsum("bij,bkj->bik", [x, x]))
+    }),
     ("concatenate", |x| at_least(x, 1).map(|x| Array::concatenate([x, &(x * 2.0)], 0))),
     ("stack", |x| (x.rank() < 4).then(|| Array::stack([x, &-x], x.rank() as isize))),
     ("pad", |x| {

@@ -45,8 +45,8 @@ impl Freedom {
         p.equations().iter().any(|e| {
             let inexact = e.results().any(|r| p.ty(r).dtype().is_inexact())
                 || p.operands(e).iter().any(|a| p.ty(*a).dtype().is_inexact());
-            let here = self.of_operands(e.op().name())
-                || e.results().any(|r| self.of_results(e.op().name(), p.ty(r).dtype()));
+            let here =
+                self.of_operands(e.op().name()) || e.results().any(|r| self.of_results(e.op().name(), p.ty(r).dtype()));
             (here && inexact) || e.op().programs().iter().any(|p| self.stands_in(p))
         })
     }
@@ -96,8 +96,7 @@ impl Mover {
                 operands = operands.into_iter().map(|a| self.moved(&mut b, a)).collect::<Result<_>>()?;
             }
             let op = self.op(e.op())?;
-            let results: Vec<Atom> =
-                b.equation(op, &operands, Place::unknown())?.results().map(Atom::from).collect();
+            let results: Vec<Atom> = b.equation(op, &operands, Place::unknown())?.results().map(Atom::from).collect();
             for r in results {
                 let moves = self.freedom.of_results(name, b.ty(r).dtype());
                 there.push(if moves { self.moved(&mut b, r)? } else { r });

@@ -51,7 +51,8 @@ pub(crate) fn run(native: &Arc<Native>, inputs: &[Array]) -> Result<Option<Vec<A
     }
     prepared.run()?;
     let types: Vec<Type> = native.lowered().outputs.iter().map(|(ty, _)| ty.clone()).collect();
-    let results = types.iter().enumerate().map(|(i, ty)| with_element!(ty.dtype(), read(&prepared, i, ty), Err(none())));
+    let results =
+        types.iter().enumerate().map(|(i, ty)| with_element!(ty.dtype(), read(&prepared, i, ty), Err(none())));
     results.collect::<Result<Vec<_>>>().map(Some)
 }
 

@@ -36,9 +36,8 @@ fn expression(p: &Program, e: &Equation) -> String {
     let name = e.op().name();
     let arg = |k: usize| operands.get(k).map_or(String::new(), |a| atom(p, *a, true));
     let this = operands.first().map_or(String::new(), |a| atom(p, *a, false));
-    let param = |want: &str| {
-        e.op().params().into_iter().find(|(n, _)| *n == want).map_or(String::new(), |(_, v)| text(&v))
-    };
+    let param =
+        |want: &str| e.op().params().into_iter().find(|(n, _)| *n == want).map_or(String::new(), |(_, v)| text(&v));
     let sign = match name {
         "add" => "+",
         "sub" => "-",

@@ -148,7 +148,10 @@ fn check_sizes(p: &Program, sizes: &[Vec<Array>], tolerance: Option<f64>, contex
 fn random_programs_with_symbolic_sizes() {
     for seed in seeds(200) {
         let equations = 4 + (seed % 29) as usize;
-        let r = RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: true, large: false });
+        let r = RandomProgram::from_recipe(
+            seed,
+            Recipe { equations, smooth: false, sums: false, symbolic: true, large: false },
+        );
         let ready = for_execution(&r.program, Exactness::Exact).unwrap();
         verify(&ready).unwrap();
         let sizes: Vec<Vec<Array>> =

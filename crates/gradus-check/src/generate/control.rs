@@ -56,7 +56,8 @@ impl Desk<'_> {
     }
 
     fn next(&mut self, c: &Array, old: &[Array]) -> Array {
-        let like: Vec<Array> = old.iter().filter(|o| o.shape() == c.shape() && o.dtype() == c.dtype()).cloned().collect();
+        let like: Vec<Array> =
+            old.iter().filter(|o| o.shape() == c.shape() && o.dtype() == c.dtype()).cloned().collect();
         match self.below(9) {
             0 => c.clone(),
             1 | 2 => like[self.below(like.len())].clone(),

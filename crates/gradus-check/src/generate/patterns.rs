@@ -116,7 +116,8 @@ impl Desk<'_> {
                 let s = x.sum_axes(axes.clone());
                 let at = self.below(s.rank() + 1) as isize;
                 let s = s.expand_dims(at);
-                let counts: Vec<(i64, i64)> = (0..s.rank()).map(|k| if k as isize == at { (1, 1) } else { (0, 0) }).collect();
+                let counts: Vec<(i64, i64)> =
+                    (0..s.rank()).map(|k| if k as isize == at { (1, 1) } else { (0, 0) }).collect();
                 let s = s.pad(&counts, 0.0);
                 self.view(&s)
             }

@@ -184,11 +184,7 @@ impl Desk<'_> {
                 3 => step(.., -1),
                 4 if *n > 1 && index.len() + 1 < dims.len() => {
                     let at = self.below(*n) as i64;
-                    if self.chance(50) {
-                        Index::AtDim(Dim::from(at))
-                    } else {
-                        step(at..at + 1, 1)
-                    }
+                    if self.chance(50) { Index::AtDim(Dim::from(at)) } else { step(at..at + 1, 1) }
                 }
                 _ => all(),
             });
@@ -278,7 +274,9 @@ impl Desk<'_> {
             0..3 => {
                 let least = -i64::from(self.chance(20) && self.dims(&x).iter().all(|n| *n > 2));
                 let counts: Vec<(i64, i64)> = (0..x.rank())
-                    .map(|_| if self.chance(50) { (0, 0) } else { (least + self.below(3) as i64, self.below(3) as i64) })
+                    .map(
+                        |_| if self.chance(50) { (0, 0) } else { (least + self.below(3) as i64, self.below(3) as i64) },
+                    )
                     .collect();
                 match x.dtype() {
                     DType::Bool => x.pad(&counts, true),

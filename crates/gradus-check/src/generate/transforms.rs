@@ -42,12 +42,7 @@ pub(crate) fn active_inputs(p: &Program) -> Option<Vec<bool>> {
 }
 
 /// Cotangents of the active inputs for cotangents of the outputs: given ones, or ones everywhere.
-pub(crate) fn slopes(
-    p: &Program,
-    inputs: &[Array],
-    active: &[bool],
-    bars: Option<&[Array]>,
-) -> Option<Vec<Array>> {
+pub(crate) fn slopes(p: &Program, inputs: &[Array], active: &[bool], bars: Option<&[Array]>) -> Option<Vec<Array>> {
     let parts = transform::vjp(p, active).ok()?;
     let mut values = inline(&parts.primal, inputs).ok()?;
     let mut given = values.split_off(p.outputs().len());

@@ -59,7 +59,8 @@ impl RandomProgram {
     pub fn from_bytes(bytes: &[u8]) -> RandomProgram {
         let mut source = Source::bytes(bytes);
         let kind = source.byte();
-        let recipe = Recipe { equations: 48, smooth: false, sums: kind & 1 == 0, symbolic: kind & 2 != 0, large: false };
+        let recipe =
+            Recipe { equations: 48, smooth: false, sums: kind & 1 == 0, symbolic: kind & 2 != 0, large: false };
         RandomProgram::from_source(&mut source, recipe)
     }
 
