@@ -52,18 +52,27 @@ fn near(x: f64, y: f64, tolerance: f64) -> bool {
 /// Half of the seeds with symbolic dimensions, half with sums, in all combinations.
 fn any(seed: u64) -> RandomProgram {
     let equations = 4 + (seed % 29) as usize;
-    RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: seed & 2 == 0, symbolic: seed & 1 == 1 })
+    RandomProgram::from_recipe(
+        seed,
+        Recipe { equations, smooth: false, sums: seed & 2 == 0, symbolic: seed & 1 == 1, large: false },
+    )
 }
 
 /// Programs whose results do not depend on the order of a sum.
 fn exact(seed: u64) -> RandomProgram {
     let equations = 4 + (seed % 29) as usize;
-    RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: seed & 1 == 1 })
+    RandomProgram::from_recipe(
+        seed,
+        Recipe { equations, smooth: false, sums: false, symbolic: seed & 1 == 1, large: false },
+    )
 }
 
 fn smooth(seed: u64) -> RandomProgram {
     let equations = 2 + (seed % 13) as usize;
-    RandomProgram::from_recipe(seed, Recipe { equations, smooth: true, sums: true, symbolic: seed % 4 == 3 })
+    RandomProgram::from_recipe(
+        seed,
+        Recipe { equations, smooth: true, sums: true, symbolic: seed % 4 == 3, large: false },
+    )
 }
 
 /// A part of a program with every symbol replaced: the sizes of a part may be those of inputs that it does not take.

@@ -8,7 +8,7 @@ use gradus_core::phases::{Phase, report};
 use gradus_core::program::{Program, Verified};
 use gradus_core::{Backend, Constraint, Executable, Interpreter};
 
-use crate::codegen::llvm;
+use crate::codegen::{llvm, x86};
 use crate::error::{Result, error};
 use crate::native::Native;
 use crate::{extent, ir, lower};
@@ -25,6 +25,29 @@ pub enum Tier {
     Auto,
 }
 
+/// Which vector instructions the embedded tier uses. Tests choose; everybody else has the best.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Vectors {
+    /// The widest that the machine has.
+    #[default]
+    Best,
+    /// AVX2 at most.
+    Avx2,
+    /// None of our own: Cranelift makes every kernel.
+    None,
+}
+
+impl Vectors {
+    /// The instructions that are used on this machine.
+    pub(crate) fn isa(self) -> Option<x86::Isa> {
+        match self {
+            Vectors::Best => x86::detect(),
+            Vectors::Avx2 => x86::detect().map(|_| x86::Isa::Avx2),
+            Vectors::None => None,
+        }
+    }
+}
+
 /// What the compiler may choose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Options {
@@ -36,11 +59,13 @@ pub struct Options {
     pub small: usize,
     /// Whether threads share large loops.
     pub threads: bool,
+    /// What the embedded tier makes kernels of.
+    pub vectors: Vectors,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { tier: Tier::Auto, contract: true, small: lower::SMALL, threads: true }
+        Options { tier: Tier::Auto, contract: true, small: lower::SMALL, threads: true, vectors: Vectors::Best }
     }
 }
 

@@ -20,7 +20,7 @@ mod prepared;
 pub mod runtime;
 mod size;
 
-pub use backend::{Cpu, Options, Tier};
+pub use backend::{Cpu, Options, Tier, Vectors};
 pub use bind::Bound;
 pub use disk::{DiskCacheStats, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache};
 pub use native::Native;

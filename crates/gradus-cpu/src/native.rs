@@ -116,7 +116,7 @@ impl Ready {
 impl Shared {
     /// Makes the embedded tier's code; says whether it was on disk.
     fn embed(&self) -> Result<bool> {
-        let kept = kept::embedded(&self.lowered.module, dump_folder().is_some())?;
+        let kept = kept::embedded(&self.lowered.module, dump_folder().is_some(), self.options.vectors.isa())?;
         drop(self.embedded.set(kept.code));
         Ok(kept.loaded)
     }

@@ -42,7 +42,7 @@ fn assert_same(a: &[Array], b: &[Array], tolerance: Option<f64>, context: &dyn F
 /// Every way to run a program: the kernel language by its evaluator, and each tier.
 fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executable>>)> {
     let tier = |tier| {
-        let options = Options { tier, contract: false, small, threads: true };
+        let options = Options { tier, contract: false, small, ..Options::default() };
         gradus_cpu::backend::native(p, Exactness::Exact, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
     };
     let mut ways = vec![("evaluator", evaluated(p, small)), ("embedded", tier(Tier::Embedded))];
@@ -97,7 +97,7 @@ fn samples_of_every_primitive() {
 
 fn without_products(seed: u64) -> RandomProgram {
     let equations = 4 + (seed % 29) as usize;
-    RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: false })
+    RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: false, large: false })
 }
 
 #[test]
@@ -148,7 +148,10 @@ fn check_sizes(p: &Program, sizes: &[Vec<Array>], tolerance: Option<f64>, contex
 fn random_programs_with_symbolic_sizes() {
     for seed in seeds(200) {
         let equations = 4 + (seed % 29) as usize;
-        let r = RandomProgram::from_recipe(seed, Recipe { equations, smooth: false, sums: false, symbolic: true });
+        let r = RandomProgram::from_recipe(
+            seed,
+            Recipe { equations, smooth: false, sums: false, symbolic: true, large: false },
+        );
         let ready = for_execution(&r.program, Exactness::Exact).unwrap();
         verify(&ready).unwrap();
         let sizes: Vec<Vec<Array>> =
@@ -321,7 +324,7 @@ fn results_lend_their_memory_until_they_are_written() {
         let p = for_execution(&with_many_results(&mut dice), Exactness::Exact).unwrap();
         let inputs: Vec<Array> =
             p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut dice, t, true)).collect();
-        let options = Options { tier: Tier::Embedded, contract: false, small: 16, threads: true };
+        let options = Options { tier: Tier::Embedded, contract: false, small: 16, ..Options::default() };
         let native = gradus_cpu::backend::native(&p, Exactness::Exact, options).unwrap();
         lent += native.plan().unwrap().places.iter().flatten().filter(|at| at.output.is_some()).count();
         let (want, have) = (interpret(&p, &inputs).unwrap(), native.run(&inputs).unwrap());

@@ -12,15 +12,14 @@ pub(crate) struct Kept<T> {
 }
 
 /// The embedded tier's code of a module.
-pub(crate) fn embedded(module: &Module, text: bool) -> Result<Kept<cranelift::Compiled>> {
-    // Texts are made with the code: who wants one wants it made.
-    let image = !text && disk::is_on();
+pub(crate) fn embedded(module: &Module, text: bool, isa: Option<x86::Isa>) -> Result<Kept<cranelift::Compiled>> {
+    // Texts are made with the code: who wants one wants it made. What is on disk is for the machine as it is.
+    let image = !text && isa == x86::detect() && disk::is_on();
     let options = cranelift::Options { text, image, ..cranelift::Options::default() };
     let key = if image { disk::embedded_key(module, &options) } else { None };
     if let Some(code) = key.and_then(|k| disk::load(&k, |image| cranelift::load(image).ok())) {
         return Ok(Kept { code, loaded: true });
     }
-    let isa = x86::detect();
     let assembled: Vec<Option<Vec<u8>>> =
         module.kernels.iter().map(|k| isa.and_then(|isa| x86::assemble(module, k, isa))).collect();
     let mut code = cranelift::compile(module, &assembled, &options)?;

@@ -33,11 +33,13 @@ pub struct Recipe {
     pub sums: bool,
     /// Whether some dimensions are symbolic.
     pub symbolic: bool,
+    /// Whether dimensions are large enough for loops and vectors, which tiny arrays never see.
+    pub large: bool,
 }
 
 impl Default for Recipe {
     fn default() -> Recipe {
-        Recipe { equations: 16, smooth: false, sums: true, symbolic: false }
+        Recipe { equations: 16, smooth: false, sums: true, symbolic: false, large: false }
     }
 }
 
@@ -57,7 +59,8 @@ impl RandomProgram {
     pub fn from_bytes(bytes: &[u8]) -> RandomProgram {
         let mut source = Source::bytes(bytes);
         let kind = source.byte();
-        let recipe = Recipe { equations: 48, smooth: false, sums: kind & 1 == 0, symbolic: kind & 2 != 0 };
+        let recipe =
+            Recipe { equations: 48, smooth: false, sums: kind & 1 == 0, symbolic: kind & 2 != 0, large: false };
         RandomProgram::from_source(&mut source, recipe)
     }
 
@@ -106,7 +109,11 @@ struct Palette {
 
 impl Palette {
     fn new(source: &mut Source<'_>, recipe: Recipe) -> Palette {
-        let sizes: &[usize] = if recipe.smooth { &[2, 3, 1, 4] } else { &[2, 3, 1, 4, 0, 5] };
+        let sizes: &[usize] = match (recipe.large, recipe.smooth) {
+            (true, _) => &[2, 9, 3, 17, 1, 8, 16, 33, 64],
+            (false, true) => &[2, 3, 1, 4],
+            (false, false) => &[2, 3, 1, 4, 0, 5],
+        };
         let mut dims: Vec<Dim> = (0..3).map(|_| Dim::from(source.pick(sizes).copied().unwrap_or(2))).collect();
         if recipe.symbolic {
             dims.extend(["B", "N"].iter().filter_map(|s| Dim::symbol(s).ok()));
@@ -144,6 +151,8 @@ impl Palette {
 
 /// Values with more elements than this are not made: a random program should run in microseconds.
 const LARGEST: i64 = 256;
+/// The same for programs with large dimensions.
+const LARGEST_OF_LARGE: i64 = 4096;
 /// How deep programs nest.
 const DEEPEST: usize = 3;
 
@@ -211,6 +220,12 @@ impl<'s, 'b> Maker<'s, 'b> {
         }
     }
 
+    /// Whether a shape has few elements, with every symbol at its largest.
+    fn is_small(&self, shape: &Shape) -> bool {
+        let most = if self.recipe.large { LARGEST_OF_LARGE } else { LARGEST };
+        shape.size().evaluate(&|_| Some(3)).is_ok_and(|n| n <= most)
+    }
+
     fn ty(&self, atom: Atom) -> Type {
         self.builder.ty(atom).clone()
     }
@@ -220,7 +235,7 @@ impl<'s, 'b> Maker<'s, 'b> {
         let inputs: Vec<Type> = operands.iter().map(|a| self.ty(*a)).collect();
         let mut constraints = Vec::new();
         let types = infer(&op, &inputs, &mut constraints).ok()?;
-        if !constraints.is_empty() || !types.iter().all(|t| is_small(t.shape())) {
+        if !constraints.is_empty() || !types.iter().all(|t| self.is_small(t.shape())) {
             return None;
         }
         let results: Vec<Atom> =
@@ -292,9 +307,4 @@ impl<'s, 'b> Maker<'s, 'b> {
         let x = self.any_of(|t| t.dtype() == ty.dtype() && t.rank() == 0)?;
         self.one(Op::new(crate::primitives::shaping::Broadcast { shape: ty.shape().clone(), axes: vec![] }), &[x])
     }
-}
-
-/// Whether a shape has few elements, with every symbol at its largest.
-fn is_small(shape: &Shape) -> bool {
-    shape.size().evaluate(&|_| Some(3)).is_ok_and(|n| n <= LARGEST)
 }

@@ -1,7 +1,7 @@
 //! The steps of programs that need not be smooth: every primitive, on every dtype it takes.
 
 use super::linear::{self, may_sum, some_axes};
-use super::{Done, Maker, Step, control, is_small};
+use super::{Done, Maker, Step, control};
 use crate::primitives::Op;
 use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::cumulative::{CumMax, CumMin, CumProd};
@@ -290,7 +290,7 @@ fn size(m: &mut Maker<'_, '_>) -> Done {
 }
 
 fn complex(m: &mut Maker<'_, '_>) -> Done {
-    let x = m.any_of(|t| t.dtype().complex_of().is_some() && is_small(t.shape()))?;
+    let x = m.any_of(|t| t.dtype().complex_of().is_some())?;
     let ty = m.ty(x);
     let y = m.of_type(&ty);
     m.named("complex", &[x, y]).map(|_| ())
