@@ -5,7 +5,6 @@
 //! generator than the main body. All values are scalars in static single assignment form; an array lives in a buffer or,
 //! if it is small, in one value for each element.
 
-mod contract;
 mod eval;
 mod expand;
 mod fold;
@@ -15,7 +14,6 @@ pub mod random;
 mod rewrite;
 mod verify;
 
-pub use contract::contract;
 pub use eval::{Library, Memory, evaluate, evaluate_with};
 pub use expand::expand;
 pub use fold::fold;

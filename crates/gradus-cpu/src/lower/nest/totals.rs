@@ -97,11 +97,9 @@ impl Nest<'_, '_> {
                 if let Some(chunk) = self.chunk {
                     at = at.plus(chunk, LANES);
                 }
-                // A fold rounds a product before it takes it in; a sum would not. So it is a difference.
                 let e = &mut self.lower.emitter;
                 let so_far = e.load(buffer, at.clone());
-                let x = e.op(Op::Neg, &[x]);
-                let sum = e.op(Op::Sub, &[so_far, x]);
+                let sum = e.op(Op::Add, &[so_far, x]);
                 e.store(buffer, at, sum);
             } else {
                 let mut own = vec![Size::ZERO; self.cuts.len()];
