@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use std::sync::Arc;
 
-use gradus_core::optimize::{EXECUTION_PASSES, Exactness, for_execution, run_passes, visited};
+use gradus_core::optimize::{CONTRACT, EXECUTION_PASSES, Exactness, for_execution, run_passes, visited};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::{Atom, Builder, Constant, ValueId, verify};
@@ -104,6 +104,20 @@ fn calls_of_calls_do_not_blow_up() {
     let x = [Array::from(0.3_f64)];
     let (want, have) = (interpret(&shallow, &x).unwrap(), interpret(&fast, &x).unwrap());
     assert!(want[0].is_identical(&have[0]));
+}
+
+#[test]
+fn products_into_sums_is_linear_too() {
+    let work = |p: &Program| {
+        let before = visited();
+        run_passes(&[CONTRACT], p, Exactness::Exact, &mut |_, _, _| {}).unwrap();
+        visited() - before
+    };
+    let (small, large) = (work(&chain(100)), work(&chain(800)));
+    assert!(large <= 8 * small + small / 10, "{small} visits for 100 steps, {large} for 800");
+    // Written out these are 2⁵⁰ equations.
+    let calls = work(&doubling(50));
+    assert!(calls < 20_000, "{calls} visits");
 }
 
 #[test]

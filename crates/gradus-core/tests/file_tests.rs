@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use gradus_core::array::Concrete;
-use gradus_core::optimize::{Exactness, for_execution, optimize};
+use gradus_core::optimize::{CONTRACT, Exactness, for_execution, optimize, run_passes};
 use gradus_core::program::{Builder, Constant, verify};
 use gradus_core::testing::{Source, random_array};
 use gradus_core::transform::{jvp, partial_eval, vjp, vmap};
@@ -22,6 +22,7 @@ const STAGES: &[(&str, Run)] = &[
     ("verify_errors", verify_errors),
     ("optimize", optimized),
     ("execution", executed),
+    ("contract", contracted),
     ("jvp", differentiated),
     ("vjp", reversed),
     ("vmap", batched),
@@ -191,6 +192,15 @@ fn executed(case: &Case) -> Result<String, String> {
     };
     same_results(&program, &fast, same)?;
     checked_text(&fast)
+}
+
+/// The program with products taken into sums.
+fn contracted(case: &Case) -> Result<String, String> {
+    let program = case.program()?;
+    let fused = run_passes(&[CONTRACT], &program, Exactness::Exact, &mut |_, _, _| {}).map_err(|e| e.to_string())?;
+    // A product that overflows where the sum does not, or cancels.
+    same_results(&program, &fused, close_where_finite)?;
+    checked_text(&fused)
 }
 
 /// Equal but for the rounding of a sum.
@@ -395,6 +405,7 @@ stage_tests! {
     stage_verify_errors "verify_errors";
     stage_optimize "optimize";
     stage_execution "execution";
+    stage_contract "contract";
     stage_jvp "jvp";
     stage_vjp "vjp";
     stage_vmap "vmap";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use gradus_core::optimize::{EXECUTION_PASSES, Exactness, run_passes};
+use gradus_core::optimize::{CONTRACT, EXECUTION_PASSES, Exactness, run_passes};
 use gradus_core::phases::{Phase, report};
 use gradus_core::program::{Program, Verified};
 use gradus_core::{Backend, Constraint, Executable, Interpreter};
@@ -119,9 +119,11 @@ impl Backend for Cpu {
 
 /// Compiles a program. One with symbolic dimensions serves every size.
 pub fn native(program: &Program, exactness: Exactness, options: Options) -> Result<Native> {
-    let ready = run_passes(EXECUTION_PASSES, program, exactness, &mut |name, p, time| {
-        report(|| Phase::new(name, &[p], time));
-    })?;
+    let shown = &mut |name, p: &Program, time| report(|| Phase::new(name, &[p], time));
+    let mut ready = run_passes(EXECUTION_PASSES, program, exactness, shown)?;
+    if options.contract {
+        ready = run_passes(&[CONTRACT], &ready, exactness, shown)?;
+    }
     if extent::is_vast(&ready) {
         return Err(error!(Size, "`{}` has an array larger than any memory", program.name()));
     }
@@ -130,7 +132,7 @@ pub fn native(program: &Program, exactness: Exactness, options: Options) -> Resu
     let mut lowered = lower::lower_with(&ready, options.small)?;
     let module = ir::strip(std::mem::take(&mut lowered.module));
     let module = ir::fold(module, exactness);
-    let module = ir::expand(if options.contract { ir::contract(module) } else { module })?;
+    let module = ir::expand(module)?;
     // The functions are made of steps whose errors cancel: nothing about them may be relaxed.
     let module = ir::fold(module, Exactness::Exact);
     if cfg!(debug_assertions) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gradus_core::hunt::{Hunt, hunting, instrument};
-use gradus_core::optimize::{Exactness, for_execution};
+use gradus_core::optimize::{CONTRACT, Exactness, for_execution, run_passes};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder, verify};
 use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, seeds};
@@ -116,6 +116,35 @@ fn random_programs_made_ready() {
         verify(&p).unwrap();
         check(&p, &r.inputs, None, &|| format!("seed {seed}\n{p}"));
     }
+}
+
+/// Products that are rounded with sums are rounded so in the program: it tells the bits.
+#[test]
+fn random_programs_with_products_in_sums() {
+    let mut fused = 0;
+    for seed in seeds(400) {
+        let r = without_products(seed);
+        let ready = for_execution(&r.program, Exactness::Exact).unwrap();
+        let p = run_passes(&[CONTRACT], &ready, Exactness::Exact, &mut |_, _, _| {}).unwrap();
+        verify(&p).unwrap();
+        if p == ready {
+            continue;
+        }
+        fused += 1;
+        let want = interpret(&p, &r.inputs);
+        // LLVM takes its time.
+        let tiers: &[Tier] = if seed % 8 == 0 { &[Tier::Embedded, Tier::Llvm] } else { &[Tier::Embedded] };
+        for (tier, small) in tiers.iter().flat_map(|t| [(*t, 16), (*t, 1)]) {
+            let context = || format!("seed {seed}, {tier:?}, {small}\n{p}");
+            let options = Options { tier, contract: true, small, threads: true };
+            let code = gradus_cpu::backend::native(&r.program, Exactness::Exact, options);
+            match (&want, code.unwrap_or_else(|e| panic!("{e}\n{}", context())).run(&r.inputs)) {
+                (Ok(want), Ok(have)) => assert_same(&have, want, None, &context),
+                (want, have) => assert!(want.is_err() && have.is_err(), "{}", context()),
+            }
+        }
+    }
+    assert!(fused > 20, "{fused} programs with products in sums");
 }
 
 /// Inputs of a program with its symbols replaced by numbers.

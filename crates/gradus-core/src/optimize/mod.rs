@@ -7,6 +7,7 @@
 //! at a point where the loop was not.
 
 mod checkpoints;
+mod contract;
 mod dead;
 mod dots;
 mod draws;
@@ -76,6 +77,9 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "strength", run: strength::reduce },
     DEAD_CODE,
 ];
+
+/// After [`EXECUTION_PASSES`], if products may be rounded together with sums: it changes last bits, so it is in no list.
+pub const CONTRACT: Pass = Pass { name: "contract", run: contract::into_sums };
 
 /// Runs every pass; what comes out gives the same bits.
 pub fn optimize(program: &Program) -> Result<Program> {

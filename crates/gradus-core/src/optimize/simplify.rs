@@ -323,7 +323,8 @@ fn computed(b: &Builder, op: &Op, operands: &[Atom], ty: &Type, budget: &mut usi
     Some(Constant::array(output.first()?.concrete()?))
 }
 
-fn hash_of(op: &Op, operands: &[Atom]) -> u64 {
+/// A hash of an operation on operands, whatever names these.
+pub(super) fn hash_of(op: &Op, operands: &[impl Hash]) -> u64 {
     fn param(p: &Param, h: &mut FxHasher) {
         match p {
             // Equal programs need not be one in memory, and a whole one takes long to hash; what is compared in the end

@@ -5,7 +5,6 @@
 //! generator than the main body. All values are scalars in static single assignment form; an array lives in a buffer or,
 //! if it is small, in one value for each element.
 
-mod contract;
 mod eval;
 mod expand;
 mod fold;
@@ -18,7 +17,6 @@ mod strip;
 mod verify;
 mod watch;
 
-pub use contract::contract;
 pub use eval::{Library, Memory, Slots, evaluate, evaluate_checked, evaluate_with};
 pub use expand::expand;
 pub use fold::fold;

@@ -1,6 +1,6 @@
 //! A product and a sum with one rounding, for formulas whose last bit is somebody else's promise.
 //!
-//! Compiled code fuses products and sums where nobody asks; this one is fused everywhere, in the interpreter too.
+//! The pass `contract` makes it of products and sums where nobody asks; what is written so is fused everywhere, in the interpreter too.
 
 use super::kernel::{one_output, operand, zip3};
 use super::unary::elementwise_rules;

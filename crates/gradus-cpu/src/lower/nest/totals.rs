@@ -105,11 +105,9 @@ impl Nest<'_, '_> {
                     element = element.plus(chunk, LANES);
                 }
                 let meaning = Meaning::of(partial, element);
-                // A fold rounds a product before it takes it in; a sum would not. So it is a difference.
                 let e = &mut self.lower.emitter;
                 let so_far = e.load(buffer, at.clone(), meaning.clone());
-                let x = e.op(Op::Neg, &[x]);
-                let sum = e.op(Op::Sub, &[so_far, x]);
+                let sum = e.op(Op::Add, &[so_far, x]);
                 e.store(buffer, at, sum, meaning.again());
             } else {
                 let mut own = vec![Size::ZERO; self.cuts.len()];
