@@ -116,6 +116,11 @@ impl Run {
                 return Some(found(format!("output {i}"), d));
             }
         }
+        if self.outputs.len() != want.outputs.len() {
+            let (have, want) = (self.outputs.len().to_string(), want.outputs.len().to_string());
+            let difference = Difference { at: Vec::new(), have, want, count: 1, of: 1 };
+            return Some(found("the number of outputs".into(), difference));
+        }
         let of = |run: &Run, kind: Kind| run.events.iter().filter(|e| e.kind == kind).cloned().collect::<Vec<_>>();
         for kind in [Kind::Debug, Kind::Io] {
             let (have, want) = (of(self, kind), of(want, kind));
