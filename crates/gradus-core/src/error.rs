@@ -3,6 +3,7 @@
 //! Errors travel as values. An operation that cannot be done returns an [`Array`](crate::Array) that carries the error
 //! onwards; it comes out as `Err` where numbers are read or where a staged call is checked.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -74,6 +75,10 @@ kinds! {
     Budget = "G0018", "recompilation budget";
     /// An operation made a NaN or an infinity while someone hunted for them.
     NotFinite = "G0019", "not a finite number";
+    /// Compiled code gave other numbers than the interpreter, where someone verified it.
+    Mismatch = "G0020", "compiled code differs";
+    /// Gradus itself failed, on a program that is right.
+    Internal = "G0021", "fault of Gradus";
 }
 
 /// What went wrong, where, and what to do.
@@ -123,6 +128,26 @@ impl Error {
         } else {
             self.edit(|p| p.message = format!("`{name}`: {}", p.message))
         }
+    }
+
+    /// The same, called what it is: a fault of Gradus and not of the user's program.
+    pub fn of_gradus(self) -> Error {
+        if self.0.kind == ErrorKind::Internal {
+            return self;
+        }
+        self.edit(|p| {
+            p.notes.push(format!(
+                "this is a fault of Gradus, not of your program; inside it is [{}] {}",
+                p.kind.code(),
+                p.kind.title()
+            ));
+            p.kind = ErrorKind::Internal;
+            p.help = Some(
+                "`.backend(Interpreter)` runs the program without the compiler; please report the fault with the \
+                 program's text, which `f.trace(..)?.program()` has"
+                    .into(),
+            );
+        })
     }
 
     /// The kind.
@@ -185,6 +210,15 @@ impl PartialEq for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// What a panic that was stopped said.
+pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into());
+    // What was thrown may panic once more when it goes.
+    std::mem::forget(panic);
+    text
+}
 
 /// Shorthand for the errors that are made all over the crate.
 macro_rules! fail {

@@ -1,16 +1,19 @@
 //! Code shared by the whole process: equal programs are compiled once, whichever function they came from.
 
 use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::{Array, Concrete};
-use crate::error::Result;
+use crate::error::{ErrorKind, Place, Result, error, panic_text};
 use crate::interpret::{Backend, Executable, Interpreter};
 use crate::optimize::{Exactness, optimize};
+use crate::oracle::{Verify, Watched};
 use crate::program::{Program, Verified};
+use crate::warnings::{Warning, WarningKind};
 
 /// The dimensions of all inputs of a call, one after the other: what tells calls of one symbolic program apart.
 pub type Sizes = SmallVec<[usize; 8]>;
@@ -92,6 +95,76 @@ pub enum Origin {
     Loaded,
     /// The process had it already.
     Shared,
+    /// It could not be compiled, by a fault of Gradus: it is interpreted.
+    Interpreted,
+}
+
+/// How a program is run, besides by whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Running {
+    /// Which calls are held against the interpreter.
+    pub verify: Verify,
+    /// Whether a program that Gradus fails to compile is an error, and not interpreted with a warning.
+    pub strict: bool,
+}
+
+impl Running {
+    /// What the environment variables `GRADUS_VERIFY` and `GRADUS_STRICT` ask for.
+    pub fn of_environment() -> Running {
+        static STRICT: OnceLock<bool> = OnceLock::new();
+        let strict = *STRICT.get_or_init(|| std::env::var("GRADUS_STRICT").is_ok_and(|v| v == "1" || v == "on"));
+        Running { verify: Verify::of_environment(), strict }
+    }
+}
+
+/// Whether an error of a backend is about what the user asked for: memory, sizes, values, functions of the host. What else can
+/// be wrong with a program that the verifier accepted is not the user's fault.
+fn is_users(kind: ErrorKind) -> bool {
+    use ErrorKind::{Budget, Callback, Check, Constraint, Frozen, MissingRule, NotFinite, Signature, Size, Value};
+    matches!(kind, Size | Constraint | Signature | Value | MissingRule | Callback | Check | Frozen | Budget | NotFinite)
+}
+
+/// Makes a program ready. A fault of the backend, a panic too, is an error that says whose it is.
+pub fn compile(backend: &dyn Backend, program: &Verified) -> Result<Arc<dyn Executable>> {
+    let done = catch_unwind(AssertUnwindSafe(|| backend.compile(program)));
+    let done = done.unwrap_or_else(|panic| {
+        let text = panic_text(panic);
+        Err(error!(Rule, "`{}` panicked while it compiled `{}`: {text}", backend.name(), program.name()))
+    });
+    done.map_err(|e| if is_users(e.kind()) { e } else { e.of_gradus() })
+}
+
+/// The code of a program as a call runs it, and where it came from: watched if its calls are verified, interpreted if Gradus
+/// fails to compile it. `reference` is the program before it was optimized, where there is one; `place` is for the warning.
+pub fn make_ready(
+    backend: &Arc<dyn Backend>,
+    program: &Verified,
+    reference: Option<&Program>,
+    running: Running,
+    place: Place,
+) -> Result<(Arc<dyn Executable>, Origin)> {
+    match find_or_compile(&**backend, program) {
+        Ok((code, origin)) if running.verify.is_on() && !is_interpreter(&**backend) => {
+            let reference = reference.unwrap_or(program);
+            let watched = Watched::new(code, backend.clone(), program.clone(), reference, running.verify);
+            Ok((Arc::new(watched), origin))
+        }
+        Err(e) if e.kind() == ErrorKind::Internal && !running.strict => {
+            let message = format!("`{}` could not be compiled and is interpreted: slower, and right", program.name());
+            let warning = Warning::new(WarningKind::Interpreted, message).at(place).note(e.message());
+            let warning = if e.place().is_known() { warning.note(format!("at {}", e.place())) } else { warning };
+            warning
+                .note("this is a fault of Gradus, not of your program")
+                .help("please report it with the program's text; `.strict()` or `GRADUS_STRICT=1` makes it an error")
+                .emit();
+            Ok((Interpreter.compile(program)?, Origin::Interpreted))
+        }
+        other => other,
+    }
+}
+
+fn is_interpreter(backend: &dyn Backend) -> bool {
+    backend.name() == Interpreter.name()
 }
 
 /// The code of a program, and where it came from. Threads that want the same code at once wait for the one that makes it.
@@ -115,12 +188,12 @@ pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc
         shared.making.push(key);
         Making(key)
     };
-    let code = backend.compile(program)?;
+    let code = compile(backend, program)?;
     let origin = if code.is_loaded() { Origin::Loaded } else { Origin::Compiled };
     let mut shared = shared();
     match origin {
         Origin::Loaded => shared.stats.loaded += 1,
-        Origin::Compiled | Origin::Shared => shared.stats.compiles += 1,
+        Origin::Compiled | Origin::Shared | Origin::Interpreted => shared.stats.compiles += 1,
     }
     let last_used = shared.clock;
     let kept = Kept { program: program.program().clone(), code: code.clone(), last_used };
@@ -165,7 +238,9 @@ pub(crate) fn run_called(program: &Arc<Program>, inputs: &[Array]) -> Result<Vec
     if let Some(code) = found {
         return code.run(inputs);
     }
-    let (code, _) = find_or_compile(&*default_backend(), &Verified::new(optimize(program)?)?)?;
+    let optimized = Verified::new(optimize(program)?)?;
+    let running = Running::of_environment();
+    let (code, _) = make_ready(&default_backend(), &optimized, Some(program), running, Place::unknown())?;
     BY_ADDRESS.with_borrow_mut(|t| {
         if t.len() >= ADDRESSES {
             t.retain(|_, (p, _)| p.strong_count() > 0);

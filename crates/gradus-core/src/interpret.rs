@@ -11,8 +11,10 @@ use smallvec::SmallVec;
 use crate::array::Array;
 use crate::error::{Result, error, fail};
 use crate::hunt::look_at;
+use crate::oracle::noise::disturbed;
+use crate::primitives::Outputs;
 use crate::primitives::control::Call;
-use crate::program::{Program, Verified};
+use crate::program::{Equation, Program, Verified};
 use crate::types::Type;
 
 /// A program made ready to run.
@@ -21,6 +23,15 @@ pub trait Executable: fmt::Debug + Send + Sync {
     fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
     /// Bytes it holds, for the cache's bound.
     fn bytes(&self) -> usize;
+    /// Which code a run takes now: another number after better code took the place of the first.
+    fn generation(&self) -> u32 {
+        0
+    }
+    /// The kernel that makes an output, for reports.
+    fn maker_of(&self, output: usize) -> Option<String> {
+        let _ = output;
+        None
+    }
     /// Whether its code was not made but found on disk.
     fn is_loaded(&self) -> bool {
         false
@@ -36,6 +47,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// What it found on this machine and what it does without: a line for `explain`. Nothing to say: an empty text.
     fn about(&self) -> String {
         String::new()
+    }
+    /// The program as this backend runs it, after passes of its own; `look` is told what each of them gave.
+    fn passed(&self, program: &Verified, look: &mut dyn FnMut(&'static str, &Program)) -> Result<Program> {
+        let _ = look;
+        Ok(program.program().as_ref().clone())
     }
     /// Makes a program ready. Only verified programs are taken: the proof is in the type.
     fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>>;
@@ -102,6 +118,15 @@ pub(crate) fn prepare(program: &Program) -> Interpreted<&Program> {
     Interpreted::new(program)
 }
 
+/// Evaluates one equation. The oracle interprets what is called, too; elsewhere a call runs what was compiled for it.
+pub(crate) fn evaluate(e: &Equation, operands: &[Array]) -> Result<Outputs> {
+    let outputs = match e.op().downcast::<Call>() {
+        Some(call) => interpret(&call.program, operands).map(Into::into),
+        None => e.op().evaluate(operands),
+    };
+    outputs.map_err(|err| err.in_operation(e.op().name()).at(e.place()))
+}
+
 fn check_inputs(program: &Program, inputs: &[Array]) -> Result<()> {
     if inputs.len() != program.inputs().len() {
         fail!(Signature, "`{}` takes {} inputs, not {}", program.name(), program.inputs().len(), inputs.len());
@@ -151,12 +176,7 @@ impl<P: Deref<Target = Program>> Interpreted<P> {
             for &a in p.operands(e) {
                 operands.push(read(&values, a)?);
             }
-            // The oracle interprets what is called, too; elsewhere a call runs what was compiled for it.
-            let outputs = match e.op().downcast::<Call>() {
-                Some(call) => interpret(&call.program, &operands).map(Into::into),
-                None => e.op().evaluate(&operands),
-            };
-            let outputs = outputs.map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
+            let outputs = disturbed(e.op(), &operands, evaluate(e, &operands)?)?;
             if outputs.len() != e.results().len() {
                 fail!(
                     Rule,

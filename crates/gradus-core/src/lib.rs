@@ -15,6 +15,7 @@ mod interpret;
 pub mod lint;
 pub mod math;
 pub mod optimize;
+pub mod oracle;
 pub mod phases;
 pub mod place;
 pub mod primitives;

@@ -45,6 +45,8 @@ kinds! {
     SelectOverPartial = "W0004", "select-over-partial";
     /// The disk cache cannot be used, or not as it should be.
     DiskCache = "W0005", "disk-cache";
+    /// A program that could not be compiled, by a fault of Gradus, is interpreted.
+    Interpreted = "W0006", "interpreted";
 }
 
 /// What is worth a look, where, and what to do.

@@ -109,6 +109,13 @@ impl Backend for Cpu {
         }
     }
 
+    fn passed(&self, program: &Verified, look: &mut dyn FnMut(&'static str, &Program)) -> Result<Program> {
+        if extent::is_vast(program) {
+            return Ok(program.program().as_ref().clone());
+        }
+        run_passes(EXECUTION_PASSES, program, program.exactness(), &mut |name, p, _| look(name, p))
+    }
+
     fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
         if extent::is_vast(program) {
             return Interpreter.compile(program);

@@ -24,7 +24,7 @@ use crate::bind::Bound;
 use crate::codegen::{cranelift, kept, llvm};
 use crate::error::{Result, error, fail};
 use crate::exec::{address, dense_input};
-use crate::ir::Role;
+use crate::ir::{Buffer, Role};
 use crate::lower::{Lowered, Output};
 use crate::memory::{self, MemoryPlan, Place};
 use crate::runtime::{Run, by_dtype, call, parallel, special};
@@ -289,8 +289,10 @@ impl Native {
             // SAFETY: the table has memory of these bytes for every output.
             unsafe { table[b.index()].write_bytes(0, bound.bytes[b.index()]) };
         }
-        let main =
-            self.shared.main().ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name))?;
+        let main = self
+            .shared
+            .main()
+            .ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name).of_gradus())?;
         let threads = self.shared.options.threads;
         let run = Run { entries: &bound.entries, error: Cell::new(None), serial: &bound.serial, threads };
         let context = Context {
@@ -308,7 +310,7 @@ impl Native {
             _ => Err(run
                 .error
                 .take()
-                .unwrap_or_else(|| error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name))),
+                .unwrap_or_else(|| error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name).of_gradus())),
         }
     }
 }
@@ -462,6 +464,19 @@ impl Executable for Native {
                 Output::Constant(i) => l.constants[*i].clone(),
             })
             .collect())
+    }
+
+    fn generation(&self) -> u32 {
+        u32::from(self.shared.better.get().is_some())
+    }
+
+    fn maker_of(&self, output: usize) -> Option<String> {
+        let l = &self.shared.lowered;
+        let Output::Made(made) = l.outputs.get(output)?.1 else { return None };
+        let buffer = l.module.buffers.iter().position(|b| b.role == Role::Output(made as u32))?;
+        // What no kernel writes, the main body does, or the library for it.
+        let kernel = l.module.kernels.iter().rev().find(|k| k.stores_to(Buffer(buffer as u32)));
+        Some(kernel.map_or_else(|| "main".into(), |k| k.name.clone()))
     }
 
     fn is_loaded(&self) -> bool {

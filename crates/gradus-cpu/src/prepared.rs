@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use gradus_core::array::{Concrete, Data};
+use gradus_core::oracle::Watched;
 use gradus_core::types::{Element, Scalar};
 use gradus_core::{Array, Type};
 
 use crate::error::{Result, error, fail};
 use crate::exec::address;
+use crate::lower::Output;
 use crate::native::{Arena, Native, Ready, Slot};
 use crate::runtime::by_dtype;
 
@@ -25,6 +27,8 @@ pub struct Prepared {
     ready: Arc<Ready>,
     table: Vec<*mut u8>,
     scratch: Vec<*mut u8>,
+    /// Who holds its runs against the interpreter.
+    watched: Option<Arc<Watched>>,
 }
 
 // SAFETY: every pointer is to memory that it owns, or to arrays that are only read.
@@ -59,7 +63,7 @@ impl Prepared {
             .iter()
             .map(|a| a.concrete().ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))?.try_dense())
             .collect::<Result<Vec<_>>>()?;
-        if l.outputs.iter().any(|(_, o)| !matches!(o, crate::lower::Output::Made(_))) {
+        if l.outputs.iter().any(|(_, o)| !matches!(o, Output::Made(_))) {
             fail!(Value, "`{}` gives back an input or a constant: there is nothing to prepare for it", l.module.name);
         }
         let arena = Arena::new(ready.plan.bytes)?;
@@ -78,7 +82,12 @@ impl Prepared {
             })
             .collect();
         let scratch = table.clone();
-        Ok(Prepared { native, inputs, outputs, captures, arena, ready, table, scratch })
+        Ok(Prepared { native, inputs, outputs, captures, arena, ready, table, scratch, watched: None })
+    }
+
+    /// The same, with its runs verified: each is also interpreted, which allocates.
+    pub fn watched(self, watched: Arc<Watched>) -> Prepared {
+        Prepared { watched: Some(watched), ..self }
     }
 
     /// The elements of an input, in row-major order, to be written.
@@ -91,15 +100,34 @@ impl Prepared {
     /// The elements of an output, in row-major order.
     pub fn output<T: Element>(&self, i: usize) -> Result<&[T]> {
         let l = self.native.lowered();
-        let Some((_, crate::lower::Output::Made(made))) = l.outputs.get(i) else {
-            fail!(Index, "there is no output {i}")
-        };
+        let Some((_, Output::Made(made))) = l.outputs.get(i) else { fail!(Index, "there is no output {i}") };
         let data = &self.outputs[*made];
         T::slice(data).ok_or_else(|| error!(DType, "output {i} has elements of {}, not {}", data.dtype(), T::DTYPE))
     }
 
     /// Runs the program.
     pub fn run(&mut self) -> Result<()> {
+        let Some(watched) = self.watched.clone() else { return self.run_alone() };
+        let array = |ty: &Type, data: &Data| -> Array {
+            by_dtype!(ty.dtype(), T => Concrete::dense(ty.clone(), T::slice(data).unwrap_or_default().to_vec()).into())
+        };
+        let ready = self.ready.clone();
+        let inputs: Vec<Array> =
+            ready.bound.inputs.iter().zip(&self.inputs).map(|(ty, data)| array(ty, data)).collect();
+        let inputs: Vec<Array> = inputs.into_iter().chain(self.captures.iter().cloned().map(Array::from)).collect();
+        let run = || {
+            self.run_alone()?;
+            // Every output is made: a program that gives back anything else cannot be prepared.
+            let made = self.native.lowered().outputs.iter().filter_map(|(_, o)| match o {
+                Output::Made(i) => Some(array(&ready.bound.made[*i], &self.outputs[*i])),
+                Output::Input(_) | Output::Constant(_) => None,
+            });
+            Ok(made.collect())
+        };
+        watched.watch(&inputs, run).map(|_| ())
+    }
+
+    fn run_alone(&mut self) -> Result<()> {
         // Loops trade buffers in the table; it begins anew each time.
         self.scratch.copy_from_slice(&self.table);
         self.native.run_on(&self.ready.bound, &mut self.scratch)

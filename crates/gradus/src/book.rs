@@ -34,6 +34,9 @@ mod custom_rules {}
 #[doc = include_str!("../../../docs/book/src/safe-select.md")]
 mod safe_select {}
 
+#[doc = include_str!("../../../docs/book/src/verify.md")]
+mod verify {}
+
 #[doc = include_str!("../../../docs/book/src/errors.md")]
 mod errors {}
 
@@ -93,6 +96,12 @@ mod g0018 {}
 
 #[doc = include_str!("errors/G0019.md")]
 mod g0019 {}
+
+#[doc = include_str!("errors/G0020.md")]
+mod g0020 {}
+
+#[doc = include_str!("errors/G0021.md")]
+mod g0021 {}
 
 #[doc = include_str!("../../../docs/book/src/effects.md")]
 mod effects {}

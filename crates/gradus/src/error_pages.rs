@@ -29,6 +29,8 @@ pub fn error_page(code: &str) -> Option<&'static str> {
         "G0017" => include_str!("errors/G0017.md"),
         "G0018" => include_str!("errors/G0018.md"),
         "G0019" => include_str!("errors/G0019.md"),
+        "G0020" => include_str!("errors/G0020.md"),
+        "G0021" => include_str!("errors/G0021.md"),
         _ => return None,
     })
 }

@@ -8,6 +8,7 @@ use crate::stage::{Compiled, Core, Declared, Explanation, OnBudget, Phases, Stat
 use crate::tree::Tree;
 use gradus_core::hunt::Hunt;
 use gradus_core::optimize::Exactness;
+use gradus_core::oracle::Verify;
 use gradus_core::{Backend, Mode, Place, Result};
 use gradus_cpu::{Cpu, Tier};
 
@@ -118,6 +119,45 @@ impl<S: Signature> Fun<S> {
     /// Who runs it: `Interpreter`, or the native compiler `Cpu` with options of its own.
     pub fn backend(self, backend: impl Backend + 'static) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.backend = Arc::new(backend)))
+    }
+
+    /// Holds every call against the interpreter: compiled code runs, the program is interpreted on the same inputs, and a
+    /// difference is an error that names the output, both numbers, the kernel and your line, and the folder that it wrote with the
+    /// program and its inputs. Without this the environment variable `GRADUS_VERIFY` decides (`1`, `first`).
+    ///
+    /// Whole numbers, bools and keys must be equal; floats may differ by rounding. Effects happen once. A function that is not
+    /// staged has nothing to verify.
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// let f = jit(|x: &Array| (x * x).sin().sum()).verify();
+    /// assert_eq!(f(&Array::from([0.0_f64, 0.0])).item::<f64>()?, 0.0);
+    /// # Ok::<(), gradus::Error>(())
+    /// ```
+    pub fn verify(self) -> Fun<S> {
+        self.verifying(Verify::Every)
+    }
+
+    /// Holds the first call of each compiled program against the interpreter, as [`verify`](Fun::verify) does every one: again
+    /// when LLVM's code takes the place of the embedded one, and for each size of a symbolic program.
+    pub fn verify_first(self) -> Fun<S> {
+        self.verifying(Verify::First)
+    }
+
+    /// Verifies no call, whatever `GRADUS_VERIFY` says.
+    pub fn verify_off(self) -> Fun<S> {
+        self.verifying(Verify::Off)
+    }
+
+    fn verifying(self, verify: Verify) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.running.verify = verify))
+    }
+
+    /// Makes a program that Gradus fails to compile an error, [`G0021`](crate::ErrorKind::Internal). Without this it is interpreted, with a warning.
+    /// So does `GRADUS_STRICT=1` for a whole process.
+    pub fn strict(self) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.running.strict = true))
     }
 
     /// Which code generator of the native compiler makes its code.

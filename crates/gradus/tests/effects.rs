@@ -406,12 +406,13 @@ fn row_e1_pure_callbacks_compute() -> Result<()> {
     .item::<f64>()?;
     assert!(calls.lock().unwrap().is_empty());
     let xs = Array::from([1.0_f64, 2.0, 3.0]);
-    let each = jit(vmap(f.clone()));
+    // The calls are counted, and a verified one may make them again.
+    let each = jit(vmap(f.clone())).verify_off();
     assert_eq!(each(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
     assert_eq!(*calls.lock().unwrap(), ["[]", "[]", "[]"]);
     calls.lock().unwrap().clear();
     let whole = move |x: &Array| pure_callback_batched(cube.clone(), std::slice::from_ref(&one), &[x]).remove(0);
-    assert_eq!(jit(vmap(whole))(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
+    assert_eq!(jit(vmap(whole)).verify_off()(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
     assert_eq!(*calls.lock().unwrap(), ["[3]"]);
     // A rule of the user's makes it differentiable.
     let e = grad(f.clone())(&scalar(2.0)).item::<f64>().unwrap_err().to_string();

@@ -199,6 +199,21 @@ impl Program {
         Ok(b.finish(outputs))
     }
 
+    /// The program of the first equations alone, which gives these atoms.
+    pub(crate) fn beginning(&self, equations: usize, outputs: &[Atom]) -> Result<Program> {
+        let mut b = Builder::like(self);
+        let mut there: Vec<Option<Atom>> = (0..self.inputs().len()).map(|i| Some(ValueId::new(i).into())).collect();
+        there.resize(self.value_count(), None);
+        for e in self.equations().iter().take(equations) {
+            let operands = b.mapped(self, &there, self.operands(e))?;
+            let types = e.results().map(|r| self.ty(r).clone()).collect();
+            let made = b.push(e.op().clone(), &operands, types, e.place())?.results();
+            e.results().zip(made).for_each(|(old, new)| there[old.index()] = Some(new.into()));
+        }
+        let outputs = b.mapped(self, &there, outputs)?.into_vec();
+        Ok(b.finish(outputs))
+    }
+
     /// The same program without what only looks: effects that give nothing, in nested programs too. It is for a part that
     /// is computed once more than it was written. An effect whose results are used stays.
     pub(crate) fn silenced(&self) -> Result<Program> {

@@ -659,6 +659,21 @@ impl Module {
     }
 }
 
+impl Kernel {
+    /// Whether it writes to a buffer.
+    pub fn stores_to(&self, wanted: Buffer) -> bool {
+        fn inside(body: &[Stmt], wanted: Buffer) -> bool {
+            body.iter().any(|s| match s {
+                Stmt::Store { buffer, .. } => *buffer == wanted,
+                Stmt::Loop(l) => inside(&l.body, wanted),
+                // The others are of the main body.
+                _ => false,
+            })
+        }
+        inside(&self.body, wanted)
+    }
+}
+
 /// What code depends on: everything but names, which are for readers.
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -3,15 +3,19 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use gradus::oracle::Reproduction;
 use gradus::phases::{Phase, watch};
 use gradus::prelude::*;
 use gradus::program::Verified;
-use gradus::{Backend, Cpu, optimize, transform};
+use gradus::{Backend, Cpu, Interpreter, Tier, optimize, transform};
 
 const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
+       gradus verify FOLDER
        gradus explain CODE
 
 `explain` shows the page on an error, such as G0006.
+
+`verify` runs a reproduction that `jit(f).verify()` wrote again, on every tier, and shows which differ from the interpreter.
 
 `phases` reads a program as text and shows what becomes of it, phase by phase, with times and sizes.
   --jvp     its forward derivative by every float input
@@ -37,6 +41,7 @@ fn run(arguments: &[String]) -> std::result::Result<String, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (file, transformation) = match words.as_slice() {
         ["explain", code] => return gradus::error_page(code).map(str::to_string).ok_or_else(|| unknown(code)),
+        ["verify", folder] => return verify(folder),
         ["phases", file, rest @ ..] => (*file, rest),
         _ => return Err(USAGE.to_string()),
     };
@@ -48,6 +53,34 @@ fn run(arguments: &[String]) -> std::result::Result<String, String> {
     let (result, phases) = watch(|| show(&text, transformation));
     result.map_err(|e| if e.is_empty() { USAGE.to_string() } else { e })?;
     Ok(phases.iter().map(|p| p.to_string()).collect())
+}
+
+/// Runs a reproduction on every tier. That one differs is a failure, and so is one that does not run.
+fn verify(folder: &str) -> std::result::Result<String, String> {
+    let reproduction = Reproduction::read(folder.as_ref()).map_err(|e| e.to_string())?;
+    let backends: [(&str, &dyn Backend); 3] = [
+        ("interpreter, optimized", &Interpreter),
+        ("embedded", &Cpu::with_tier(Tier::Embedded)),
+        ("llvm", &Cpu::with_tier(Tier::Llvm)),
+    ];
+    let (mut text, mut wrong) = (String::new(), false);
+    for (name, backend) in backends {
+        if name == "llvm" && backend.about().starts_with("the embedded one alone") {
+            text += &format!("{name}: not here\n");
+            continue;
+        }
+        let found = reproduction.run(backend);
+        wrong |= !matches!(found, Ok(None));
+        text += &match found {
+            Ok(None) => format!("{name}: the same\n"),
+            Ok(Some((output, d))) => format!(
+                "{name}: output {output} at {:?} is {}, and {} by the interpreter; {} of {} elements differ\n",
+                d.at, d.have, d.want, d.count, d.of
+            ),
+            Err(e) => format!("{name}: {e}\n"),
+        };
+    }
+    if wrong { Err(text) } else { Ok(text) }
 }
 
 fn unknown(code: &str) -> String {

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use gradus_core::executables::{Origin, find_or_compile};
+use gradus_core::executables::{Origin, Running, make_ready};
 use gradus_core::hunt::{Hunt, instrument};
 use gradus_core::optimize::Exactness;
+use gradus_core::oracle::Verify;
 use gradus_core::program::Verified;
 use gradus_core::trace::{self, Guard, Traced};
-use gradus_core::{Array, Backend, Executable, Program, Result, interpret};
+use gradus_core::{Array, Backend, Executable, Place, Program, Result, interpret};
 use rustc_hash::FxHashMap;
 
 use super::hot::Hot;
@@ -25,12 +26,32 @@ pub(crate) struct Entry<S: Signature> {
     /// What the function returned while it was traced: the structure of every result.
     pub(super) template: S::Out,
     pub(super) optimized: Verified,
+    /// The program before it was optimized, for those who verify calls by it.
+    pub(super) reference: Option<Program>,
     executable: OnceLock<Result<Arc<dyn Executable>>>,
     last_used: AtomicU64,
     bytes: usize,
     /// Whether it was counted against the function's budget.
     pub(super) admitted: AtomicBool,
     pub(super) hot: Hot,
+}
+
+/// By whom a function's programs are run, and how.
+pub(super) struct By<'a> {
+    pub(super) backend: &'a Arc<dyn Backend>,
+    pub(super) running: Running,
+    /// The line that made the function.
+    pub(super) place: Place,
+}
+
+impl By<'_> {
+    pub(super) fn make_ready(
+        &self,
+        program: &Verified,
+        reference: Option<&Program>,
+    ) -> Result<(Arc<dyn Executable>, Origin)> {
+        make_ready(self.backend, program, reference, self.running, self.place)
+    }
 }
 
 /// A program with checks in it, if something is hunted for.
@@ -51,9 +72,14 @@ fn dense(capture: Array) -> Array {
 }
 
 impl<S: Signature> Entry<S> {
-    pub(super) fn new(key: Key, traced: Traced, template: S::Out, exactness: Exactness) -> Result<Entry<S>> {
-        let optimized = prepare(&traced.program, exactness)?;
-        let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
+    pub(super) fn new(key: Key, traced: Traced, template: S::Out, how: (Exactness, Verify)) -> Result<Entry<S>> {
+        let optimized = prepare(&traced.program, how.0)?;
+        let reference = how.1.is_on().then(|| traced.program.clone());
+        let bytes = size_of::<Self>()
+            + key.bytes()
+            + optimized.bytes()
+            + traced.guard_program.bytes()
+            + reference.as_ref().map_or(0, Program::bytes);
         Ok(Entry {
             key,
             captures: traced.captures.into_iter().map(dense).collect(),
@@ -61,6 +87,7 @@ impl<S: Signature> Entry<S> {
             guard_program: traced.guard_program,
             template,
             optimized,
+            reference,
             executable: OnceLock::new(),
             last_used: AtomicU64::new(0),
             bytes,
@@ -71,7 +98,7 @@ impl<S: Signature> Entry<S> {
 
     /// Whether values of an outer trace that it captured are still there.
     pub(super) fn is_alive(&self) -> bool {
-        self.captures.iter().all(|a| !a.is_traced() || trace::check_alive(a, gradus_core::Place::unknown()).is_ok())
+        self.captures.iter().all(|a| !a.is_traced() || trace::check_alive(a, Place::unknown()).is_ok())
     }
 
     /// Whether what was read while tracing is the same for these arguments.
@@ -107,12 +134,12 @@ impl<S: Signature> Entry<S> {
     /// The code, compiled at the first use. `made` is told where it came from.
     pub(super) fn executable(
         &self,
-        backend: &dyn Backend,
         hunt: Hunt,
+        by: &By<'_>,
         made: impl FnOnce(Origin),
     ) -> Result<&Arc<dyn Executable>> {
         let code = self.executable.get_or_init(|| {
-            let (code, origin) = find_or_compile(backend, &self.to_run(hunt)?)?;
+            let (code, origin) = by.make_ready(&self.to_run(hunt)?, self.reference.as_ref())?;
             made(origin);
             Ok(code)
         });

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gradus_core::lint::{Lint, lint};
 use gradus_core::optimize::{Exactness, optimize_with};
+use gradus_core::oracle::Watched;
 use gradus_core::trace::Traced;
 use gradus_core::{Array, Error, ErrorKind, Place, Program, Result};
 use gradus_cpu::{Native, Prepared};
@@ -69,19 +70,30 @@ impl<S: Signature> Compiled<S> {
     #[track_caller]
     pub fn prepared(&self) -> Result<Prepared> {
         let place = Place::caller();
-        let code = self.core.executable(&self.entry)?.clone();
-        let native = code.as_any().downcast::<Native>().map_err(|_| {
+        let (native, watched) = self.native()?;
+        let native = native.ok_or_else(|| {
             Error::new(ErrorKind::Value, format!("`{}` is not run by the native compiler", self.core.name()))
                 .at(place)
                 .help("only machine code for known dimensions has buffers to prepare; leave out `.backend(..)`")
         })?;
-        Prepared::new(native, &self.entry.captures).map_err(|e| e.at(place))
+        let prepared = Prepared::new(native, &self.entry.captures).map_err(|e| e.at(place))?;
+        Ok(match watched {
+            Some(watched) => prepared.watched(watched),
+            None => prepared,
+        })
+    }
+
+    /// The machine code, if it is that, and who verifies its runs, if someone does.
+    fn native(&self) -> Result<(Option<Arc<Native>>, Option<Arc<Watched>>)> {
+        let code = self.core.executable(&self.entry)?.clone();
+        let watched = code.clone().as_any().downcast::<Watched>().ok();
+        let code = watched.as_ref().map_or(code, |w| w.code().clone());
+        Ok((code.as_any().downcast::<Native>().ok(), watched))
     }
 
     /// Bytes of scratch memory that a run needs; none if it is not run by the native compiler or its dimensions are symbolic.
     pub fn scratch_bytes(&self) -> Option<usize> {
-        let code = self.core.executable(&self.entry).ok()?.clone();
-        Some(code.as_any().downcast::<Native>().ok()?.plan()?.bytes)
+        Some(self.native().ok()?.0?.plan()?.bytes)
     }
 
     #[track_caller]

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gradus_core::executables::{Origin, Sizes, find_or_compile, sizes_of};
+use gradus_core::executables::{Origin, Sizes, sizes_of};
 use gradus_core::hunt::Hunt;
 use gradus_core::program::Verified;
-use gradus_core::{Array, Backend, Executable, Result, Type};
+use gradus_core::{Array, Executable, Program, Result, Type};
 use rustc_hash::FxHashMap;
 
-use super::cache::hunted;
+use super::cache::{By, hunted};
 use super::prepare;
 
 /// So many sizes are counted at a time.
@@ -31,9 +31,9 @@ impl Hot {
     pub(super) fn code(
         &self,
         after: u32,
-        program: &Verified,
+        (program, reference): (&Verified, Option<&Program>),
         inputs: &[Array],
-        (backend, hunt): (&dyn Backend, Hunt),
+        (by, hunt): (&By<'_>, Hunt),
         made: impl FnOnce(Origin),
     ) -> Result<Option<Arc<dyn Executable>>> {
         let key = sizes_of(inputs);
@@ -54,7 +54,7 @@ impl Hot {
         // Compiled with no lock held: others go on with the program for every size.
         let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
         let bound = hunted(prepare(&program.bind_symbols(&types)?, program.exactness())?, hunt)?;
-        let (code, origin) = find_or_compile(backend, &bound)?;
+        let (code, origin) = by.make_ready(&bound, reference)?;
         made(origin);
         let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         sizes.entry(key).or_default().code = Some(code.clone());

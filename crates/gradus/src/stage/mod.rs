@@ -15,9 +15,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use gradus_core::array::Form;
-use gradus_core::executables::{Origin, default_backend, set_default_backend};
+use gradus_core::executables::{self, Origin, Running, default_backend, set_default_backend};
 use gradus_core::hunt::{self, Hunt};
 use gradus_core::optimize::{Exactness, optimize_with};
+use gradus_core::oracle::Verify;
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
@@ -33,7 +34,7 @@ use crate::tree::{Mapper, Tree};
 
 pub use budget::OnBudget;
 use budget::{Budget, History};
-use cache::{Cache, Entry, Met};
+use cache::{By, Cache, Entry, Met};
 pub use compiled::{Compiled, TracedFunction};
 pub use explain::{Difference, Explanation};
 use key::Key;
@@ -67,6 +68,15 @@ pub(crate) struct Options {
     /// After so many calls with the same sizes these get a program of their own.
     pub(crate) specialize_after: Option<u32>,
     pub(crate) budget: Budget,
+    /// Whether calls are verified, and whether a fault of the compiler is an error.
+    pub(crate) running: Running,
+}
+
+impl Options {
+    /// What becomes of a traced program.
+    fn how(&self) -> (Exactness, Verify) {
+        (self.exactness, self.running.verify)
+    }
 }
 
 /// The backend of functions that choose none: the native compiler, or what `GRADUS_BACKEND` says (`interpreter`,
@@ -99,6 +109,7 @@ impl Default for Options {
             declared: None,
             specialize_after: None,
             budget: Budget::default(),
+            running: Running::of_environment(),
         }
     }
 }
@@ -304,7 +315,7 @@ impl<S: Signature> Core<S> {
         let (traced, template) = result?;
         let first = new.then(|| traced.clone());
         let entry = self
-            .hunting(|| Entry::new(Key::of::<S>(args), traced, template, self.options.exactness))
+            .hunting(|| Entry::new(Key::of::<S>(args), traced, template, self.options.how()))
             .map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
         if let Some(traced) = first.filter(|_| !self.noticed.swap(true, Ordering::Relaxed)) {
@@ -363,8 +374,9 @@ impl<S: Signature> Core<S> {
             let made = |_| {
                 self.counters.specialized.fetch_add(1, Ordering::Relaxed);
             };
-            let by = (&*self.options.backend, self.options.hunt);
-            if let Some(code) = entry.hot.code(after, &entry.optimized, inputs, by, made)? {
+            let program = (&entry.optimized, entry.reference.as_ref());
+            let by = (&self.by(), self.options.hunt);
+            if let Some(code) = entry.hot.code(after, program, inputs, by, made)? {
                 return code.run(inputs);
             }
         }
@@ -381,12 +393,17 @@ impl<S: Signature> Core<S> {
         self.history.admit(self.options.budget, &entry.key, &entry.admitted, about)
     }
 
+    fn by(&self) -> By<'_> {
+        By { backend: &self.options.backend, running: self.options.running, place: self.place }
+    }
+
     fn executable<'a>(&self, entry: &'a Entry<S>) -> Result<&'a Arc<dyn Executable>> {
-        entry.executable(&*self.options.backend, self.options.hunt, |origin| {
+        entry.executable(self.options.hunt, &self.by(), |origin| {
             let counter = match origin {
                 Origin::Compiled => &self.counters.compiles,
                 Origin::Loaded => &self.counters.loaded,
                 Origin::Shared => &self.counters.shared,
+                Origin::Interpreted => return,
             };
             counter.fetch_add(1, Ordering::Relaxed);
         })
@@ -432,11 +449,11 @@ impl<S: Signature> Core<S> {
                 let (traced, template) = self.run_trace(args, &Leaves::of::<S>(args), place).map_err(|f| f.error)?;
                 let time = started.elapsed();
                 report(|| Phase::new("trace", &[&traced.program], time));
-                Entry::new(key, traced, template, self.options.exactness)
+                Entry::new(key, traced, template, self.options.how())
             })??;
             let started = Instant::now();
             let backend = &*self.options.backend;
-            let code = backend.compile(&entry.to_run(self.options.hunt)?)?;
+            let code = executables::compile(backend, &entry.to_run(self.options.hunt)?)?;
             let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
             report(|| Phase::described("compile", text, started.elapsed()));
             let inputs: Vec<Array> = given.arrays.iter().chain(&entry.captures).cloned().collect();

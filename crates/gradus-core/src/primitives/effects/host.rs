@@ -9,8 +9,9 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustc_hash::FxHashMap;
 
+use super::replay::aside;
 use crate::array::Array;
-use crate::error::{Place, Result, error};
+use crate::error::{Place, Result, error, panic_text};
 use crate::hunt::{Hunt, hunting};
 use crate::trace::apart;
 
@@ -76,14 +77,10 @@ impl Host {
     /// Calls it. What it does with arrays happens at once, whatever is being traced on this thread, and is its own business. A panic becomes an error:
     /// it must not unwind through machine code, nor end the program of a user who only wanted to look.
     pub(super) fn call(&self, name: &str, inputs: &[Array]) -> Result<Vec<Array>> {
-        let call = || hunting(Hunt::Off, || apart(|| (self.function)(inputs)));
+        let call = || aside(|| hunting(Hunt::Off, || apart(|| (self.function)(inputs))));
         let done = catch_unwind(AssertUnwindSafe(call));
         done.unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<&str>().map(|s| s.to_string());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no text".into());
-            // What was thrown may panic once more when it goes.
-            std::mem::forget(panic);
-            Err(error!(Callback, "`{name}` panicked: {text}").help(
+            Err(error!(Callback, "`{name}` panicked: {}", panic_text(panic)).help(
                 "the panic was stopped at the callback, and the call ends here; let the callback give an error instead",
             ))
         })

@@ -3,6 +3,7 @@
 
 mod callback;
 mod host;
+pub(crate) mod replay;
 
 pub use callback::{Callback, Kind};
 pub use host::Host;
