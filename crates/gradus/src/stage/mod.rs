@@ -8,6 +8,7 @@ mod explain;
 mod hot;
 mod key;
 pub(crate) mod notices;
+mod recursion;
 mod symbolic;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -320,6 +321,9 @@ impl<S: Signature> Core<S> {
 
     /// Runs the Rust function on tracers.
     fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<(Traced, S::Out), Failed<S>> {
+        let _running =
+            recursion::enter::<S>(std::ptr::from_ref(self).addr(), args, self.options.mode, &self.name(), self.place)
+                .map_err(|error| Failed { error, out: None })?;
         self.counters.traces.fetch_add(1, Ordering::Relaxed);
         let traced = self.hunting(|| trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place));
         let (mut traced, out) = traced?;
@@ -557,11 +561,13 @@ pub(crate) fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
     template.map(&mut Replace(|_: &Array| outputs.next().unwrap_or_else(missing)))
 }
 
-/// The result when there is no template: the function run on arguments that carry the error. Its structure is what the
-/// caller expects, and every array in it is the error.
+/// The result when there is no template: where the type does not say it, the structure is that of the function's result on
+/// arguments that carry the error. Every array in it is the error.
 pub(crate) fn failed<S: Signature>(function: &dyn Func<S>, args: S::Refs<'_>, error: &Error) -> S::Out {
-    let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
-    poison(&trace::quietly(|| function.apply(S::refs(&args))), error)
+    recursion::carrying(error, || {
+        let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
+        poison(&trace::quietly(|| function.apply(S::refs(&args))), error)
+    })
 }
 
 /// A result of the template's structure in which every array carries the error.

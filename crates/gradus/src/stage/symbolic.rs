@@ -94,8 +94,15 @@ impl Declared {
     pub(super) fn apply<S: Signature>(&self, args: S::Refs<'_>, name: &str) -> Result<S::Args> {
         let mut places = Places::default();
         S::visit(args, &mut places);
-        if places.arguments < self.arguments.len() {
-            return Err(wrong(self.place, &self.text, format!("`{name}` takes {} arguments", places.arguments)));
+        if places.arguments != self.arguments.len() {
+            let (takes, declared) = (places.arguments, self.arguments.len());
+            let s = if takes == 1 { "" } else { "s" };
+            return Err(Error::new(
+                ErrorKind::Signature,
+                format!("`{name}` takes {takes} argument{s}, and `{}` declares {declared}", self.text),
+            )
+            .at(self.place)
+            .help("give each argument its entry: `_` for one that stays as it comes"));
         }
         let mut error = None;
         let mut next = places.leaves.iter();
