@@ -117,7 +117,7 @@ fn an_error_names_the_line_that_made_it() {
 
 /// A staged function that calls itself with the same arguments: an error that names it, not a stack that overflows.
 #[test]
-fn row_e2_a_staged_function_that_calls_itself_is_refused() {
+fn row_e4_a_staged_function_that_calls_itself_is_refused() {
     static ENDLESS: LazyLock<Fun<Sig1<Array, Array>>> = LazyLock::new(|| jit(endless));
     fn endless(x: &Array) -> Array {
         ENDLESS(x) + 1.0
@@ -154,7 +154,7 @@ fn row_e2_a_staged_function_that_calls_itself_is_refused() {
 
 /// A result whose structure only the function knows, and a function that never ends: a panic with the same text.
 #[test]
-fn row_e2_without_a_structure_the_error_is_a_panic() {
+fn without_a_structure_the_error_is_a_panic() {
     static LIST: LazyLock<Fun<Sig1<Array, Vec<Array>>>> = LazyLock::new(|| jit(list));
     fn list(x: &Array) -> Vec<Array> {
         LIST(x)
@@ -166,7 +166,7 @@ fn row_e2_without_a_structure_the_error_is_a_panic() {
 
 /// Recursion that ends is as good as any other: by a frozen number, by a shape, by functions inside functions.
 #[test]
-fn row_e2_recursion_that_ends_is_fine() {
+fn recursion_that_ends_is_fine() {
     static POWER: LazyLock<Fun<Sig2<Array, Static<usize>, Array>>> = LazyLock::new(|| jit(power));
     fn power(x: &Array, n: &Static<usize>) -> Array {
         if n.0 == 0 { x.ones_like() } else { x * POWER(x, &Static(n.0 - 1)) }

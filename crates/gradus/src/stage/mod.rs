@@ -244,8 +244,41 @@ impl<S: Signature> Core<S> {
             return self.execute(&entry, &leaves);
         }
         let meet = |entry: &Arc<Entry<S>>| self.met.insert(leaves.hash, Key::of::<S>(args), entry.clone());
-        self.declared(args, |args| self.call_keyed(args, &Leaves::of::<S>(args), &leaves, meet))
-            .unwrap_or_else(|e| failed(&*self.function, args, &e))
+        let out = self.declared(args, |declared| {
+            let key = Leaves::of::<S>(declared);
+            match self.of_nothing(args, declared, &key, &leaves) {
+                Some(entry) => {
+                    meet(&entry);
+                    self.execute(&entry, &leaves)
+                }
+                None => self.call_keyed(declared, &key, &leaves, meet),
+            }
+        });
+        out.unwrap_or_else(|e| failed(&*self.function, args, &e))
+    }
+
+    /// A program of its own for arguments without elements, where the one for every size has a condition that they break and
+    /// one for exactly these sizes has none. Conditions that were declared hold for it, too.
+    fn of_nothing(
+        &self,
+        args: S::Refs<'_>,
+        declared: S::Refs<'_>,
+        key: &Leaves,
+        leaves: &Leaves,
+    ) -> Option<Arc<Entry<S>>> {
+        let Some(Ok(declaration)) = &self.options.declared else { return None };
+        let is_empty = |a: &Array| a.shape().iter().any(|d| d.constant() == Some(0));
+        if !leaves.arrays.iter().any(is_empty) || !declaration.holds(&key.arrays, &leaves.arrays) {
+            return None;
+        }
+        let entry = |args: S::Refs<'_>, key: &Leaves| {
+            self.lookup(args, key, leaves).or_else(|| self.make_entry(args, key, self.place).ok())
+        };
+        let general = entry(declared, key)?;
+        let all = leaves.arrays.iter().chain(&general.captures);
+        let types = all.map(|a| a.ty().cloned()).collect::<Result<Vec<_>>>().ok()?;
+        let breaks = general.optimized.program().solve_symbols(&types).err();
+        breaks.filter(|e| e.kind() == ErrorKind::Constraint).and_then(|_| entry(args, leaves))
     }
 
     /// A call whose arguments, as far as the key sees them, are `args` with the arrays of `key`; it runs on `leaves`. `found` is

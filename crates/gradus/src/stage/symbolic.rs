@@ -90,6 +90,14 @@ impl Declared {
         leaves.flat_map(|l| l.dims.iter().flatten()).flat_map(Dim::symbols).map(|s| s.to_string()).collect()
     }
 
+    /// Whether the declared conditions hold for arrays of these sizes, in the place of the symbols of others.
+    pub(super) fn holds(&self, symbolic: &[Array], sizes: &[Array]) -> bool {
+        let pairs = symbolic.iter().zip(sizes).flat_map(|(a, b)| a.shape().iter().zip(b.shape().iter()));
+        let told: Vec<_> = pairs.filter_map(|(symbol, size)| symbol.solve_for(size.constant()?)).collect();
+        let number = |name: &str| told.iter().find(|(symbol, _)| **symbol == *name).map(|(_, number)| *number);
+        self.constraints.iter().all(|c| c.check(&number).unwrap_or(false))
+    }
+
     /// The arguments with declared arrays replaced by their types. Values of an outer trace stay: their dimensions are that trace's.
     pub(super) fn apply<S: Signature>(&self, args: S::Refs<'_>, name: &str) -> Result<S::Args> {
         let mut places = Places::default();
