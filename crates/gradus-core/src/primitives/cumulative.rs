@@ -12,7 +12,7 @@ use super::shaping::strided::owned;
 use super::shaping::{Iota, Pad, Reverse};
 use super::sort::{index_dtype, take_along};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Concrete, collected, memory};
 use crate::error::Result;
 use crate::rules_of;
 use crate::trace::bind;
@@ -199,10 +199,10 @@ fn running_sums<T: Number>(x: &Concrete, axis: usize, reverse: bool) -> Result<C
             let block = &mut slab[from * inner..(from + len) * inner];
             let total = match inner {
                 1 => vec![sums_of_numbers(block, reverse, before.as_ref().map(|b: &Vec<T>| b[0]))],
-                _ => sums_of_rows(block, inner, reverse, before.as_deref()),
+                _ => sums_of_rows(block, inner, reverse, before.as_deref())?,
             };
             groups.finish(total);
-            before = groups.sum();
+            before = groups.sum()?;
         }
     }
     Ok(Concrete::dense(x.ty().clone(), values))
@@ -225,8 +225,8 @@ fn sums_of_numbers<T: Number>(block: &mut [T], reverse: bool, before: Option<T>)
 }
 
 /// The same for rows of numbers, each column by itself.
-fn sums_of_rows<T: Number>(block: &mut [T], width: usize, reverse: bool, before: Option<&[T]>) -> Vec<T> {
-    let mut run: Vec<T> = Vec::new();
+fn sums_of_rows<T: Number>(block: &mut [T], width: usize, reverse: bool, before: Option<&[T]>) -> Result<Vec<T>> {
+    let mut run: Vec<T> = memory(width)?;
     let mut step = |row: &mut [T]| {
         match run.is_empty() {
             true => run.extend_from_slice(row),
@@ -243,7 +243,7 @@ fn sums_of_rows<T: Number>(block: &mut [T], width: usize, reverse: bool, before:
     } else {
         rows.for_each(&mut step)
     }
-    run
+    Ok(run)
 }
 
 /// Sums of finished blocks, of finished groups of blocks, and so on; with each how many of its size it holds.
@@ -267,11 +267,12 @@ impl<T: Number> Groups<T> {
     }
 
     /// All of them, from the largest groups to the smallest.
-    fn sum(&self) -> Option<Vec<T>> {
+    fn sum(&self) -> Result<Option<Vec<T>>> {
         let mut finished = self.0.iter().rev().filter(|(_, count)| *count > 0).map(|(sum, _)| sum);
-        let mut all = finished.next()?.clone();
+        let Some(first) = finished.next() else { return Ok(None) };
+        let mut all = collected(first.len(), first.iter().copied())?;
         finished.for_each(|sum| all.iter_mut().zip(sum).for_each(|(a, &s)| *a = a.plus(s)));
-        Some(all)
+        Ok(Some(all))
     }
 }
 
