@@ -177,7 +177,7 @@ fn what_a_compiler_is_given_keeps_every_bit() {
         let want = interpret(&r.program, &r.inputs).unwrap();
         let have = interpret(&fast, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{}\n{fast}", r.program));
         assert_same(&want, &have, &|| format!("{}\n{fast}\n{:?}", r.program, r.inputs));
-        let marks = ["custom_jvp", "custom_vjp", "name", "stop_gradient"];
+        let marks = ["custom_jvp", "custom_vjp", "name", "stop_gradient", "batch_most", "own_step"];
         assert!(marks.iter().all(|m| fast.count(m) == 0), "{fast}");
     }
 }

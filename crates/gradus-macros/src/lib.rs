@@ -78,6 +78,24 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let visitor = if visitor_used { quote!(#visitor) } else { quote!(_) };
     let mapper = if mapper_used { quote!(#mapper) } else { quote!(_) };
 
+    // The arrays of an enum depend on the variant, and a static field has no value to be had.
+    let of_error = match shapes.as_slice() {
+        [shape] if !is_enum && shape.fields.iter().all(|field| !field.skip) => {
+            let error = Ident::new("error", Span::mixed_site());
+            let whole =
+                shape.with(shape.fields.iter().map(
+                    |Field { ty, .. }| quote_spanned!(ty.span()=> <#ty as ::gradus::tree::Tree>::of_error(#error)?),
+                ));
+            let parameter = if shape.fields.is_empty() { quote!(_) } else { quote!(#error) };
+            quote! {
+                fn of_error(#parameter: &::gradus::Error) -> ::core::option::Option<Self> {
+                    ::core::option::Option::Some(#whole)
+                }
+            }
+        }
+        _ => TokenStream::new(),
+    };
+
     let name = &input.ident;
     let generics = bounded(input, &shapes);
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
@@ -92,6 +110,8 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             fn map(&self, #mapper: &mut dyn ::gradus::tree::Mapper) -> Self {
                 #map
             }
+
+            #of_error
         }
     })
 }

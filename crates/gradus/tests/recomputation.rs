@@ -28,7 +28,8 @@ impl Primitive for Watched {
         infer.all_same().map(|t| [t].into_iter().collect())
     }
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
-        let step = inputs[0].item::<f64>()? as i64;
+        // A batch is met once, as the step of the example that is furthest.
+        let step = inputs[0].to_vec::<f64>()?.into_iter().fold(0.0, f64::max) as i64;
         *MET.lock().unwrap_or_else(PoisonError::into_inner).entry(step).or_default() += 1;
         Ok(inputs.iter().cloned().collect())
     }
@@ -95,6 +96,44 @@ fn row_d7_a_while_loop_computes_each_step_a_few_times() {
     // The numbers that the page gives for the default.
     assert_eq!(History::default(), History::Checkpoints(32));
     assert_eq!(repeats(31, 500_000), 6);
+}
+
+/// In a batch of loops, of equal lengths or not, a step is computed as often as in the longest loop alone; and each example has its
+/// own derivative.
+#[test]
+fn row_d7_a_batch_of_while_loops_goes_by_one_plan() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = || MET.lock().unwrap_or_else(PoisonError::into_inner).values().sum::<usize>();
+    for s in [2, 4, 32] {
+        // x is what the steps work on, and starts as it comes; the number of steps is data.
+        let f = move |x: &Array, n: &Array| {
+            let n = n.clone();
+            let goes_on = move |(i, _): &(Array, Array)| i.lt(&n);
+            let step = |(i, x): &(Array, Array)| (i + 1.0_f64, x.sin() + watched(i) * 0.125_f64);
+            while_loop_with(History::Checkpoints(s), goes_on, step, (Array::from(0.0_f64), x.clone())).1
+        };
+        let one = jit(grad(f));
+        let many = jit(vmap(grad(f)));
+        let nested = jit(vmap(vmap(grad(f))));
+        for lengths in [[30.0, 30.0, 30.0, 30.0], [30.0, 15.0, 0.0, 29.0], [0.0, 1.0, 30.0, 2.0], [0.0; 4]] {
+            let xs = [0.5, 0.25, -1.0, 2.0];
+            let (mut want, mut longest) = (Vec::new(), 0);
+            for (x, n) in xs.iter().zip(lengths) {
+                MET.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                want.push(one(&Array::from(*x), &Array::from(n)).item::<f64>().unwrap());
+                longest = longest.max(all());
+            }
+            let (xs, lengths) = (Array::from(xs), Array::from(lengths));
+            for (f, shape) in [(&many, vec![4]), (&nested, vec![2, 2])] {
+                MET.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                let have = f(&xs.reshape(shape.clone()), &lengths.reshape(shape)).to_vec::<f64>().unwrap();
+                assert!(all() <= longest, "{s} states: {} steps of a batch, {longest} of its longest loop", all());
+                for (have, want) in have.iter().zip(&want) {
+                    assert!((have - want).abs() <= 1e-14 * want.abs().max(1.0), "{s} states: {have} is not {want}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

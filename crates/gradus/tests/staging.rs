@@ -1,6 +1,10 @@
 //! The public face of staging, as a user types it.
 
+use std::sync::LazyLock;
+
+use gradus::args::{Sig1, Sig2};
 use gradus::prelude::*;
+use gradus::{Error, ErrorKind, Fun};
 
 fn f(x: &Array) -> Array {
     (x * x).sin()
@@ -109,4 +113,80 @@ fn an_error_names_the_line_that_made_it() {
     let y = Array::from([1.0_f64, 2.0, 3.0]);
     let e = (&x + &y).sin().sum().item::<f64>().unwrap_err().to_string();
     assert!(e.contains("f64[2]") && e.contains("f64[3]") && e.contains("staging.rs:"), "{e}");
+}
+
+/// A staged function that calls itself with the same arguments: an error that names it, not a stack that overflows.
+#[test]
+fn row_e4_a_staged_function_that_calls_itself_is_refused() {
+    static ENDLESS: LazyLock<Fun<Sig1<Array, Array>>> = LazyLock::new(|| jit(endless));
+    fn endless(x: &Array) -> Array {
+        ENDLESS(x) + 1.0
+    }
+    static PAIR: LazyLock<Fun<Sig1<Array, (Array, [Array; 2])>>> = LazyLock::new(|| jit(pair));
+    fn pair(x: &Array) -> (Array, [Array; 2]) {
+        let (a, [b, c]) = PAIR(x);
+        (&a + 1.0, [b, c * a])
+    }
+    // A new staged function at each level, and shapes that grow: found by the depth.
+    fn anew(x: &Array) -> Array {
+        jit(anew)(x) + 1.0
+    }
+    static GROWING: LazyLock<Fun<Sig1<Array, Array>>> = LazyLock::new(|| jit(growing));
+    fn growing(x: &Array) -> Array {
+        GROWING(&Array::concatenate([x, &x.index(..1)], 0)).sum()
+    }
+    let x = Array::from([0.5, 2.0]);
+    let says = |e: Error, name: &str| {
+        let text = e.to_string();
+        assert!(e.kind() == ErrorKind::Verify && text.contains(&format!("`{name}` calls itself")), "{text}");
+        assert!(text.contains("while_loop") && text.contains("staging.rs"), "{text}");
+    };
+    says(ENDLESS(&x).ok().unwrap_err(), "endless");
+    says(ENDLESS.trace(&x).map(|_| ()).unwrap_err(), "endless");
+    says(grad(|x: &Array| ENDLESS(x).sum())(&x).ok().unwrap_err(), "endless");
+    says(PAIR(&x).1[1].clone().ok().unwrap_err(), "pair");
+    says(anew(&x).ok().unwrap_err(), "anew");
+    says(GROWING(&x).ok().unwrap_err(), "growing");
+    // An argument that carries an error gives that error.
+    let e = ENDLESS(&Array::from([1.0, 2.0]).reshape([3])).ok().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Shape);
+}
+
+/// A result whose structure only the function knows, and a function that never ends: a panic with the same text.
+#[test]
+fn without_a_structure_the_error_is_a_panic() {
+    static LIST: LazyLock<Fun<Sig1<Array, Vec<Array>>>> = LazyLock::new(|| jit(list));
+    fn list(x: &Array) -> Vec<Array> {
+        LIST(x)
+    }
+    let panic = std::panic::catch_unwind(|| LIST(&Array::from(1.0_f64)).len()).unwrap_err();
+    let text = panic.downcast_ref::<String>().unwrap();
+    assert!(text.contains("`list` calls itself"), "{text}");
+}
+
+/// Recursion that ends is as good as any other: by a frozen number, by a shape, by functions inside functions.
+#[test]
+fn recursion_that_ends_is_fine() {
+    static POWER: LazyLock<Fun<Sig2<Array, Static<usize>, Array>>> = LazyLock::new(|| jit(power));
+    fn power(x: &Array, n: &Static<usize>) -> Array {
+        if n.0 == 0 { x.ones_like() } else { x * POWER(x, &Static(n.0 - 1)) }
+    }
+    static HALVES: LazyLock<Fun<Sig1<Array, Array>>> = LazyLock::new(|| jit(halves));
+    fn halves(x: &Array) -> Array {
+        let n = x.known_dims().unwrap()[0];
+        if n == 1 { x.sum() } else { HALVES(&x.index(..n as i64 / 2)) + HALVES(&x.index(n as i64 / 2..)) }
+    }
+    fn chain(n: usize) -> Box<dyn Fn(&Array) -> Array + Send + Sync> {
+        match n {
+            0 => Box::new(Array::clone),
+            n => {
+                let inner = chain(n - 1);
+                let f = jit(move |x: &Array| inner(x) + 1.0);
+                Box::new(move |x| f(x))
+            }
+        }
+    }
+    assert_eq!(POWER(&Array::from(2.0), &Static(12)).item::<f64>().unwrap(), 4096.0);
+    assert_eq!(HALVES(&Array::arange(0.0, 16.0, 1.0)).item::<f64>().unwrap(), 120.0);
+    assert_eq!(chain(20)(&Array::from(0.5)).item::<f64>().unwrap(), 20.5);
 }

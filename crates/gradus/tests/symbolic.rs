@@ -179,6 +179,16 @@ fn structures_are_declared_array_by_array() {
         same(&f(&(x, w), &s), &want, "structure");
     }
     assert_eq!(f.stats().compiles, 1);
+    // Each argument has its entry: a declaration that is too short says nothing of the last ones, one too long of none.
+    let plus = |x: &Array, y: &Array| x + y;
+    for text in ["f64[N]", "f64[N], f64[N], _"] {
+        let (f, two) = (jit(plus).symbolic(text), Array::from([1.0, 2.0]));
+        let errors = [f(&two, &two).ok().unwrap_err(), f.trace(&two, &two).map(|_| ()).unwrap_err()];
+        for e in errors {
+            let says = ["takes 2 arguments", text, "`_`"].iter().all(|t| e.to_string().contains(t));
+            assert!(e.kind() == ErrorKind::Signature && says, "{e}");
+        }
+    }
     let f = jit(|(x, w): &(Array, Array)| (x * w).sum()).symbolic("f64[N]");
     let e = f(&(numbers(&[1], 1), numbers(&[1], 1))).ok().unwrap_err();
     assert!(e.to_string().contains("2 arrays"), "{e}");
@@ -236,4 +246,60 @@ fn row_s2_the_proposal_is_a_declaration_that_works() {
         same(&declared(&w, &model(b)), &f(&w, &model(b)), "declared");
     }
     assert_eq!(declared.stats().traces, 1);
+}
+
+/// The derivatives of a cumulative product of any length: numbers by leaving factors out, zeros among them, and no array
+/// in any of the programs that grows with the square of the length.
+#[test]
+fn row_s4_products_have_derivatives_in_linear_memory() {
+    let weights = |n: usize| (0..n).map(|i| 1.0 - 0.3 * i as f64).collect::<Vec<f64>>();
+    let f = |x: &Array, w: &Array| (x.cumprod(0) * w).sum();
+    let f_back = |x: &Array, w: &Array| (x.flip(0).cumprod(0).flip(0) * w.flip(0)).sum();
+    let whole = |x: &Array, _: &Array| x.prod();
+    let product = |x: &[f64], without: &[usize]| -> f64 {
+        x.iter().enumerate().filter(|(i, _)| !without.contains(i)).map(|(_, v)| v).product()
+    };
+    type Loss = fn(&Array, &Array) -> Array;
+    // Which prefix products a loss adds up, for its own order of places.
+    let cases: [(Loss, bool, bool); 3] = [(f, false, false), (f_back, true, false), (whole, false, true)];
+    for (f, reverse, last_only) in cases {
+        let first = jit(move |x: &Array, w: &Array| grad(f)(x, w)).symbolic("f64[N], f64[N]");
+        let second = jit(move |x: &Array, w: &Array, v: &Array| {
+            let w = w.clone();
+            hvp(move |x: &Array| f(x, &w), x, v).unwrap_or_else(Array::from)
+        })
+        .symbolic("f64[N], f64[N], f64[N]");
+        let spec = || Array::spec("f64[N]");
+        for text in [
+            first.trace(&spec(), &spec()).unwrap().program().to_string(),
+            second.trace(&spec(), &spec(), &spec()).unwrap().program().to_string(),
+        ] {
+            assert!(text.contains("[N]"), "{text}");
+            let square = ["N,N", "N*N", "N^2", "N,1,N"].iter().any(|s| text.contains(s));
+            assert!(!square, "an array that grows with the square of the length:\n{text}");
+        }
+        for mut x in [vec![2.0], vec![0.5, -3.0, 1.25, 2.0], vec![2.0, 0.0, -3.0, 0.5], vec![0.0, 1.5, 0.0, -2.0, 0.0]]
+        {
+            let n = x.len();
+            let (w, v) = (weights(n), weights(n).iter().map(|w| w * w - 0.4).collect::<Vec<f64>>());
+            let arrays = [&x, &w, &v].map(|a| Array::from(a.clone()));
+            let have = first(&arrays[0], &arrays[1]).to_vec::<f64>().unwrap();
+            let have_second = second(&arrays[0], &arrays[1], &arrays[2]).to_vec::<f64>().unwrap();
+            let (mut order, mut v) = ((0..n).collect::<Vec<_>>(), v.clone());
+            if reverse {
+                order.reverse();
+                x.reverse();
+                v.reverse();
+            }
+            for j in 0..n {
+                let ends = (j..n).filter(|i| !last_only || i + 1 == n);
+                let weight = |i: usize| if last_only { 1.0 } else { w[i] };
+                let want: f64 = ends.clone().map(|i| weight(i) * product(&x[..=i], &[j])).sum();
+                assert!((have[order[j]] - want).abs() < 1e-12, "{x:?}, {j}: {have:?} is not {want}");
+                let terms = ends.flat_map(|i| (0..=i).filter(|k| *k != j).map(move |k| (i, k)));
+                let want: f64 = terms.map(|(i, k)| weight(i) * v[k] * product(&x[..=i], &[j, k])).sum();
+                assert!((have_second[order[j]] - want).abs() < 1e-12, "{x:?}, {j}: {have_second:?} is not {want}");
+            }
+        }
+    }
 }

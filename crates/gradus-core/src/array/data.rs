@@ -63,15 +63,27 @@ pub struct Concrete {
     data: Arc<Data>,
 }
 
-/// Refuses an array that there is no memory for. What fits into everyday memory is not asked about.
-pub(crate) fn check_room(ty: &Type) -> Result<()> {
-    const EVERYDAY: usize = 1 << 28;
-    match ty.bytes() {
-        Some(bytes) if bytes <= EVERYDAY => Ok(()),
-        // Asked for and given back at once: the system refuses what it could never hand out.
-        Some(bytes) if Vec::<u8>::new().try_reserve_exact(bytes).is_ok() => Ok(()),
-        _ => Err(error!(Size, "there is no memory for an array of type {ty}")),
+/// Memory for so many numbers, empty; an error if there is none. Whatever grows with the shapes of a user asks here: an
+/// allocation that fails elsewhere ends the process.
+pub fn memory<T>(count: usize) -> Result<Vec<T>> {
+    let mut values = Vec::new();
+    match values.try_reserve_exact(count) {
+        Ok(()) => Ok(values),
+        Err(_) => Err(error!(Size, "there is no memory for {count} numbers of {} bytes", size_of::<T>())),
     }
+}
+
+/// Memory for an array of a type, empty; an error if there is none.
+pub(crate) fn reserve<T: Element>(ty: &Type) -> Result<Vec<T>> {
+    let no_room = || error!(Size, "there is no memory for an array of type {ty}");
+    memory(ty.shape().count().ok_or_else(no_room)?).map_err(|_| no_room())
+}
+
+/// So many numbers of an iterator.
+pub(crate) fn collected<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>> {
+    let mut all = memory(count)?;
+    all.extend(values);
+    Ok(all)
 }
 
 /// The number of elements. A zero anywhere makes it zero, whatever the other dimensions would overflow to; one number in more
@@ -199,23 +211,37 @@ impl Concrete {
         })
     }
 
-    /// The elements in row-major order, borrowed if they stand that way. Empty if the dtype is another.
+    /// The elements in row-major order, borrowed if they stand that way. Empty if the dtype is another. A copy that there is
+    /// no memory for ends the process: see [`try_values`](Concrete::try_values).
     pub fn values<T: Element>(&self) -> Cow<'_, [T]> {
-        let Some(all) = T::slice(&self.data) else { return Cow::Borrowed(&[]) };
-        let n = self.count();
-        if n == 0 {
-            return Cow::Borrowed(&[]);
+        self.dense_slice().map_or_else(|| Cow::Owned(self.copied(Vec::with_capacity(self.count()))), Cow::Borrowed)
+    }
+
+    /// The elements in row-major order, borrowed if they stand that way; an error if there is no memory for a copy.
+    pub fn try_values<T: Element>(&self) -> Result<Cow<'_, [T]>> {
+        match self.dense_slice() {
+            Some(values) => Ok(Cow::Borrowed(values)),
+            None => Ok(Cow::Owned(self.copied(reserve(&self.ty)?))),
         }
-        if self.is_dense() {
-            return Cow::Borrowed(&all[self.offset..self.offset + n]);
+    }
+
+    /// A copy of the elements in row-major order; an error if there is no memory for it.
+    pub fn try_to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        Ok(self.copied(reserve(&self.ty)?))
+    }
+
+    /// The elements in row-major order, behind nothing in `out`. None if the dtype is another.
+    fn copied<T: Element>(&self, mut out: Vec<T>) -> Vec<T> {
+        let Some(all) = T::slice(&self.data) else { return out };
+        if self.count() == 0 {
+            return out;
         }
-        let mut out = Vec::with_capacity(n);
         for_each_row(&self.dims, &self.strides, self.offset, |start, len, stride| match stride {
             1 => out.extend_from_slice(&all[start..start + len]),
             0 => out.resize(out.len() + len, all[start]),
             _ => out.extend((0..len as isize).map(|i| all[(start as isize + i * stride) as usize])),
         });
-        Cow::Owned(out)
+        out
     }
 
     /// The elements as one slice, if they stand that way in the buffer.
@@ -244,10 +270,10 @@ impl Concrete {
 
     /// The same numbers, row-major and dense; an error if there is no memory for them.
     pub fn try_dense(&self) -> Result<Concrete> {
-        if !self.is_dense() {
-            check_room(&self.ty)?;
+        if self.is_dense() {
+            return Ok(self.clone());
         }
-        Ok(self.to_dense())
+        Ok(dispatch!(self.ty.dtype(), T => Concrete::dense::<T>(self.ty.clone(), self.try_to_vec::<T>()?)))
     }
 
     /// The same numbers, row-major and dense.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::operand::checked;
-use super::{Array, Concrete, Form, check_room};
+use super::{Array, Concrete, Form};
 use crate::error::{Place, Result, error, fail};
 use crate::trace;
 use crate::types::{Element, Scalar};
@@ -50,8 +50,7 @@ impl Array {
         let array = trace::read(self, "`to_vec`", place)?;
         let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
         same_dtype::<T>(c).map_err(|e| e.at(place))?;
-        check_room(c.ty()).map_err(|e| e.at(place))?;
-        Ok(c.values::<T>().into_owned())
+        c.try_to_vec().map_err(|e| e.at(place))
     }
 
     /// The elements without a copy, if they stand in memory in row-major order.

@@ -137,7 +137,7 @@ impl Array {
             // The transposed array in row-major order is this one in column-major order.
             let shape = [columns, rows].into_iter().collect();
             let transposed = c.view(shape, [cstride, rstride].into_iter().collect(), c.offset());
-            let values = transposed.values::<T>().into_owned();
+            let values = transposed.try_to_vec::<T>()?;
             // invariant: a view has as many values as its dimensions say
             Ok(DMatrix::from_data(VecStorage::new(Dyn(rows), Dyn(columns), values)))
         })
@@ -157,7 +157,7 @@ impl Array {
         copied::<T, _>(self, "`to_dvector`", place, |c| {
             let [(rows, _)] = axes(c)?;
             // invariant: an array has as many values as its dimensions say
-            Ok(DVector::from_data(VecStorage::new(Dyn(rows), na::Const::<1>, c.values::<T>().into_owned())))
+            Ok(DVector::from_data(VecStorage::new(Dyn(rows), na::Const::<1>, c.try_to_vec::<T>()?)))
         })
     }
 }

@@ -98,7 +98,7 @@ impl Array {
     pub fn to_ndarray<T: Element>(&self) -> Result<nd::ArrayD<T>> {
         let place = Place::caller();
         copied::<T, _>(self, "`to_ndarray`", place, |c| {
-            nd::ArrayD::from_shape_vec(IxDyn(c.dims()), c.values::<T>().into_owned()).map_err(|e| unfit(c, e))
+            nd::ArrayD::from_shape_vec(IxDyn(c.dims()), c.try_to_vec::<T>()?).map_err(|e| unfit(c, e))
         })
     }
 }

@@ -13,9 +13,10 @@ use super::nested::{Made, Nested, equations};
 use super::simplify::map_atom;
 use super::{Exactness, visit};
 use crate::error::{Place, Result};
-use crate::primitives::control::{Call, CustomJvp, CustomLinear, CustomVjp, Name, StopGradient};
+use crate::primitives::control::{BatchMost, Call, CustomJvp, CustomLinear, CustomVjp, Name, OwnStep, StopGradient};
 use crate::primitives::{Op, Types};
-use crate::program::{Atom, Builder, Program};
+use crate::program::{Atom, Builder, Constant, Program};
+use crate::types::{DType, Scalar};
 
 /// A program of at most so many equations is small.
 const SMALL: usize = 64;
@@ -88,9 +89,14 @@ fn flatten(
     weights: &RefCell<FxHashMap<usize, usize>>,
 ) -> Result<Program> {
     equations(p, &mut |b, e, operands| {
-        // name x = x; stop_gradient x = x.
-        if e.op().is::<Name>() || e.op().is::<StopGradient>() {
+        // name x = x; stop_gradient x = x; batch_most n = n, outside of a batch.
+        if e.op().is::<Name>() || e.op().is::<StopGradient>() || e.op().is::<BatchMost>() {
             return Ok(Made::There(vec![operands[0]]));
+        }
+        // Outside of a batch every step is the loop's own.
+        if e.op().is::<OwnStep>() {
+            let always = Constant::splat(b.ty(operands[0]).with_dtype(DType::Bool), Scalar::Bool(true));
+            return Ok(Made::There(vec![b.constant(always)]));
         }
         // The map that a user's backward pass stands for may ask for conditions that its transpose does not.
         let stated = |body: &Program| body.constraints().iter().all(|c| p.constraints().contains(c));

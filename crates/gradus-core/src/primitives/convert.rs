@@ -5,7 +5,7 @@ use super::elementwise::{NOT_A_NUMBER, Real};
 use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete, check_room};
+use crate::array::{Array, Concrete, collected};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
@@ -44,11 +44,12 @@ impl Primitive for Convert {
         if let Some(value) = x.splat_value() {
             return one_output(Concrete::splat(ty, value));
         }
-        check_room(&ty)?;
         // There is one loop for each pair of dtypes, so all else stays out of it.
         one_output(dispatch!(x.ty().dtype(), T => {
             let values = elements::<T>(x)?;
-            dispatch!(self.dtype, U => Concrete::dense(ty, values.iter().map(|v| U::from_wide(v.to_wide())).collect()))
+            dispatch!(self.dtype, U => {
+                Concrete::dense(ty, collected(values.len(), values.iter().map(|v| U::from_wide(v.to_wide())))?)
+            })
         }))
     }
 

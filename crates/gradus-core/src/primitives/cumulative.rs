@@ -3,18 +3,20 @@
 //! The four share their type rule, batching rule and loop; each brings how two numbers combine, and its derivative.
 //! `x_dot` is a tangent, `y_bar` a cotangent.
 
+use super::control::{Scan, apply, program};
 use super::elementwise::kernel::{one_output, operand};
 use super::elementwise::number::{Number, Ordered};
-use super::elementwise::{Compare, Direction};
-use super::reduce::{around, array, check_axis, complex_wave, dispatch_wide, elements, sum, wave, widened};
+use super::reduce::{around, array, check_axis, complex_wave, dispatch_wide, wave, widened};
 use super::rules::one;
-use super::shaping::{Broadcast, Iota, Pad, Reverse};
+use super::shaping::strided::owned;
+use super::shaping::{Iota, Pad, Reverse};
 use super::sort::{index_dtype, take_along};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Concrete, collected, memory};
 use crate::error::Result;
 use crate::rules_of;
 use crate::trace::bind;
+use crate::transform::zeros_of;
 use crate::types::{DType, Dim, Effects, Element, Scalar};
 
 macro_rules! cumulatives {
@@ -101,10 +103,11 @@ macro_rules! cumulatives {
 }
 
 cumulatives! {
-    /// Sums of all elements up to each place. Half floats are added in `f32`, integers wrap.
+    /// Sums of all elements up to each place, in an order that is part of their meaning: see [`running_sums`]. Half floats
+    /// are added in `f32`, integers wrap.
     CumSum = "cumsum", "numbers" if |d| d.is_number(),
         numbers |op, x| widened(x, |x| {
-            dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::plus))
+            dispatch_wide!(number x.ty().dtype(), T => running_sums::<T>(x, op.axis, op.reverse))
         })?,
         d |op, x, y, x_dot| bind(Op::new(op.clone()), &[x_dot.clone()]),
         transpose |op, y_bar| {
@@ -116,7 +119,7 @@ cumulatives! {
         numbers |op, x| widened(x, |x| {
             dispatch_wide!(number x.ty().dtype(), T => accumulate::<T>(x, op.axis, op.reverse, Number::times))
         })?,
-        d |op, x, y, x_dot| op.tangent(x, x_dot),
+        d |op, x, y, x_dot| op.tangent(x, y, x_dot),
         transpose |op, y_bar| Ok(Transposed::NotLinear),
         samples |make| vec![
             make(0, false, complex_wave(&[4], 10)),
@@ -146,7 +149,7 @@ fn accumulate<T: Element>(x: &Concrete, axis: usize, reverse: bool, f: impl Fn(T
         return Ok(x.clone());
     }
     let [_, n, inner] = around(x.dims(), axis);
-    let mut values = elements::<T>(x)?.into_owned();
+    let mut values = owned::<T>(x)?;
     for block in values.chunks_exact_mut(n * inner) {
         if inner == 1 {
             // The running value stays in a register.
@@ -173,6 +176,106 @@ fn accumulate<T: Element>(x: &Concrete, axis: usize, reverse: bool, f: impl Fn(T
     Ok(Concrete::dense(x.ty().clone(), values))
 }
 
+/// How many places of a running sum are added one after the other.
+const BLOCK: usize = 256;
+
+/// Running sums whose rounding errors grow with the logarithm of the length and not with the length.
+///
+/// The places along the axis are cut into blocks of 256, 256 blocks are a group, 256 groups a larger one, and so on. A result
+/// is what stands before its block plus the sum from the first place of the block to its own, one after the other. What stands
+/// before a block is added up from the largest finished groups to the smallest, and finished groups of one size that are
+/// not part of a larger one from the first to the last. From the end, the last place is the first.
+fn running_sums<T: Number>(x: &Concrete, axis: usize, reverse: bool) -> Result<Concrete> {
+    if x.dims().contains(&0) {
+        return Ok(x.clone());
+    }
+    let [_, n, inner] = around(x.dims(), axis);
+    let mut values = owned::<T>(x)?;
+    for slab in values.chunks_exact_mut(n * inner) {
+        let (mut groups, mut before) = (Groups::default(), None);
+        for first in (0..n).step_by(BLOCK) {
+            let len = BLOCK.min(n - first);
+            let from = if reverse { n - first - len } else { first };
+            let block = &mut slab[from * inner..(from + len) * inner];
+            let total = match inner {
+                1 => vec![sums_of_numbers(block, reverse, before.as_ref().map(|b: &Vec<T>| b[0]))],
+                _ => sums_of_rows(block, inner, reverse, before.as_deref())?,
+            };
+            groups.finish(total);
+            before = groups.sum()?;
+        }
+    }
+    Ok(Concrete::dense(x.ty().clone(), values))
+}
+
+/// The running sums of one block behind `before`, and its total.
+fn sums_of_numbers<T: Number>(block: &mut [T], reverse: bool, before: Option<T>) -> T {
+    let mut run: Option<T> = None;
+    let mut step = |v: &mut T| {
+        let sum = run.map_or(*v, |r| r.plus(*v));
+        run = Some(sum);
+        *v = before.map_or(sum, |b| b.plus(sum));
+    };
+    if reverse {
+        block.iter_mut().rev().for_each(&mut step)
+    } else {
+        block.iter_mut().for_each(&mut step)
+    }
+    run.unwrap_or_default()
+}
+
+/// The same for rows of numbers, each column by itself.
+fn sums_of_rows<T: Number>(block: &mut [T], width: usize, reverse: bool, before: Option<&[T]>) -> Result<Vec<T>> {
+    let mut run: Vec<T> = memory(width)?;
+    let mut step = |row: &mut [T]| {
+        match run.is_empty() {
+            true => run.extend_from_slice(row),
+            false => run.iter_mut().zip(&*row).for_each(|(r, &v)| *r = r.plus(v)),
+        }
+        match before {
+            Some(before) => row.iter_mut().zip(&run).zip(before).for_each(|((v, &r), &b)| *v = b.plus(r)),
+            None => row.copy_from_slice(&run),
+        }
+    };
+    let rows = block.chunks_exact_mut(width);
+    if reverse {
+        rows.rev().for_each(&mut step)
+    } else {
+        rows.for_each(&mut step)
+    }
+    Ok(run)
+}
+
+/// Sums of finished blocks, of finished groups of blocks, and so on; with each how many of its size it holds.
+#[derive(Default)]
+struct Groups<T>(Vec<(Vec<T>, usize)>);
+
+impl<T: Number> Groups<T> {
+    fn finish(&mut self, mut total: Vec<T>) {
+        for (sum, count) in &mut self.0 {
+            if *count > 0 {
+                total.iter_mut().zip(&*sum).for_each(|(t, &s)| *t = s.plus(*t));
+            }
+            *count += 1;
+            if *count < BLOCK {
+                *sum = total;
+                return;
+            }
+            *count = 0;
+        }
+        self.0.push((total, 1));
+    }
+
+    /// All of them, from the largest groups to the smallest.
+    fn sum(&self) -> Result<Option<Vec<T>>> {
+        let mut finished = self.0.iter().rev().filter(|(_, count)| *count > 0).map(|(sum, _)| sum);
+        let Some(first) = finished.next() else { return Ok(None) };
+        let mut all = collected(first.len(), first.iter().copied())?;
+        finished.for_each(|sum| all.iter_mut().zip(sum).for_each(|(a, &s)| *a = a.plus(s)));
+        Ok(Some(all))
+    }
+}
+
 /// Elements moved `by` places along an axis (backwards if negative); `fill` comes in.
 pub(super) fn shift(x: &Array, axis: usize, by: i64, fill: Scalar) -> Array {
     let mut low = vec![Dim::from(0usize); x.rank()];
@@ -186,10 +289,10 @@ pub(super) fn shift(x: &Array, axis: usize, by: i64, fill: Scalar) -> Array {
 impl CumProd {
     /// `yᵢ' = Σ_{j≤i} xⱼ' Π_{k≤i, k≠j} x_k`, made of sums and products only: zeros are no exception, and the rule can
     /// be differentiated again.
-    fn tangent(&self, x: &Array, x_dot: &Array) -> Array {
+    fn tangent(&self, x: &Array, y: &Array, x_dot: &Array) -> Array {
         match x.shape().get(self.axis).and_then(Dim::as_usize) {
             Some(n) => self.tangent_by_doubling(x, x_dot, n),
-            None => self.tangent_by_matrix(x, x_dot),
+            None => self.tangent_by_steps(x, y, x_dot).unwrap_or_else(Array::from),
         }
     }
 
@@ -211,28 +314,25 @@ impl CumProd {
         d
     }
 
-    /// For a length that is not known: row `j` of a matrix is `∂yᵢ/∂xⱼ`, the cumulative product of
-    /// `1, ..., 1, Π_{k<j} x_k, x_{j+1}, ..., x_n` from place `j` on.
-    fn tangent_by_matrix(&self, x: &Array, x_dot: &Array) -> Array {
-        let (j, i) = (self.axis, self.axis + 1);
-        let n = x.dim(self.axis as isize);
-        let shape = x.shape().inserted(i, n);
-        let along = |x: &Array, missing: usize| {
-            let axes = (0..shape.rank()).filter(|a| *a != missing).collect();
-            bind(Op::new(Broadcast { shape: shape.clone(), axes }), &[x.clone()])
-        };
-        let place = |axis| bind(Op::new(Iota { dtype: DType::I64, shape: shape.clone(), axis }), &[]);
-        let behind = if self.reverse { Direction::Lt } else { Direction::Gt };
-        let (place_i, place_j) = (place(i), place(j));
-        let behind = bind(Op::new(Compare { direction: behind }), &[place_i.clone(), place_j.clone()]);
-        let here = bind(Op::new(Compare { direction: Direction::Eq }), &[place_i, place_j]);
-        let through = bind(Op::new(self.clone()), &[x.clone()]);
-        let before = shift(&through, self.axis, if self.reverse { -1 } else { 1 }, Scalar::one(x.dtype()));
-        let before = along(&before, i);
-        let factors = behind.select(along(x, j), here.select(&before, before.ones_like()));
-        let partial = bind(Op::new(CumProd { axis: i, reverse: self.reverse }), &[factors]);
-        let terms = partial * along(x_dot, i);
-        sum(&(behind | here).select(&terms, terms.zeros_like()), &[j])
+    /// For a length that is not known: `yᵢ' = yᵢ₋₁' xᵢ + yᵢ₋₁ xᵢ'`, one step for each place. The loop is linear in what it
+    /// carries, so reverse mode is a loop over the same `x` and nothing is kept for each step.
+    fn tangent_by_steps(&self, x: &Array, y: &Array, x_dot: &Array) -> Result<Array> {
+        let before = shift(y, self.axis, if self.reverse { -1 } else { 1 }, Scalar::one(x.dtype()));
+        // Like the product, what is added up step by step has the wide dtype.
+        let wide = if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() };
+        let in_front = |x: &Array| x.cast(wide).move_axis(self.axis as isize, 0).ok();
+        let sequences = [in_front(x)?, in_front(&(before * x_dot))?];
+        let element = x.ty()?.with_shape(x.shape().without(|axis| axis == self.axis)).with_dtype(wide);
+        let types = [element.clone(), element.clone(), element.clone()];
+        let body = program("product_rule", types, |xs| {
+            let dot = &xs[0] * &xs[1] + &xs[2];
+            Ok(vec![dot.clone(), dot])
+        })?;
+        let length = x.dim(self.axis as isize);
+        let scan = Op::new(Scan { body, consts: 0, carries: 1, length, reverse: self.reverse });
+        let [x, terms] = sequences;
+        let dots = apply(scan, &[zeros_of(&element), x, terms])?.swap_remove(1);
+        dots.move_axis(0, self.axis as isize).cast(y.dtype()).ok()
     }
 }
 
@@ -272,6 +372,64 @@ mod tests {
         assert_eq!(floats(CumSum { axis: 0, reverse: true }, deep), [6.0, 60.0, 5.0, 50.0, 3.0, 30.0]);
     }
 
+    /// The running sum at the last of these places, in the order that [`running_sums`] promises.
+    fn written(x: &[f32]) -> f32 {
+        fn add(terms: impl Iterator<Item = f32>) -> Option<f32> {
+            terms.reduce(|a, b| a + b)
+        }
+        fn group(x: &[f32], size: usize) -> f32 {
+            let parts = x.chunks(size / BLOCK);
+            if size == BLOCK {
+                add(x.iter().copied()).unwrap()
+            } else {
+                add(parts.map(|p| group(p, size / BLOCK))).unwrap()
+            }
+        }
+        let start = (x.len() - 1) / BLOCK * BLOCK;
+        let (mut at, mut before) = (0, Vec::new());
+        for size in [BLOCK * BLOCK, BLOCK] {
+            let end = at + (start - at) / size * size;
+            before.extend(add(x[at..end].chunks(size).map(|g| group(g, size))));
+            at = end;
+        }
+        let own = add(x[start..].iter().copied()).unwrap();
+        add(before.into_iter()).map_or(own, |before| before + own)
+    }
+
+    #[test]
+    fn running_sums_have_the_order_that_is_written() {
+        let n = 2 * BLOCK * BLOCK + 3 * BLOCK + 7;
+        let x: Vec<f32> = (0..n).map(|i| (i as f32 * 0.7).sin() + 0.3).collect();
+        let back: Vec<f32> = x.iter().rev().copied().collect();
+        let sums =
+            |axis, reverse, x: Array| -> Vec<f32> { bind(Op::new(CumSum { axis, reverse }), &[x]).to_vec().unwrap() };
+        let forward = sums(0, false, array(&[n], x.clone()));
+        let backward = sums(0, true, array(&[n], x.clone()));
+        let pairs: Vec<f32> = x.iter().zip(&back).flat_map(|(a, b)| [*a, *b]).collect();
+        let columns = sums(0, false, array(&[n, 2], pairs.clone()));
+        let columns_back = sums(0, true, array(&[n, 2], pairs));
+        for i in [0, 1, 255, 256, 511, 512, 65_535, 65_536, 65_791, 65_792, 131_071, 131_072, n - 1] {
+            let (want, want_back) = (written(&x[..=i]).to_bits(), written(&back[..=i]).to_bits());
+            assert_eq!(forward[i].to_bits(), want, "{i}");
+            assert_eq!(backward[n - 1 - i].to_bits(), want_back, "{i}");
+            assert_eq!([columns[2 * i].to_bits(), columns[2 * i + 1].to_bits()], [want, want_back], "{i}");
+            let j = 2 * (n - 1 - i);
+            assert_eq!([columns_back[j].to_bits(), columns_back[j + 1].to_bits()], [want_back, want], "{i}");
+        }
+    }
+
+    #[test]
+    fn rounding_errors_of_running_sums_do_not_pile_up() {
+        let n = 1 << 19;
+        let x = Array::scalar(Scalar::F32(0.1)).broadcast_to([n]);
+        let sums: Vec<f32> = bind(Op::new(CumSum { axis: 0, reverse: false }), &[x]).to_vec().unwrap();
+        for (i, sum) in sums.iter().enumerate() {
+            let exact = f64::from(0.1f32) * (i + 1) as f64;
+            // One after the other the last would be wrong by more than one part in a thousand.
+            assert!((f64::from(*sum) - exact).abs() < 4e-6 * exact, "{i}: {sum} is not {exact}");
+        }
+    }
+
     #[test]
     fn extrema_run_and_nan_stays() {
         let x = || array(&[5], vec![1.0, 3.0, 2.0, f64::NAN, 9.0]);
@@ -291,16 +449,20 @@ mod tests {
         for reverse in [false, true] {
             let op = CumProd { axis: 1, reverse };
             let doubling: Vec<f64> = op.tangent_by_doubling(&x, &x_dot, 5).to_vec().unwrap();
-            let matrix: Vec<f64> = op.tangent_by_matrix(&x, &x_dot).to_vec().unwrap();
-            for (a, b) in doubling.iter().zip(&matrix) {
-                assert!((a - b).abs() < 1e-12, "{doubling:?} {matrix:?}");
+            let y = bind(Op::new(op.clone()), std::slice::from_ref(&x));
+            let steps: Vec<f64> = op.tangent_by_steps(&x, &y, &x_dot).unwrap().to_vec().unwrap();
+            for (a, b) in doubling.iter().zip(&steps) {
+                assert!((a - b).abs() < 1e-12, "{doubling:?} {steps:?}");
             }
         }
         // d(x0 x1)/dx1 = x0 though the product is zero.
         let one = array(&[3], vec![0.0, 1.0, 0.0]);
         let op = CumProd { axis: 0, reverse: false };
-        let dot = op.tangent(&array(&[3], vec![2.0, 0.0, 5.0]), &one);
-        assert_eq!(dot.to_vec::<f64>().unwrap(), [0.0, 2.0, 10.0]);
+        let x = array(&[3], vec![2.0, 0.0, 5.0]);
+        let y = bind(Op::new(op.clone()), std::slice::from_ref(&x));
+        for dot in [op.tangent(&x, &y, &one), op.tangent_by_steps(&x, &y, &one).unwrap()] {
+            assert_eq!(dot.to_vec::<f64>().unwrap(), [0.0, 2.0, 10.0]);
+        }
     }
 
     #[test]

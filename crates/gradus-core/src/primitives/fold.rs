@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::reduce::elements;
-use crate::array::{Concrete, Dims, Strides, row_major};
+use crate::array::{Concrete, Dims, Strides, collected, row_major};
 use crate::error::Result;
 use crate::types::{Element, Scalar, Shape};
 
@@ -56,14 +56,19 @@ pub(super) fn fold<T: Element>(
     let plan = Plan::new(x, axes, order);
     let mut values = elements::<T>(&plan.operand)?;
     if plan.run > 1 {
-        values = Cow::Owned(values.chunks_exact(plan.run).map(|row| tree(row, identity, f)).collect());
+        let rows = values.chunks_exact(plan.run);
+        values = Cow::Owned(collected(rows.len(), rows.map(|row| tree(row, identity, f)))?);
     }
     let mut out = if plan.parts.iter().any(|part| part.reduced) {
-        let mut out = vec![identity; plan.left.iter().product()];
+        let count = plan.left.iter().product();
+        let mut out = collected(count, std::iter::repeat_n(identity, count))?;
         accumulate(&values, &plan.parts, &mut out, true, f);
         out
     } else {
-        values.into_owned()
+        match values {
+            Cow::Owned(values) => values,
+            Cow::Borrowed(values) => collected(values.len(), values.iter().copied())?,
+        }
     };
     for v in &mut out {
         let all = plan.repeats.iter().fold(*v, |v, &n| fold_equal(v, n, f));

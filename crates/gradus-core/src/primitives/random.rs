@@ -7,10 +7,9 @@
 use super::elementwise::kernel::{one_output, operand, zip};
 use super::reduce::{array, elements};
 use super::rules::one;
-use super::shaping::strided::reserve;
 use super::shaping::{Broadcast, Iota, Reshape, known};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Concrete, reserve};
 use crate::error::{Result, error, fail};
 use crate::program::Program;
 use crate::rules_of;

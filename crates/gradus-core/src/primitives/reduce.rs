@@ -11,10 +11,9 @@ use super::elementwise::kernel::{map, one_output, operand};
 use super::elementwise::number::{Number, Ordered};
 use super::fold::{Order, fold};
 use super::rules::one;
-use super::shaping::strided::reserve;
 use super::shaping::{Broadcast, Permute, Reshape, shifted};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Concrete, collected, memory};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
@@ -221,10 +220,7 @@ pub(super) fn around(dims: &[usize], axis: usize) -> [usize; 3] {
 
 /// The elements of a view in row-major order; an error if they must be copied and there is no memory for them.
 pub(super) fn elements<T: Element>(x: &Concrete) -> Result<Cow<'_, [T]>> {
-    if !x.is_dense() {
-        reserve::<T>(x.ty())?;
-    }
-    Ok(x.values())
+    x.try_values()
 }
 
 /// Integers wrap, which is exact; all others are rounded.
@@ -325,7 +321,8 @@ macro_rules! places {
                 };
                 let ty = Type::new(self.dtype, x.ty().shape().without(|i| i == self.axis));
                 one_output(dispatch_int!(self.dtype, T => {
-                    Concrete::dense(ty, places.iter().map(|&p| T::from_wide(Wide::UInt(p as u64))).collect())
+                    let each = places.iter().map(|&p| T::from_wide(Wide::UInt(p as u64)));
+                    Concrete::dense(ty, collected(places.len(), each)?)
                 }, else fail!(DType, "no places in {}", self.dtype)))
             }
             fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {
@@ -401,9 +398,9 @@ fn places<T: Element + PartialOrd>(x: &Concrete, axis: usize, better: impl Fn(T,
     let is_nan = |v: T| v != v;
     let wins = |new: T, best: T| better(new, best) || (is_nan(new) && !is_nan(best));
     let [outer, n, inner] = around(x.dims(), axis);
-    // The elements come first: where there is no memory for them there is an error, and none for the places either.
     let values = elements::<T>(x)?;
-    let mut out = vec![0; outer * inner];
+    let mut out = collected(outer * inner, std::iter::repeat_n(0, outer * inner))?;
+    let mut best = memory(inner)?;
     for (block, out) in values.chunks_exact(n * inner).zip(out.chunks_exact_mut(inner)) {
         if inner == 1 {
             let best = (0..n).reduce(|best, i| if wins(block[i], block[best]) { i } else { best });
@@ -411,7 +408,8 @@ fn places<T: Element + PartialOrd>(x: &Concrete, axis: usize, better: impl Fn(T,
             continue;
         }
         let (first, rest) = block.split_at(inner);
-        let mut best = first.to_vec();
+        best.clear();
+        best.extend_from_slice(first);
         for (i, row) in rest.chunks_exact(inner).enumerate() {
             for ((best, place), &v) in best.iter_mut().zip(out.iter_mut()).zip(row) {
                 if wins(v, *best) {

@@ -241,10 +241,12 @@ impl Batch<'_> {
     }
 }
 
-/// A batching rule's answer: every result has the batch axis in front.
+/// A batching rule's answer.
 pub enum Batched {
-    /// The results.
+    /// The results, each with the batch axis in front.
     Outputs(Outputs),
+    /// The results, which are the same for every example and have no batch axis.
+    Common(Outputs),
     /// There is no rule; the text says what to do instead.
     Missing(&'static str),
 }

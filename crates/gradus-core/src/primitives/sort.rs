@@ -10,7 +10,7 @@ use super::index::{Bounds, Gather};
 use super::reduce::{around, array, check_axis, complex_wave, elements, fits_places, wave};
 use super::shaping::{Broadcast, Iota, fit};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Concrete, collected, memory};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::trace::{bind, bind_all};
@@ -59,13 +59,14 @@ impl Primitive for Sort {
         for i in 0..self.keys {
             columns.extend(order_keys(operand(inputs, i)?, self.descending)?);
         }
-        let from = permutation(&columns, around(first.dims(), self.axis));
+        let from = permutation(&columns, around(first.dims(), self.axis))?;
+        drop(columns);
         (0..inputs.len())
             .map(|i| {
                 let x = operand(inputs, i)?;
                 Ok(dispatch!(x.ty().dtype(), T => {
                     let values = elements::<T>(x)?;
-                    Concrete::dense::<T>(x.ty().clone(), from.iter().map(|&p| values[p]).collect())
+                    Concrete::dense::<T>(x.ty().clone(), collected(from.len(), from.iter().map(|&p| values[p]))?)
                 })
                 .into())
             })
@@ -160,7 +161,8 @@ impl Primitive for TopK {
         if self.k > 0 && !x.dims().contains(&0) {
             let keys = order_keys(x, true)?;
             let keys = keys.first().map_or(&[][..], Vec::as_slice);
-            let mut row: Vec<(u64, usize)> = Vec::with_capacity(n);
+            let mut row: Vec<(u64, usize)> = memory(n)?;
+            from = memory(keys.len() / n * self.k)?;
             for start in (0..keys.len()).step_by(n) {
                 row.clear();
                 row.extend(keys[start..start + n].iter().copied().zip(start..));
@@ -172,10 +174,10 @@ impl Primitive for TopK {
                 from.extend(row.iter().map(|&(_, p)| p));
             }
         }
-        let places = from.iter().map(|p| (p % n.max(1)) as i32).collect();
+        let places = collected(from.len(), from.iter().map(|p| (p % n.max(1)) as i32))?;
         let values = dispatch!(x.ty().dtype(), T => {
             let values = elements::<T>(x)?;
-            Concrete::dense::<T>(values_ty, from.iter().map(|&p| values[p]).collect())
+            Concrete::dense::<T>(values_ty, collected(from.len(), from.iter().map(|&p| values[p]))?)
         });
         Ok(smallvec::smallvec![values.into(), Concrete::dense::<i32>(places_ty, places).into()])
     }
@@ -261,7 +263,8 @@ sort_keys! {
 fn order_keys(x: &Concrete, descending: bool) -> Result<Vec<Vec<u64>>> {
     let turn = if descending { u64::MAX } else { 0 };
     fn column<T: Element>(x: &Concrete, turn: u64, key: impl Fn(T) -> u64) -> Result<Vec<u64>> {
-        Ok(elements::<T>(x)?.iter().map(|&v| key(v) ^ turn).collect())
+        let values = elements::<T>(x)?;
+        collected(values.len(), values.iter().map(|&v| key(v) ^ turn))
     }
     Ok(match x.ty().dtype() {
         DType::C64 => {
@@ -276,12 +279,12 @@ fn order_keys(x: &Concrete, descending: bool) -> Result<Vec<Vec<u64>>> {
 }
 
 /// For each place of an array of `[outer, n, inner]` elements, the place its element comes from when sorted stably.
-fn permutation(columns: &[Vec<u64>], [outer, n, inner]: [usize; 3]) -> Vec<usize> {
-    let mut from = vec![0; outer * n * inner];
-    let mut lane: Vec<(u64, usize)> = Vec::with_capacity(n);
+fn permutation(columns: &[Vec<u64>], [outer, n, inner]: [usize; 3]) -> Result<Vec<usize>> {
+    let mut from = collected(outer * n * inner, 0..outer * n * inner)?;
+    let mut lane: Vec<(u64, usize)> = memory(n)?;
     let (first, others) = match columns.split_first() {
         Some((first, others)) => (first.as_slice(), others),
-        None => return (0..from.len()).collect(),
+        None => return Ok(from),
     };
     let ties = |&(a, i): &(u64, usize), &(b, j): &(u64, usize)| {
         let later = others.iter().map(|c| c[i].cmp(&c[j])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal);
@@ -301,7 +304,7 @@ fn permutation(columns: &[Vec<u64>], [outer, n, inner]: [usize; 3]) -> Vec<usize
             places().zip(&lane).for_each(|(to, &(_, p))| from[to] = p);
         }
     }
-    from
+    Ok(from)
 }
 
 /// The dtype for places along an axis: `i32`, unless the axis may be too long for it.

@@ -67,6 +67,7 @@ pub fn vmap_on(program: &Program, inputs: &[Array], batched: &[bool], size: &Dim
                 let rule = Batch { size, inputs: &operands, batched: &on };
                 match e.op().batch(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
                     Batched::Outputs(outputs) => (outputs, true),
+                    Batched::Common(outputs) => (outputs, false),
                     Batched::Missing(why) => return Err(missing(e, "batching", why)),
                 }
             };

@@ -18,6 +18,8 @@ pub const NOT_COMPARED: &[&str] = &[
     "custom_linear",
     "stop_gradient",
     "name",
+    "batch_most",
+    "own_step",
 ];
 
 /// Every sample of every built-in primitive that is compared, in order.

@@ -100,6 +100,15 @@ impl Store {
     /// The content of an entry.
     pub fn read(&self, key: &Key) -> Found {
         let path = self.path(key);
+        // To open a pipe would wait for somebody to write into it.
+        match fs::metadata(&path) {
+            Ok(about) if about.is_file() => {}
+            Ok(_) => {
+                self.remove(key);
+                return Found::Broken;
+            }
+            Err(_) => return Found::Absent,
+        }
         let Ok(mut file) = File::open(&path) else { return Found::Absent };
         match read_whole(&mut file, key) {
             Some(content) => {
@@ -114,9 +123,12 @@ impl Store {
         }
     }
 
-    /// Takes an entry away.
+    /// Takes an entry away, or an empty folder in its place. A folder that holds something is not ours to empty.
     pub fn remove(&self, key: &Key) {
-        drop(fs::remove_file(self.path(key)));
+        let path = self.path(key);
+        if fs::remove_file(&path).is_err() {
+            drop(fs::remove_dir(&path));
+        }
     }
 
     /// Writes an entry, and removes those used longest ago where there are too many bytes.
@@ -316,6 +328,43 @@ mod tests {
         assert_eq!(store.fill().entries, 2);
         store.clear();
         assert_eq!(store.fill().entries, 0);
+    }
+
+    /// A pipe, a socket, a folder or a link to one of them in the place of an entry: reading does not wait for it, and a new
+    /// entry takes its place.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_no_entry() {
+        let folder = Folder::new("pipe");
+        let store = Store::open(&folder.0, 1 << 20).unwrap();
+        let k = key("a");
+        let path = store.path(&k);
+        let pipe = |at: &Path| assert!(std::process::Command::new("mkfifo").arg(at).status().unwrap().success());
+        let pipe_behind = folder.0.join("a pipe");
+        pipe(&pipe_behind);
+        let places: [&dyn Fn(); 4] = [
+            &|| pipe(&path),
+            &|| {
+                // The path of a socket must be short when it is made.
+                drop(std::os::unix::net::UnixListener::bind(folder.0.join("s")).unwrap());
+                fs::rename(folder.0.join("s"), &path).unwrap();
+            },
+            &|| fs::create_dir(&path).unwrap(),
+            &|| std::os::unix::fs::symlink(&pipe_behind, &path).unwrap(),
+        ];
+        for place in places {
+            place();
+            assert!(!store.has(&k));
+            assert!(matches!(store.read(&k), Found::Broken));
+            assert!(matches!(store.read(&k), Found::Absent), "it is gone");
+            store.write(&k, b"code").unwrap();
+            assert_eq!(content(store.read(&k)).unwrap(), b"code");
+            store.clear();
+        }
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("somebody's"), b"").unwrap();
+        assert!(matches!(store.read(&k), Found::Broken));
+        assert!(store.write(&k, b"code").is_err(), "a folder that is not empty stays");
     }
 
     #[test]

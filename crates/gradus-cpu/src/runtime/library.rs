@@ -1,6 +1,6 @@
 //! The library: matrix products, and the interpreter's own code for primitives that have no loops here.
 
-use gradus_core::array::{Concrete, for_each_row};
+use gradus_core::array::{Concrete, for_each_row, memory};
 use gradus_core::primitives::Op;
 use gradus_core::types::Element;
 use gradus_core::{Array, DType, Dim, Error, Place, Type};
@@ -159,8 +159,7 @@ pub unsafe fn call_entry(entry: &Entry, arrays: *const *mut u8, threads: bool) -
                 }
                 Entry::Evaluate(e) => evaluate(e, arrays),
                 Entry::Copy { from, to } => {
-                    by_dtype!(from.dtype, T => copy::<T>((*arrays).cast(), from, (*arrays.add(1)).cast(), to));
-                    Ok(())
+                    by_dtype!(from.dtype, T => copy::<T>((*arrays).cast(), from, (*arrays.add(1)).cast(), to))
                 }
             }
         }
@@ -178,8 +177,8 @@ fn for_each_place(a: &Placed, mut f: impl FnMut(isize)) {
     });
 }
 
-unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) {
-    let mut places = Vec::with_capacity(b.dims.iter().product::<i64>() as usize);
+unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) -> Result<()> {
+    let mut places = memory(b.dims.iter().product::<i64>() as usize)?;
     for_each_place(b, |i| places.push(i));
     let mut next = places.into_iter();
     for_each_place(a, |i| {
@@ -188,21 +187,22 @@ unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) {
             unsafe { to.offset(j).write_unaligned(from.offset(i).read_unaligned()) }
         }
     });
+    Ok(())
 }
 
-unsafe fn read<T: Element>(from: *const T, a: &Placed) -> Array {
-    let mut values = Vec::with_capacity(a.dims.iter().product::<i64>() as usize);
+unsafe fn read<T: Element>(from: *const T, a: &Placed) -> Result<Array> {
+    let mut values = memory(a.dims.iter().product::<i64>() as usize)?;
     // SAFETY: every place of the view lies inside the array.
     for_each_place(a, |i| values.push(unsafe { from.offset(i).read_unaligned() }));
     let dims: SmallVec<[usize; 6]> = a.dims.iter().map(|d| *d as usize).collect();
-    Concrete::from_vec(&dims, values).into()
+    Ok(Concrete::from_vec(&dims, values).into())
 }
 
 unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
     let mut inputs = Vec::with_capacity(e.inputs.len());
     for (i, placed) in e.inputs.iter().enumerate() {
         // SAFETY: the i-th pointer is to the i-th operand.
-        inputs.push(unsafe { by_dtype!(placed.dtype, T => read::<T>((*arrays.add(i)).cast(), placed)) });
+        inputs.push(unsafe { by_dtype!(placed.dtype, T => read::<T>((*arrays.add(i)).cast(), placed)) }?);
     }
     let results = e.op.evaluate(&inputs).map_err(|err| err.in_operation(e.op.name()).at(e.place))?;
     if results.len() != e.outputs.len() {
@@ -213,7 +213,7 @@ unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
             fail!(Rule, "`{}` gave a result that is not of type {ty}", e.op.name());
         };
         by_dtype!(ty.dtype(), T => {
-            let values = c.values::<T>();
+            let values = c.try_values::<T>()?;
             // SAFETY: the pointer is to a dense array of the result's type.
             unsafe {
                 let to: *mut u8 = *arrays.add(e.inputs.len() + i);

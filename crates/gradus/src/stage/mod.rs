@@ -8,6 +8,7 @@ mod explain;
 mod hot;
 mod key;
 pub(crate) mod notices;
+mod recursion;
 mod symbolic;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -254,8 +255,41 @@ impl<S: Signature> Core<S> {
             return self.execute(&entry, &leaves);
         }
         let meet = |entry: &Arc<Entry<S>>| self.met.insert(leaves.hash, Key::of::<S>(args), entry.clone());
-        self.declared(args, |args| self.call_keyed(args, &Leaves::of::<S>(args), &leaves, meet))
-            .unwrap_or_else(|e| failed(&*self.function, args, &e))
+        let out = self.declared(args, |declared| {
+            let key = Leaves::of::<S>(declared);
+            match self.of_nothing(args, declared, &key, &leaves) {
+                Some(entry) => {
+                    meet(&entry);
+                    self.execute(&entry, &leaves)
+                }
+                None => self.call_keyed(declared, &key, &leaves, meet),
+            }
+        });
+        out.unwrap_or_else(|e| failed(&*self.function, args, &e))
+    }
+
+    /// A program of its own for arguments without elements, where the one for every size has a condition that they break and
+    /// one for exactly these sizes has none. Conditions that were declared hold for it, too.
+    fn of_nothing(
+        &self,
+        args: S::Refs<'_>,
+        declared: S::Refs<'_>,
+        key: &Leaves,
+        leaves: &Leaves,
+    ) -> Option<Arc<Entry<S>>> {
+        let Some(Ok(declaration)) = &self.options.declared else { return None };
+        let is_empty = |a: &Array| a.shape().iter().any(|d| d.constant() == Some(0));
+        if !leaves.arrays.iter().any(is_empty) || !declaration.holds(&key.arrays, &leaves.arrays) {
+            return None;
+        }
+        let entry = |args: S::Refs<'_>, key: &Leaves| {
+            self.lookup(args, key, leaves).or_else(|| self.make_entry(args, key, self.place).ok())
+        };
+        let general = entry(declared, key)?;
+        let all = leaves.arrays.iter().chain(&general.captures);
+        let types = all.map(|a| a.ty().cloned()).collect::<Result<Vec<_>>>().ok()?;
+        let breaks = general.optimized.program().solve_symbols(&types).err();
+        breaks.filter(|e| e.kind() == ErrorKind::Constraint).and_then(|_| entry(args, leaves))
     }
 
     /// A call whose arguments, as far as the key sees them, are `args` with the arrays of `key`; it runs on `leaves`. `found` is
@@ -331,6 +365,9 @@ impl<S: Signature> Core<S> {
 
     /// Runs the Rust function on tracers.
     fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<(Traced, S::Out), Failed<S>> {
+        let _running =
+            recursion::enter::<S>(std::ptr::from_ref(self).addr(), args, self.options.mode, &self.name(), self.place)
+                .map_err(|error| Failed { error, out: None })?;
         self.counters.traces.fetch_add(1, Ordering::Relaxed);
         let traced = self.hunting(|| trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place));
         let (mut traced, out) = traced?;
@@ -574,11 +611,13 @@ pub(crate) fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
     template.map(&mut Replace(|_: &Array| outputs.next().unwrap_or_else(missing)))
 }
 
-/// The result when there is no template: the function run on arguments that carry the error. Its structure is what the
-/// caller expects, and every array in it is the error.
+/// The result when there is no template: where the type does not say it, the structure is that of the function's result on
+/// arguments that carry the error. Every array in it is the error.
 pub(crate) fn failed<S: Signature>(function: &dyn Func<S>, args: S::Refs<'_>, error: &Error) -> S::Out {
-    let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
-    poison(&trace::quietly(|| function.apply(S::refs(&args))), error)
+    recursion::carrying(error, || {
+        let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
+        poison(&trace::quietly(|| function.apply(S::refs(&args))), error)
+    })
 }
 
 /// A result of the template's structure in which every array carries the error.

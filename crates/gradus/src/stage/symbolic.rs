@@ -90,12 +90,27 @@ impl Declared {
         leaves.flat_map(|l| l.dims.iter().flatten()).flat_map(Dim::symbols).map(|s| s.to_string()).collect()
     }
 
+    /// Whether the declared conditions hold for arrays of these sizes, in the place of the symbols of others.
+    pub(super) fn holds(&self, symbolic: &[Array], sizes: &[Array]) -> bool {
+        let pairs = symbolic.iter().zip(sizes).flat_map(|(a, b)| a.shape().iter().zip(b.shape().iter()));
+        let told: Vec<_> = pairs.filter_map(|(symbol, size)| symbol.solve_for(size.constant()?)).collect();
+        let number = |name: &str| told.iter().find(|(symbol, _)| **symbol == *name).map(|(_, number)| *number);
+        self.constraints.iter().all(|c| c.check(&number).unwrap_or(false))
+    }
+
     /// The arguments with declared arrays replaced by their types. Values of an outer trace stay: their dimensions are that trace's.
     pub(super) fn apply<S: Signature>(&self, args: S::Refs<'_>, name: &str) -> Result<S::Args> {
         let mut places = Places::default();
         S::visit(args, &mut places);
-        if places.arguments < self.arguments.len() {
-            return Err(wrong(self.place, &self.text, format!("`{name}` takes {} arguments", places.arguments)));
+        if places.arguments != self.arguments.len() {
+            let (takes, declared) = (places.arguments, self.arguments.len());
+            let s = if takes == 1 { "" } else { "s" };
+            return Err(Error::new(
+                ErrorKind::Signature,
+                format!("`{name}` takes {takes} argument{s}, and `{}` declares {declared}", self.text),
+            )
+            .at(self.place)
+            .help("give each argument its entry: `_` for one that stays as it comes"));
         }
         let mut error = None;
         let mut next = places.leaves.iter();

@@ -19,12 +19,20 @@ impl Tree for Array {
     fn map(&self, mapper: &mut dyn Mapper) -> Self {
         mapper.array(self)
     }
+
+    fn of_error(error: &Error) -> Option<Self> {
+        Some(Array::from(error.clone()))
+    }
 }
 
 impl Tree for () {
     fn visit(&self, _: &mut dyn Visitor) {}
 
     fn map(&self, _: &mut dyn Mapper) -> Self {}
+
+    fn of_error(_: &Error) -> Option<Self> {
+        Some(())
+    }
 }
 
 impl<T: ?Sized + Send + Sync + 'static> Tree for PhantomData<T> {
@@ -44,6 +52,10 @@ macro_rules! tuples {
 
             fn map(&self, mapper: &mut dyn Mapper) -> Self {
                 ($(self.$index.map(mapper),)+)
+            }
+
+            fn of_error(error: &Error) -> Option<Self> {
+                Some(($($item::of_error(error)?,)+))
             }
         }
     )*};
@@ -88,6 +100,11 @@ impl<T: Tree, const N: usize> Tree for [T; N] {
     fn map(&self, mapper: &mut dyn Mapper) -> Self {
         self.each_ref().map(|item| item.map(mapper))
     }
+
+    fn of_error(error: &Error) -> Option<Self> {
+        let items: Option<Vec<T>> = (0..N).map(|_| T::of_error(error)).collect();
+        items?.try_into().ok()
+    }
 }
 
 impl<T: Tree> Tree for Option<T> {
@@ -111,6 +128,10 @@ impl<T: Tree> Tree for Box<T> {
     fn map(&self, mapper: &mut dyn Mapper) -> Self {
         Box::new((**self).map(mapper))
     }
+
+    fn of_error(error: &Error) -> Option<Self> {
+        T::of_error(error).map(Box::new)
+    }
 }
 
 /// What is shared before [`map`](Tree::map) is shared no more after it: each place gets its own value.
@@ -121,6 +142,10 @@ impl<T: Tree> Tree for Arc<T> {
 
     fn map(&self, mapper: &mut dyn Mapper) -> Self {
         Arc::new((**self).map(mapper))
+    }
+
+    fn of_error(error: &Error) -> Option<Self> {
+        T::of_error(error).map(Arc::new)
     }
 }
 

@@ -11,7 +11,7 @@ mod num;
 
 use std::fmt;
 
-use gradus_core::Array;
+use gradus_core::{Array, Error};
 
 use crate::random::Key;
 
@@ -206,6 +206,11 @@ pub trait Tree: Sized + Send + Sync + 'static {
 
     /// The same value with each leaf replaced, in the order of [`visit`](Tree::visit).
     fn map(&self, mapper: &mut dyn Mapper) -> Self;
+
+    /// A value whose arrays all carry an error; none if the type alone does not say which arrays there are.
+    fn of_error(_error: &Error) -> Option<Self> {
+        None
+    }
 
     /// The same value with its numbers ([`Num`]) tracked or frozen, at any depth.
     fn track_numbers(&self, which: TrackNumbers) -> Self {

@@ -51,7 +51,12 @@ fn array(value: &Value) -> Array {
 }
 
 pub fn lines() -> Vec<Line> {
-    let mut text = include_str!("../data/random.jsonl").lines();
+    lines_of(include_str!("../data/random.jsonl"))
+}
+
+/// The lines of a file that `scripts/reference/draws.py` wrote.
+pub fn lines_of(text: &str) -> Vec<Line> {
+    let mut text = text.lines();
     let head: Value = serde_json::from_str(text.next().expect("a first line")).expect("JSON");
     assert!(head["jax"].is_string());
     text.map(|line| {

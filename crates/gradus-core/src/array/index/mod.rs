@@ -445,7 +445,19 @@ impl Array {
     }
 
     /// A block of known size whose place is computed: one integer for each axis says where it starts. A block that
-    /// would reach outside is moved inside.
+    /// would reach outside is moved inside: a start is clamped to between 0 and the last place where the block fits. So a negative
+    /// start is 0. It does not count from the end, as it does in [`index`](Array::index) and in JAX.
+    ///
+    /// ```
+    /// use gradus_core::Array;
+    ///
+    /// let x = Array::from([10, 11, 12, 13]);
+    /// let two_from = |start: i64| x.dynamic_slice(&[Array::from(start)], [2]).to_vec::<i32>();
+    /// assert_eq!(two_from(1)?, [11, 12]);
+    /// assert_eq!(two_from(9)?, [12, 13]);
+    /// assert_eq!(two_from(-1)?, [10, 11]);
+    /// # Ok::<(), gradus_core::Error>(())
+    /// ```
     #[track_caller]
     pub fn dynamic_slice(&self, starts: &[Array], sizes: impl IntoShape) -> Array {
         checked(self.try_dynamic_slice(starts, sizes.into_shape()))
@@ -458,7 +470,8 @@ impl Array {
         apply(DynamicSlice { sizes }, &inputs)
     }
 
-    /// The array with a block replaced whose place is computed. A block that would reach outside is moved inside.
+    /// The array with a block replaced whose place is computed. A block that would reach outside is moved inside, as in
+    /// [`dynamic_slice`](Array::dynamic_slice): a negative start is 0.
     #[track_caller]
     pub fn dynamic_update_slice(&self, update: &Array, starts: &[Array]) -> Array {
         checked(self.try_dynamic_update_slice(update, starts))

@@ -345,6 +345,17 @@ fn dynamic_slices_and_raw_forms() {
     let block = Array::from([[-1i64, -2]]);
     let y = everywhere(&x, |x| x.dynamic_update_slice(&block, &starts));
     assert_eq!(y.to_vec::<i64>().unwrap(), [0, 1, 2, 3, 4, 5, -1, -2, 8, 9, 10, 11]);
+    // Negative starts are 0, and what is far beyond the end is the last place: nothing counts from the end.
+    for (start, first) in [(-1, 0), (-9, 0), (i64::MIN, 0), (2, 1), (i64::MAX, 1)] {
+        let starts = [Array::from(start), Array::from(-1i64)];
+        let want = [4 * first, 4 * first + 1, 4 * first + 4, 4 * first + 5];
+        assert_eq!(everywhere(&x, |x| x.dynamic_slice(&starts, [2, 2])).to_vec::<i64>().unwrap(), want, "{start}");
+        let mut updated: Vec<i64> = (0..12).collect();
+        want.iter().for_each(|i| updated[*i as usize] = -7);
+        let block = Array::from([[-7i64, -7], [-7, -7]]);
+        let y = everywhere(&x, |x| x.dynamic_update_slice(&block, &starts));
+        assert_eq!(y.to_vec::<i64>().unwrap(), updated, "{start}");
+    }
     assert_eq!(kind(&x.dynamic_slice(&starts[..1], [2, 2])).0, ErrorKind::Index);
     assert_eq!(kind(&x.dynamic_slice(&[x.clone(), x.clone()], [2, 2])).0, ErrorKind::Index);
     assert!(x.dynamic_slice(&starts, [4, 2]).error().is_some());

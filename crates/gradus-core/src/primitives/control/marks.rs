@@ -1,13 +1,14 @@
-//! Operations that change no number but say something to transformations: where derivatives stop, and what a value is
-//! called when a checkpoint chooses what to save.
+//! Operations that change no number but say something to transformations: where derivatives stop, what a value is
+//! called when a checkpoint chooses what to save, and what the examples of a batch do together.
 
 use crate::array::Array;
 use crate::error::Result;
+use crate::primitives::elementwise::{Compare, Direction};
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
 };
 use crate::rules_of;
-use crate::types::Effects;
+use crate::types::{DType, Dim, Effects};
 
 fn same(infer: &mut Infer<'_>) -> Result<Types> {
     infer.arity(1)?;
@@ -78,5 +79,74 @@ impl Primitive for Name {
     }
     fn samples() -> Vec<Sample> {
         operands().map(|x| Sample::new(Op::new(Name { name: "hidden".into() }), vec![x])).to_vec()
+    }
+}
+
+/// Numbers of steps. In a batch they are the most that any example has, and at least none: the same for all of them, so that
+/// what is planned by them is planned once.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchMost;
+
+impl Primitive for BatchMost {
+    rules_of!("batch_most");
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        infer.dtype(0, "numbers of steps", |d| d == DType::I64)?;
+        same(infer)
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        Ok(inputs.into())
+    }
+    fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {
+        Ok(Derivative::Zero)
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+        let counts = &batch.inputs[0];
+        let none = Array::zeros::<i64>(counts.shape().replaced(0, Dim::from(1usize)));
+        let most = Array::concatenate([&none, counts], 0).max_axes(0);
+        // It is asked again where the batch is an example of another.
+        Ok(Batched::Common(smallvec::smallvec![crate::trace::bind(Op::fixed(&BatchMost), &[most])]))
+    }
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+    fn samples() -> Vec<Sample> {
+        // The examples of a batch that a test makes of it are equal, and only then are they what each is alone.
+        vec![Sample::new(Op::fixed(&BatchMost), vec![Array::from([3_i64, 3])])]
+    }
+}
+
+/// Whether a step, which is smaller than the [`BatchMost`] of a number of steps, is smaller than that number itself: whether
+/// it is one of the example's own. Outside of a batch it always is.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnStep;
+
+impl Primitive for OwnStep {
+    rules_of!("own_step");
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        infer.arity(2)?;
+        infer.dtype(0, "a step", |d| d == DType::I64)?;
+        let ty = infer.all_same()?;
+        Ok(smallvec::smallvec![ty.with_dtype(DType::Bool)])
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        Ok(smallvec::smallvec![inputs[0].lt(&inputs[1]).ok()?])
+    }
+    fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {
+        Ok(Derivative::Zero)
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+        batch.elementwise(Op::new(Compare { direction: Direction::Lt }))
+    }
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+    fn samples() -> Vec<Sample> {
+        vec![Sample::new(Op::fixed(&OwnStep), vec![Array::from(2_i64), Array::from(3_i64)])]
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub use call::Call;
 pub use checkpoint::{Checkpoint, Policy};
 pub use custom::{CustomJvp, CustomLinear, CustomVjp};
-pub use marks::{Name, StopGradient};
+pub use marks::{BatchMost, Name, OwnStep, StopGradient};
 pub use scan::Scan;
 pub(crate) use scan::{Stack, element};
 pub use switch::Switch;
@@ -40,6 +40,8 @@ pub(super) fn entries() -> Vec<Entry> {
         entry::<CustomLinear>("custom_linear"),
         entry::<StopGradient>("stop_gradient"),
         entry::<Name>("name"),
+        entry::<BatchMost>("batch_most"),
+        entry::<OwnStep>("own_step"),
     ]
 }
 
@@ -99,7 +101,7 @@ pub(crate) fn apply(op: Op, inputs: &[Array]) -> Result<Vec<Array>> {
 
 /// A program written in the language of arrays.
 #[track_caller]
-fn program(
+pub(super) fn program(
     name: &str,
     inputs: impl IntoIterator<Item = Type>,
     f: impl FnOnce(&[Array]) -> Result<Vec<Array>>,

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use super::{apply, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, spread};
-use crate::array::{Array, Concrete, Data, check_room, row_major};
+use crate::array::{Array, Concrete, Data, row_major};
 use crate::error::{Place, Result, error, fail};
 use crate::interpret::prepare;
+use crate::primitives::shaping::strided::buffer;
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
     Types,
@@ -521,9 +522,7 @@ pub(crate) struct Stack {
 
 impl Stack {
     pub(crate) fn new(ty: Type) -> Result<Stack> {
-        check_room(&ty)?;
-        let count = ty.shape().count().unwrap_or(0);
-        let data = dispatch!(ty.dtype(), T => T::into_data(vec![T::default(); count]));
+        let data = dispatch!(ty.dtype(), T => T::into_data(buffer(&ty, T::default())?));
         Ok(Stack { ty, data })
     }
 
@@ -531,7 +530,7 @@ impl Stack {
         let c = y.concrete().ok_or_else(|| error!(NotConcrete, "a step gave no numbers"))?;
         let n = c.count();
         dispatch!(self.ty.dtype(), T => {
-            let values = c.values::<T>();
+            let values = c.try_values::<T>()?;
             if let Some(room) = T::slice_mut(&mut self.data).and_then(|all| all.get_mut(i * n..(i + 1) * n)) {
                 room.copy_from_slice(&values);
             }

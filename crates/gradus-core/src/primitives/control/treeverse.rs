@@ -6,16 +6,18 @@
 //! 1992). With one place (two states) that is n times; with 31 it is six times for a million steps. Where to keep the next state follows from the same binomials: between a kept state and a target L steps
 //! later with f places free, C(f+r-1, f) steps further on, because C(f+r, f) = C(f+r-1, f) + C(f+r-1, f-1).
 //!
-//! The backward pass is a `while` like any other, so it is differentiated, batched and compiled like any other.
+//! The backward pass is a `while` like any other, so it is differentiated, batched and compiled like any other. In a batch whose
+//! examples have loops of different lengths all go by the plan of the longest ([`BatchMost`]): an example waits at its last
+//! state for the steps that it does not have ([`OwnStep`]). With a plan for each, every step of one would be a step of all.
 
 use std::sync::Arc;
 
-use super::{Switch, While, apply, flipped, picked, positions, program, spread};
+use super::{BatchMost, OwnStep, Switch, While, apply, flipped, picked, positions, program, spread};
 use crate::array::Array;
 use crate::error::{Result, error};
 use crate::primitives::{Op, Transpose, Transposed};
 use crate::program::{Atom, Program};
-use crate::trace::inline;
+use crate::trace::{bind, inline};
 use crate::transform::{transpose_on, zeros_of};
 use crate::types::{DType, Dim, Shape, Type};
 
@@ -64,7 +66,8 @@ pub(super) fn backward(w: &While, rule: &Transpose<'_>, given: &[bool], linear: 
         }
     };
     let mut operands = consts;
-    operands.extend([count, Array::from(0_i64), Array::zeros::<i64>([parts.slots])]);
+    let planned = bind(Op::fixed(&BatchMost), std::slice::from_ref(&count));
+    operands.extend([count, planned, Array::from(0_i64), Array::zeros::<i64>([parts.slots])]);
     for k in &start {
         // The first state stands in the first place.
         let room = zeros_of(&parts.kept(k.ty()?));
@@ -101,7 +104,7 @@ impl Parts<'_> {
         state.with_shape(state.shape().inserted(0, Dim::from(self.slots)))
     }
 
-    /// The loop backward. It carries the number of steps left, the last place of the stack that is taken, the step of
+    /// The loop backward. Behind the known constants it has the number of the example's own steps. It carries the number of steps left, the last place of the stack that is taken, the step of
     /// each state on the stack, the states, cotangents of the linear carries, and sums of those of linear constants.
     fn machine(&self) -> Result<While> {
         let places = Type::new(DType::I64, Shape::from(vec![Dim::from(self.slots)]));
@@ -112,8 +115,8 @@ impl Parts<'_> {
             .chain(self.carries.iter().cloned())
             .chain(self.sums.iter().cloned())
             .collect();
-        let inputs: Vec<Type> = self.consts.iter().cloned().chain(carried).collect();
-        let n = self.consts.len();
+        let inputs: Vec<Type> = self.consts.iter().cloned().chain([number()]).chain(carried).collect();
+        let n = self.consts.len() + 1;
         let more = program("steps_left", inputs.clone(), |xs| Ok(vec![xs[n].gt(0_i64)]))?;
         let advance = program("advance", inputs.clone(), |xs| self.advance(xs))?;
         let turn = program("turn", inputs.clone(), |xs| self.turn(xs))?;
@@ -128,27 +131,28 @@ impl Parts<'_> {
 
     /// Computes on from the last state on the stack and puts another on top.
     fn advance(&self, xs: &[Array]) -> Result<Vec<Array>> {
-        let (consts, rest) = xs.split_at(self.consts.len());
+        let (consts, rest) = xs.split_at(self.consts.len() + 1);
         let [left, last, places] = [&rest[0], &rest[1], &rest[2]];
         let from = take(places, last);
         let distance = left - &from;
         let free = (last * -1_i64) + (self.slots as i64 - 1);
-        let ahead = stride(&free, &distance)?.minimum(&distance - 1_i64);
+        let to = &from + stride(&free, &distance)?.minimum(&distance - 1_i64);
         let state: Vec<Array> = rest[3..3 + self.state.len()].iter().map(|s| take(s, last)).collect();
-        let inputs: Vec<Type> =
-            self.consts.iter().cloned().chain([number(), number()]).chain(self.state.iter().cloned()).collect();
         let n = consts.len();
+        let (known, states) = (self.consts.iter().cloned(), self.state.iter().cloned());
+        let inputs: Vec<Type> = known.chain([number(), number(), number()]).chain(states).collect();
         let more = program("on_the_way", inputs.clone(), |xs| Ok(vec![xs[n + 1].lt(&xs[n])]))?;
         let step = program("again", inputs, |xs| {
-            let next = inline(&self.step, &[&xs[..n], &xs[n + 2..]].concat())?;
-            Ok(std::iter::once(&xs[n + 1] + 1_i64).chain(next).collect())
+            let (consts, count, at) = (&xs[..n - 1], &xs[n - 1], &xs[n + 1]);
+            let operands = [consts, &xs[n + 2..]].concat();
+            let next = own(at, count, &operands, |xs| Ok(xs[n - 1..].to_vec()), |xs| inline(&self.step, xs))?;
+            Ok(std::iter::once(at + 1_i64).chain(next).collect())
         })?;
-        let operands: Vec<Array> =
-            consts.iter().cloned().chain([ahead.clone(), Array::from(0_i64)]).chain(state).collect();
+        let operands: Vec<Array> = consts.iter().cloned().chain([to.clone(), from]).chain(state).collect();
         let mut reached = apply(Op::new(While::plain(more, step, n + 1)), &operands)?;
         let reached = reached.split_off(1);
         let top = last + 1_i64;
-        let mut next = vec![left.clone(), top.clone(), put(places, &top, &(from + ahead))];
+        let mut next = vec![left.clone(), top.clone(), put(places, &top, &to)];
         next.extend(rest[3..].iter().zip(&reached).map(|(room, k)| put(room, &top, k)));
         next.extend_from_slice(&rest[3 + self.state.len()..]);
         Ok(next)
@@ -156,20 +160,46 @@ impl Parts<'_> {
 
     /// Turns one step around, at the last state on the stack, which is needed no more.
     fn turn(&self, xs: &[Array]) -> Result<Vec<Array>> {
-        let (consts, rest) = xs.split_at(self.consts.len());
-        let last = &rest[1];
+        let n = self.consts.len();
+        let (consts, count, rest) = (&xs[..n], &xs[n], &xs[n + 1..]);
+        let [left, last] = [&rest[0], &rest[1]];
         let (states, bars) = rest[3..].split_at(self.state.len());
-        let (carries, sums) = bars.split_at(self.carries.len());
         let known: Vec<Array> = consts.iter().cloned().chain(states.iter().map(|s| take(s, last))).collect();
-        let bars = spread(carries.iter().cloned(), &self.varies);
-        let mut bars = transpose_on(self.body, self.linear, &known, &bars)?;
-        let carry_bars = bars.split_off(sums.len());
-        let mut next = vec![&rest[0] - 1_i64, (last - 1_i64).maximum(0_i64), rest[2].clone()];
+        let at = left - 1_i64;
+        let operands = [known.as_slice(), bars].concat();
+        let keep = |xs: &[Array]| Ok(xs[known.len()..].to_vec());
+        let bars = own(&at, count, &operands, keep, |xs| self.turned(xs.split_at(known.len())))?;
+        let mut next = vec![at, (last - 1_i64).maximum(0_i64), rest[2].clone()];
         next.extend_from_slice(states);
-        next.extend(carry_bars.into_iter().zip(&self.carries).map(|(b, t)| b.unwrap_or_else(|| zeros_of(t))));
-        next.extend(sums.iter().zip(bars).map(|(sum, bar)| bar.map_or_else(|| sum.clone(), |b| sum + b)));
+        next.extend(bars);
         Ok(next)
     }
+
+    /// Cotangents of linear carries and sums of those of linear constants, one step earlier.
+    fn turned(&self, (known, bars): (&[Array], &[Array])) -> Result<Vec<Array>> {
+        let (carries, sums) = bars.split_at(self.carries.len());
+        let bars = spread(carries.iter().cloned(), &self.varies);
+        let mut bars = transpose_on(self.body, self.linear, known, &bars)?;
+        let carry_bars = bars.split_off(sums.len());
+        let next = carry_bars.into_iter().zip(&self.carries).map(|(b, t)| b.unwrap_or_else(|| zeros_of(t)));
+        let sums = sums.iter().zip(bars).map(|(sum, bar)| bar.map_or_else(|| sum.clone(), |b| sum + b));
+        Ok(next.chain(sums).collect())
+    }
+}
+
+/// What `does` gives where a step is one of the example's own `count`, and elsewhere what `keeps` gives.
+fn own(
+    step: &Array,
+    count: &Array,
+    operands: &[Array],
+    keeps: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+    does: impl FnOnce(&[Array]) -> Result<Vec<Array>>,
+) -> Result<Vec<Array>> {
+    let types = operands.iter().map(|x| x.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+    let branches = vec![program("wait", types.clone(), keeps)?, program("own_step", types, does)?];
+    let is_own = bind(Op::fixed(&OwnStep), &[step.clone(), count.clone()]).cast(DType::I32);
+    let operands: Vec<Array> = std::iter::once(is_own).chain(operands.iter().cloned()).collect();
+    apply(Op::new(Switch { branches }), &operands)
 }
 
 /// C(f+r-1, f) for the least r with C(f+r, f) >= distance, computed from r = 0 on.

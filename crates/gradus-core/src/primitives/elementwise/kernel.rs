@@ -4,10 +4,10 @@
 
 use std::borrow::Cow;
 
-use crate::array::{Array, Concrete, check_room};
+use crate::array::{Array, Concrete, reserve};
 use crate::error::{Result, error};
 use crate::primitives::Outputs;
-use crate::types::{DType, Element, Scalar, Type};
+use crate::types::{Element, Scalar, Type};
 
 /// Operand `i`, which the interpreter promises to be concrete.
 pub(crate) fn operand(inputs: &[Array], i: usize) -> Result<&Concrete> {
@@ -48,11 +48,11 @@ struct Lane<'a, T: Element> {
 
 /// The elements of an operand. A splat gives one block of its number, which serves for every block of the loop: so
 /// one loop per operation is enough, and it vectorizes.
-fn lane<T: Element>(x: &Concrete, n: usize) -> Lane<'_, T> {
-    match x.splat_value().and_then(T::from_scalar) {
+fn lane<T: Element>(x: &Concrete, n: usize) -> Result<Lane<'_, T>> {
+    Ok(match x.splat_value().and_then(T::from_scalar) {
         Some(v) => Lane { each: Cow::Owned(vec![v; n.min(BLOCK)]), repeated: true },
-        None => Lane { each: x.values::<T>(), repeated: false },
-    }
+        None => Lane { each: x.try_values::<T>()?, repeated: false },
+    })
 }
 
 impl<T: Element> Lane<'_, T> {
@@ -61,17 +61,20 @@ impl<T: Element> Lane<'_, T> {
     }
 }
 
-/// The result's elements, and whether one of them stands for all: then every operand is a splat. An error if there is
-/// no memory for the result, or for an operand that has to be copied.
-fn extent(operands: &[&Concrete], dtype: DType) -> Result<(usize, bool)> {
+/// Memory for the result, the number of its elements, and whether one of them stands for all: then every operand is a splat.
+fn extent<U: Element>(operands: &[&Concrete]) -> Result<(Vec<U>, usize, bool)> {
     if operands.iter().all(|x| x.splat_value().is_some()) {
-        return Ok((1, true));
+        return Ok((Vec::new(), 1, true));
     }
-    check_room(&operands[0].ty().with_dtype(dtype))?;
-    for x in operands.iter().filter(|x| x.splat_value().is_none() && !x.is_dense()) {
-        check_room(x.ty())?;
-    }
-    Ok((operands[0].count(), false))
+    Ok((reserve(&operands[0].ty().with_dtype(U::DTYPE))?, operands[0].count(), false))
+}
+
+/// The next block of a result of `n` elements, to be written; none behind the last. It is in the fastest cache when it is, and
+/// memory is touched once.
+fn next_block<U: Element>(out: &mut Vec<U>, n: usize) -> Option<&mut [U]> {
+    let start = out.len();
+    out.resize(n.min(start + BLOCK), U::default());
+    (start < n).then(|| &mut out[start..])
 }
 
 fn finish<U: Element>(like: &Concrete, same: bool, values: Vec<U>) -> Concrete {
@@ -84,11 +87,10 @@ fn finish<U: Element>(like: &Concrete, same: bool, values: Vec<U>) -> Concrete {
 
 /// `f` of every element.
 pub(crate) fn map<T: Element, U: Element>(x: &Concrete, f: impl Fn(T) -> U) -> Result<Concrete> {
-    let (n, same) = extent(&[x], U::DTYPE)?;
-    let a = lane::<T>(x, n);
-    let mut out = vec![U::default(); n];
+    let (mut out, n, same) = extent::<U>(&[x])?;
+    let a = lane::<T>(x, n)?;
     let mut start = 0;
-    for block in out.chunks_mut(BLOCK) {
+    while let Some(block) = next_block(&mut out, n) {
         let a = a.block(start, block.len());
         for i in 0..block.len() {
             block[i] = f(a[i]);
@@ -104,11 +106,10 @@ pub(crate) fn zip<A: Element, B: Element, U: Element>(
     y: &Concrete,
     f: impl Fn(A, B) -> U,
 ) -> Result<Concrete> {
-    let (n, same) = extent(&[x, y], U::DTYPE)?;
-    let (a, b) = (lane::<A>(x, n), lane::<B>(y, n));
-    let mut out = vec![U::default(); n];
+    let (mut out, n, same) = extent::<U>(&[x, y])?;
+    let (a, b) = (lane::<A>(x, n)?, lane::<B>(y, n)?);
     let mut start = 0;
-    for block in out.chunks_mut(BLOCK) {
+    while let Some(block) = next_block(&mut out, n) {
         let len = block.len();
         let (a, b) = (&a.block(start, len)[..len], &b.block(start, len)[..len]);
         for i in 0..len {
@@ -126,11 +127,10 @@ pub(crate) fn zip3<A: Element, B: Element, C: Element, U: Element>(
     z: &Concrete,
     f: impl Fn(A, B, C) -> U,
 ) -> Result<Concrete> {
-    let (n, same) = extent(&[x, y, z], U::DTYPE)?;
-    let (a, b, c) = (lane::<A>(x, n), lane::<B>(y, n), lane::<C>(z, n));
-    let mut out = vec![U::default(); n];
+    let (mut out, n, same) = extent::<U>(&[x, y, z])?;
+    let (a, b, c) = (lane::<A>(x, n)?, lane::<B>(y, n)?, lane::<C>(z, n)?);
     let mut start = 0;
-    for block in out.chunks_mut(BLOCK) {
+    while let Some(block) = next_block(&mut out, n) {
         let len = block.len();
         let (a, b, c) = (&a.block(start, len)[..len], &b.block(start, len)[..len], &c.block(start, len)[..len]);
         for i in 0..len {

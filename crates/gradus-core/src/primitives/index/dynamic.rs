@@ -81,7 +81,8 @@ fn whole_window(rank: usize) -> Windows {
     }
 }
 
-/// The window of `sizes` that starts at the scalars behind the first operand; a start out of range is moved into it.
+/// The window of `sizes` that starts at the scalars behind the first operand; a start out of range is moved into it,
+/// and a negative one is 0: no start counts from the end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicSlice {
     /// The dimensions of the window.

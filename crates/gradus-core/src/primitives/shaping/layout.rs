@@ -1,8 +1,8 @@
 //! Iota, broadcast, reshape, transpose and reverse: the same elements seen under other axes.
 
-use super::strided::{reserve, restride};
+use super::strided::restride;
 use super::{check_axes, check_sorted, known, prepended, ramp, reals, shifted, transposed};
-use crate::array::{Array, Concrete, Strides, row_major};
+use crate::array::{Array, Concrete, Strides, reserve, row_major};
 use crate::error::{Result, error, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
 use crate::primitives::reduce::ReduceSum;

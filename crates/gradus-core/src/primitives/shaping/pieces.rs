@@ -1,8 +1,8 @@
 //! Slice, pad and concatenate: parts of arrays taken out and put together.
 
-use super::strided::{Walk, buffer, reserve};
+use super::strided::{Walk, buffer};
 use super::{Broadcast, known, or_zeros, prepended, ramp, reals, transposed};
-use crate::array::{Array, Concrete, Strides, check_room, row_major};
+use crate::array::{Array, Concrete, Strides, reserve, row_major};
 use crate::error::{Result, error, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
 use crate::primitives::reduce::ReduceSum;
@@ -316,8 +316,7 @@ impl Concatenate {
             // The parts follow one another in memory.
             let mut out = reserve::<T>(&ty)?;
             for p in parts {
-                check_room(p.ty())?;
-                out.extend_from_slice(&p.values::<T>());
+                out.extend_from_slice(&p.try_values::<T>()?);
             }
             return Ok(Concrete::dense(ty, out));
         }

@@ -1,7 +1,7 @@
 //! Loops over pairs of strided layouts, shared by all operations that copy or combine parts of arrays.
 
-use crate::array::{Concrete, Dims, Strides, check_room};
-use crate::error::{Result, error};
+use crate::array::{Concrete, Dims, Strides, reserve};
+use crate::error::Result;
 use crate::types::{Element, Type};
 
 /// A walk over two layouts of one shape, prepared once and run from many places.
@@ -122,24 +122,11 @@ pub(crate) fn buffer<T: Element>(ty: &Type, fill: T) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// Memory for an array of a type, empty; an error if there is none.
-pub(crate) fn reserve<T: Element>(ty: &Type) -> Result<Vec<T>> {
-    let no_room = || error!(Size, "there is no memory for an array of type {ty}");
-    let mut values = Vec::new();
-    values.try_reserve_exact(ty.shape().count().ok_or_else(no_room)?).map_err(|_| no_room())?;
-    Ok(values)
-}
-
 /// A copy of an array's elements in row-major order, to be written over; an error if there is no memory for it.
 pub(crate) fn owned<T: Element>(x: &Concrete) -> Result<Vec<T>> {
     match x.splat_value().and_then(T::from_scalar) {
         Some(value) => buffer(x.ty(), value),
-        None => {
-            let mut values = reserve(x.ty())?;
-            check_room(x.ty())?;
-            values.extend_from_slice(&x.values::<T>());
-            Ok(values)
-        }
+        None => x.try_to_vec(),
     }
 }
 

@@ -71,7 +71,7 @@ fn batch_of_nothing(sample: &Sample) -> Outcome {
     const SIZE: usize = 3;
     let rule = Batch { size: &Dim::from(SIZE), inputs: &[], batched: &[] };
     let together = match sample.op.batch(&rule)? {
-        Batched::Outputs(together) => together,
+        Batched::Outputs(together) | Batched::Common(together) => together,
         Batched::Missing(_) => {
             let text = format!("`{}` has no batching rule", sample.op.name());
             return Err(Error::new(ErrorKind::MissingRule, text).into());
