@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::nested::{Made, Nested, equations};
 use super::simplify::map_atom;
-use super::{Exactness, visit};
+use super::{Exactness, applied, visit};
 use crate::error::{Place, Result};
 use crate::primitives::control::{Call, CustomJvp, CustomLinear, CustomVjp, Name, StopGradient};
 use crate::primitives::{Op, Types};
@@ -88,8 +88,8 @@ fn flatten(
     weights: &RefCell<FxHashMap<usize, usize>>,
 ) -> Result<Program> {
     equations(p, &mut |b, e, operands| {
-        // name x = x; stop_gradient x = x.
         if e.op().is::<Name>() || e.op().is::<StopGradient>() {
+            applied("name x = x, stop_gradient x = x");
             return Ok(Made::There(vec![operands[0]]));
         }
         // The map that a user's backward pass stands for may ask for conditions that its transpose does not.
@@ -101,6 +101,7 @@ fn flatten(
         let once = census.calls.get(&name).is_none_or(|n| *n <= 1);
         let cost = if once { 0 } else { weight(&body, weights) };
         if takes(&body, b, operands) && cost <= SMALL && cost <= room.get() {
+            applied("a call is written out");
             room.set(room.get() - cost);
             return Ok(Made::There(write_out(b, &body, operands, e.place())?));
         }
