@@ -11,9 +11,9 @@
 //! stay operations, which a compiler runs like a call. The price is that their operands and results are in memory, which
 //! is little for a computation that was worth not to keep.
 
-use super::Exactness;
 use super::inline::{takes, write_out};
 use super::nested::{Made, Nested, equations};
+use super::{Exactness, applied};
 use crate::error::Result;
 use crate::primitives::control::Checkpoint;
 use crate::program::Program;
@@ -31,6 +31,7 @@ fn flatten(p: &Program, nested: &Nested<'_>) -> Result<Program> {
             && takes(&checkpoint.program, b, operands)
             && p.operands(e).iter().filter_map(|a| a.value()).all(|v| takers[v.index()] == 1)
         {
+            applied("a checkpoint is written out");
             return Ok(Made::There(write_out(b, &checkpoint.program, operands, e.place())?));
         }
         Ok(Made::As(op))

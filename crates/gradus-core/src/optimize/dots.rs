@@ -3,7 +3,7 @@
 //!
 //! A product starts from zero: `Σ aᵢbᵢ = 0 + a₀b₀ + ...`, so one with a single term gives 0.0 where the term is -0.0.
 
-use super::rewrite::{Piece, Rewrite, Rule, Site, Steps};
+use super::rewrite::{Piece, Rewrite, Rule, Site, Steps, by};
 use super::shapes::{broadcast_sources, is_repeated};
 use crate::primitives::Op;
 use crate::primitives::convert::Convert;
@@ -14,8 +14,16 @@ use crate::primitives::shaping::{Broadcast, Iota, Permute, Reshape};
 use crate::program::Atom;
 use crate::types::{Dim, Scalar, Shape};
 
-pub(super) const RULES: &[Rule] =
-    &[nothing, single_term, by_one_number, by_identity, of_transposed, transposed, of_broadcast, many_first];
+pub(super) const RULES: &[Rule] = &[
+    |s| by("dot of no term = 0", nothing(s)),
+    |s| by("dot of one term = 0 + that term", single_term(s)),
+    |s| by("dot c b = c·Σb for one number c", by_one_number(s)),
+    |s| by("dot x identity = x", by_identity(s)),
+    |s| by("dot (transpose a) b = dot a b by other axes", of_transposed(s)),
+    |s| by("transpose (dot a b) = dot a b or dot b a by other axes", transposed(s)),
+    |s| by("dot (broadcast a) b = broadcast (dot a b)", of_broadcast(s)),
+    |s| by("dot a b = transpose (dot b a) for a small matrix a and many in b", many_first(s)),
+];
 
 /// A matrix of at most so many elements is small: a compiler can write its product out.
 const SMALL: i64 = 64;

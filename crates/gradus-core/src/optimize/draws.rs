@@ -2,8 +2,8 @@
 //!
 //! After loops have been looked at: a draw that is the same in every step leaves a loop as one operation, not as its parts.
 
-use super::Exactness;
 use super::nested::{Made, Nested, equations};
+use super::{Exactness, applied};
 use crate::error::Result;
 use crate::primitives::random::{FoldIn, RandomBits};
 use crate::program::Program;
@@ -23,6 +23,7 @@ fn arithmetic(p: &Program, nested: &Nested<'_>) -> Result<Program> {
             (None, Some(keys)) if op.is::<FoldIn>() => at_place(e.place(), || FoldIn::written_out(&keys))?,
             _ => return Ok(Made::As(op)),
         };
+        applied("random bits are written out");
         Ok(Made::There(super::inline::write_out(b, &program, operands, e.place())?))
     })
 }

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::kinds::is_total;
 use super::nested::{Made, Nested, equations};
-use super::{Exactness, visit};
+use super::{Exactness, applied, visit};
 use crate::error::{Place, Result};
 use crate::primitives::Op;
 use crate::primitives::control::Scan;
@@ -377,6 +377,7 @@ fn products(b: &mut Builder, l: &Loop<'_>, plan: &Plan<'_>, operands: &[Atom], p
     for (p, matrix) in plan.products.iter().zip(matrices) {
         let at = place_of(p.equation, place);
         let [matrix] = b.mapped(body, &there, &[matrix])?[..] else { continue };
+        applied("scan: a product with a sequence is made for all steps before");
         let Some(x) = l.sequence(p.element.root) else { continue };
         let x = viewed(b, &p.element.views, x, at)?;
         let own = [&p.dot.lhs_contract, &p.dot.rhs_contract];
@@ -421,6 +422,7 @@ fn added_up(
                 operands.push(viewed(b, &seen.views, all, at)?);
             }
         }
+        applied("scan: a sum of products or sums is made for all steps after");
         let op = match term.equation.op().downcast::<DotGeneral>() {
             // Σ_t a_t·b_t: the steps are one more contracted axis.
             Some(dot) => Op::new(DotGeneral {

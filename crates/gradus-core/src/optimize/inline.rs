@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::nested::{Made, Nested, equations};
 use super::simplify::map_atom;
-use super::{Exactness, visit};
+use super::{Exactness, applied, visit};
 use crate::error::{Place, Result};
 use crate::primitives::control::{BatchMost, Call, CustomJvp, CustomLinear, CustomVjp, Name, OwnStep, StopGradient};
 use crate::primitives::{Op, Types};
@@ -91,6 +91,7 @@ fn flatten(
     equations(p, &mut |b, e, operands| {
         // name x = x; stop_gradient x = x; batch_most n = n, outside of a batch.
         if e.op().is::<Name>() || e.op().is::<StopGradient>() || e.op().is::<BatchMost>() {
+            applied("name x = x, stop_gradient x = x");
             return Ok(Made::There(vec![operands[0]]));
         }
         // Outside of a batch every step is the loop's own.
@@ -107,6 +108,7 @@ fn flatten(
         let once = census.calls.get(&name).is_none_or(|n| *n <= 1);
         let cost = if once { 0 } else { weight(&body, weights) };
         if takes(&body, b, operands) && cost <= SMALL && cost <= room.get() {
+            applied("a call is written out");
             room.set(room.get() - cost);
             return Ok(Made::There(write_out(b, &body, operands, e.place())?));
         }

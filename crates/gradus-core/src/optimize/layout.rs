@@ -3,7 +3,7 @@
 
 use super::Exactness;
 use super::kinds::{Combine, is_pointwise, reduction};
-use super::rewrite::{Piece, Rewrite, Rule, Site, Steps};
+use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::shapes::{broadcast_sources, is_repeated, unit_axes};
 use super::simplify::with_rules;
 use super::{dots, pieces, shapes};
@@ -14,7 +14,8 @@ use crate::primitives::shaping::{Broadcast, Permute, Reshape};
 use crate::program::Program;
 use crate::types::{DType, Scalar};
 
-const RULES: &[Rule] = &[below_elementwise, reductions];
+const RULES: &[Rule] =
+    &[|s| by("elementwise (view a) (view b) = view (elementwise a b)", below_elementwise(s)), reductions];
 
 /// Moves broadcasts and transposes down. What they meet there is rewritten in the same walk: each other, and products.
 pub(super) fn sink(p: &Program, exactness: Exactness) -> Result<Program> {
@@ -66,21 +67,27 @@ fn below_elementwise(s: &Site<'_>) -> Option<Rewrite> {
     steps.finish()
 }
 
-fn reductions(s: &Site<'_>) -> Option<Rewrite> {
+fn reductions(s: &Site<'_>) -> Option<Named> {
     let (combine, axes) = reduction(s.op)?;
     let (inner, operands) = s.definition(0)?;
     if let Some(inner) = inner.downcast::<Permute>() {
-        return reduce_transposed(s, combine, axes, inner);
+        return by("reduce (transpose x) = transpose (reduce x)", reduce_transposed(s, combine, axes, inner));
     }
     if let Some(inner) = inner.downcast::<Broadcast>() {
-        return reduce_broadcast(s, combine, axes, inner);
+        return by("reduce (broadcast x) = broadcast (reduce x)", reduce_broadcast(s, combine, axes, inner));
     }
-    // reduce (reshape x) = reshape (reduce x), if the reshape only puts in or drops axes of size one.
+    // If the reshape only puts in or drops axes of size one.
     if inner.is::<Reshape>() {
         let come = unit_axes(s.shape_of(operands[0]), s.ty(0)?.shape())?;
         let from: Vec<usize> = axes.iter().filter_map(|a| *come.get(*a)?).collect();
-        // The sum of one -0.0 is 0.0 + -0.0 = 0.0, so it is not the number itself.
-        if from.is_empty() && combine == Combine::Sum && s.dtype().is_inexact() && !s.relaxed() {
+        // The sum of one -0.0 is 0.0 + -0.0 = 0.0, so it is not the number itself. Nor is the product of one complex number,
+        // since (1+0i)(a+bi) multiplies b by 0.
+        let changes = match combine {
+            Combine::Sum => s.dtype().is_inexact(),
+            Combine::Prod => s.dtype().is_complex(),
+            _ => false,
+        };
+        if from.is_empty() && changes && !s.relaxed() {
             return None;
         }
         let mut steps = Steps::default();
@@ -89,12 +96,12 @@ fn reductions(s: &Site<'_>) -> Option<Rewrite> {
             value = steps.push(combine.over(from), vec![value]);
         }
         steps.push(Op::new(Reshape { shape: s.result.shape().clone() }), vec![value]);
-        return steps.finish();
+        return by("reduce (reshape x) = reshape (reduce x)", steps.finish());
     }
     None
 }
 
-/// reduce (transpose x) = transpose (reduce x): the same axes under the numbers they have in x. The order of a float sum
+/// The same axes under the numbers they have in x. The order of a float sum
 /// may change.
 fn reduce_transposed(s: &Site<'_>, combine: Combine, axes: &[usize], inner: &Permute) -> Option<Rewrite> {
     let (_, operands) = s.definition(0)?;
@@ -110,7 +117,7 @@ fn reduce_transposed(s: &Site<'_>, combine: Combine, axes: &[usize], inner: &Per
     steps.finish()
 }
 
-/// reduce (broadcast x) = broadcast (reduce x) along the axes of x. Along a repeated axis of n > 0 the maximum is the number
+/// Along the axes of x it is a reduction of x. Along a repeated axis of n > 0 the maximum is the number
 /// itself, as are the minimum and bits; the sum is n times the number, which for floats rounds otherwise.
 fn reduce_broadcast(s: &Site<'_>, combine: Combine, axes: &[usize], inner: &Broadcast) -> Option<Rewrite> {
     let (_, operands) = s.definition(0)?;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::kinds::{is_pointwise, is_total};
 use super::nested::{Made, Nested, equations};
-use super::{Exactness, visit};
+use super::{Exactness, applied, visit};
 use crate::error::{Place, Result};
 use crate::primitives::Op;
 use crate::primitives::control::{Scan, While};
@@ -211,6 +211,7 @@ fn compute_front(b: &mut Builder, p: &Program, of: &Loop<'_>, d: &Division, plac
         };
     }
     for (e, _) in p.equations().iter().zip(&d.front).filter(|(_, on)| **on) {
+        applied("loop: what is the same in every step is computed in front");
         let operands = b.mapped(p, &there, p.operands(e))?;
         let types = e.results().map(|r| p.ty(r).clone()).collect();
         let at = if e.place().is_known() { e.place() } else { place };
@@ -319,9 +320,13 @@ fn hoist_scan(b: &mut Builder, scan: &Scan, operands: &[Atom], place: Place) -> 
     let mut all = Vec::with_capacity(sources.len());
     for source in sources {
         match source {
-            Source::Alias(a) => all.push(a),
+            Source::Alias(a) => {
+                applied("scan: a result that is there without the loop");
+                all.push(a);
+            }
             Source::Loop => all.extend(next.next()),
             Source::Repeated(a) => {
+                applied("scan: a result that is the same in every step is repeated");
                 let [value] = b.mapped(body, &there, &[a])?[..] else { continue };
                 let shape = sequence(body.ty(a)).shape().clone();
                 let axes = (1..shape.rank()).collect();
@@ -377,6 +382,12 @@ fn hoist_while(b: &mut Builder, repeat: &While, operands: &[Atom], place: Place)
     all.extend(condition_parts.passed.iter().filter_map(|v| condition_there[v.index()]));
     all.extend(of.varying().map(|i| operands[i]));
     let mut results = b.equation(Op::new(op), &all, place)?.results().map(Atom::from).collect::<Vec<_>>().into_iter();
-    let result = |k: usize| if is_kept(&k) { results.next() } else { Some(operands[repeat.consts + k]) };
-    Ok((0..carries).filter_map(result).collect())
+    let mut result = |k: usize| {
+        if is_kept(&k) {
+            return results.next();
+        }
+        applied("while: a carry that is returned as it came");
+        Some(operands[repeat.consts + k])
+    };
+    Ok((0..carries).filter_map(&mut result).collect())
 }

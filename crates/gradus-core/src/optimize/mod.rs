@@ -25,7 +25,8 @@ mod simplify;
 mod strength;
 mod totals;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub use dead::eliminate_dead_code;
@@ -119,6 +120,17 @@ pub fn run_passes(
 
 thread_local! {
     static VISITED: Cell<u64> = const { Cell::new(0) };
+    static LAWS: RefCell<BTreeMap<&'static str, u64>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Counts a rewrite by the law that allows it.
+fn applied(law: &'static str) {
+    LAWS.with_borrow_mut(|laws| *laws.entry(law).or_default() += 1);
+}
+
+/// How often each law was applied on this thread so far: what tests that every law is checked count.
+pub fn laws_applied() -> BTreeMap<&'static str, u64> {
+    LAWS.with_borrow(BTreeMap::clone)
 }
 
 /// Counts an equation that a pass looks at, or a replacement of one.

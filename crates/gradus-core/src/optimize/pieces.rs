@@ -1,14 +1,15 @@
 //! Sums of arrays that are zero where the others are not: what the derivative of a `split` comes to, one padded piece for each part.
 //! Put side by side the pieces need no zeros in memory and no sum over the whole.
 
-use super::rewrite::{Piece, Rewrite, Rule, Site, Steps};
+use super::rewrite::{Piece, Rewrite, Rule, Site, Steps, by};
 use crate::primitives::Op;
 use crate::primitives::elementwise::Add;
 use crate::primitives::shaping::{Concatenate, Pad};
 use crate::program::Atom;
 use crate::types::{Dim, Scalar};
 
-pub(super) const RULES: &[Rule] = &[disjoint];
+pub(super) const RULES: &[Rule] =
+    &[|s| by("pad a + pad b = concatenate (a + 0) (b + 0), if no place holds both", disjoint(s))];
 
 /// So many pieces at most: each sum looks at all of them, and the walk has to stay linear.
 const MOST: usize = 32;
@@ -55,7 +56,7 @@ fn has_zero_added(s: &Site<'_>, atom: Atom) -> bool {
     sum.is_some_and(|(_, operands)| operands.iter().any(|a| is_zero(s, *a)))
 }
 
-/// pad a + pad b = concatenate (a + 0) (b + 0), if no place holds both. Adding zero makes 0.0 of -0.0 and changes nothing
+/// Adding zero makes 0.0 of -0.0 and changes nothing
 /// else, however often it is done; whole numbers do not need it.
 fn disjoint(s: &Site<'_>) -> Option<Rewrite> {
     if !s.op.is::<Add>() {

@@ -6,8 +6,19 @@ use crate::primitives::Op;
 use crate::program::{Atom, Builder};
 use crate::types::{DType, Scalar, Shape, Type};
 
-/// A rule: a replacement of the equation, or none.
-pub(super) type Rule = fn(&Site<'_>) -> Option<Rewrite>;
+/// A rule: a replacement of the equation by one of its laws, or none.
+pub(super) type Rule = fn(&Site<'_>) -> Option<Named>;
+
+/// A replacement, and the law that allows it.
+pub(super) struct Named {
+    pub law: &'static str,
+    pub rewrite: Rewrite,
+}
+
+/// A replacement by a law. The text is the law's name too: tests ask that each one is met and kept.
+pub(super) fn by(law: &'static str, rewrite: Option<Rewrite>) -> Option<Named> {
+    Some(Named { law, rewrite: rewrite? })
+}
 
 /// What an equation is replaced by.
 pub(super) enum Rewrite {

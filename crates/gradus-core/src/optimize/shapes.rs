@@ -1,7 +1,7 @@
 //! Rewrites of operations that only move elements: one after another they become one, and what changes nothing but axes
 //! of size one is a reshape. All are exact, for no number is computed.
 
-use super::rewrite::{Piece, Rewrite, Rule, Site, Steps};
+use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use crate::primitives::Op;
 use crate::primitives::convert::Convert;
 use crate::primitives::shaping::{Broadcast, Concatenate, Permute, Reshape, Reverse, Slice};
@@ -52,7 +52,7 @@ pub(super) fn is_repeated(b: &Broadcast, sources: &[Option<usize>], x: &Shape, a
     }
 }
 
-fn broadcasts(s: &Site<'_>) -> Option<Rewrite> {
+fn broadcasts(s: &Site<'_>) -> Option<Named> {
     let outer = s.op.downcast::<Broadcast>()?;
     let x = s.ty(0)?.shape();
     let sources = broadcast_sources(outer);
@@ -60,34 +60,34 @@ fn broadcasts(s: &Site<'_>) -> Option<Rewrite> {
         Some(k) => x.get(k) != outer.shape.get(axis),
         None => !is_one(&outer.shape[axis]),
     };
-    // broadcast x = reshape x, if only axes of size one come in.
     if !(0..sources.len()).any(spreads) {
-        return Rewrite::apply(Op::new(Reshape { shape: outer.shape.clone() }), s.operands.iter().copied());
+        let made = Rewrite::apply(Op::new(Reshape { shape: outer.shape.clone() }), s.operands.iter().copied());
+        return by("broadcast x = reshape x, if only axes of size one come in", made);
     }
     let (inner, operands) = s.definition(0)?;
-    // broadcast p (broadcast q x) = broadcast (p∘q) x.
     if let Some(inner) = inner.downcast::<Broadcast>() {
         let axes = inner.axes.iter().filter_map(|a| outer.axes.get(*a).copied()).collect();
         let op = Broadcast { shape: outer.shape.clone(), axes };
-        return Rewrite::apply(Op::new(op), operands.iter().copied());
+        let made = Rewrite::apply(Op::new(op), operands.iter().copied());
+        return by("broadcast p (broadcast q x) = broadcast (p∘q) x", made);
     }
-    // broadcast p (reshape x) = broadcast (p without the axes that the reshape put in) x.
     if inner.is::<Reshape>() {
         let come = unit_axes(s.shape_of(operands[0]), x)?;
         let axes: Vec<usize> = come.iter().zip(&outer.axes).filter_map(|(from, to)| from.map(|_| *to)).collect();
         if axes.len() == s.shape_of(operands[0]).rank() {
             let op = Broadcast { shape: outer.shape.clone(), axes };
-            return Rewrite::apply(Op::new(op), operands.iter().copied());
+            let made = Rewrite::apply(Op::new(op), operands.iter().copied());
+            return by("broadcast p (reshape x) = broadcast (p without the axes that the reshape put in) x", made);
         }
     }
     None
 }
 
-fn reshapes(s: &Site<'_>) -> Option<Rewrite> {
+fn reshapes(s: &Site<'_>) -> Option<Named> {
     let outer = s.op.downcast::<Reshape>()?;
     let (inner, operands) = s.definition(0)?;
     let inner = inner.downcast::<Broadcast>()?;
-    // reshape (broadcast x) = broadcast (reshape x), if the reshape only puts in or drops axes of size one.
+    // If the reshape only puts in or drops axes of size one.
     let come = unit_axes(&inner.shape, &outer.shape)?;
     let x = s.shape_of(operands[0]);
     let place_of = |axis: usize| come.iter().position(|from| *from == Some(axis));
@@ -100,18 +100,17 @@ fn reshapes(s: &Site<'_>) -> Option<Rewrite> {
     }
     let axes = places.into_iter().flatten().collect();
     steps.push(Op::new(Broadcast { shape: outer.shape.clone(), axes }), vec![value]);
-    steps.finish()
+    by("reshape (broadcast x) = broadcast (reshape x)", steps.finish())
 }
 
-fn transposes(s: &Site<'_>) -> Option<Rewrite> {
+fn transposes(s: &Site<'_>) -> Option<Named> {
     let outer = s.op.downcast::<Permute>()?;
     let x = s.ty(0)?.shape();
-    // transpose x = reshape x, if only axes of size one move.
     if outer.axes.iter().filter(|a| x.get(**a).is_some_and(|d| !is_one(d))).is_sorted() {
-        return Rewrite::apply(Op::new(Reshape { shape: s.result.shape().clone() }), s.operands.iter().copied());
+        let made = Rewrite::apply(Op::new(Reshape { shape: s.result.shape().clone() }), s.operands.iter().copied());
+        return by("transpose x = reshape x, if only axes of size one move", made);
     }
     let (inner, operands) = s.definition(0)?;
-    // transpose (broadcast x) = broadcast (transpose x).
     if let Some(inner) = inner.downcast::<Broadcast>() {
         let sources = broadcast_sources(inner);
         // The axes of x in the order in which they come out, and where.
@@ -125,9 +124,9 @@ fn transposes(s: &Site<'_>) -> Option<Rewrite> {
         }
         let axes = come.iter().map(|(_, to)| *to).collect();
         steps.push(Op::new(Broadcast { shape: s.result.shape().clone(), axes }), vec![value]);
-        return steps.finish();
+        return by("transpose (broadcast x) = broadcast (transpose x)", steps.finish());
     }
-    // transpose (reshape x) = reshape (transpose x), if the reshape only puts in or drops axes of size one.
+    // If the reshape only puts in or drops axes of size one.
     if inner.is::<Reshape>() {
         let from = s.shape_of(operands[0]);
         let come = unit_axes(from, x)?;
@@ -137,12 +136,12 @@ fn transposes(s: &Site<'_>) -> Option<Rewrite> {
         let mut steps = Steps::default();
         let turned = steps.push(Op::new(Permute { axes: order }), vec![operands[0].into()]);
         steps.push(Op::new(Reshape { shape: s.result.shape().clone() }), vec![turned]);
-        return steps.finish();
+        return by("transpose (reshape x) = reshape (transpose x)", steps.finish());
     }
     None
 }
 
-fn slices(s: &Site<'_>) -> Option<Rewrite> {
+fn slices(s: &Site<'_>) -> Option<Named> {
     let outer = s.op.downcast::<Slice>()?;
     let x = s.ty(0)?.shape();
     let (inner, operands) = s.definition(0)?;
@@ -170,9 +169,8 @@ fn slices(s: &Site<'_>) -> Option<Rewrite> {
             }
             joined.step.push(p.checked_mul(q)?);
         }
-        return Rewrite::apply(Op::new(joined), operands.iter().copied());
+        return by("slice (slice x) = slice x", Rewrite::apply(Op::new(joined), operands.iter().copied()));
     }
-    // A slice that lies in one part of a concatenation is a slice of that part.
     if let Some(Concatenate { axis }) = inner.downcast::<Concatenate>() {
         let (start, limit) = (outer.start[*axis].as_usize()?, outer.limit[*axis].as_usize()?);
         let mut before = 0usize;
@@ -182,33 +180,33 @@ fn slices(s: &Site<'_>) -> Option<Rewrite> {
                 let mut op = outer.clone();
                 op.start[*axis] = Dim::from(start - before);
                 op.limit[*axis] = Dim::from(limit - before);
-                return Rewrite::apply(Op::new(op), [*part]);
+                return by("a slice in one part of a concatenation", Rewrite::apply(Op::new(op), [*part]));
             }
             before += n;
         }
         return None;
     }
-    // A slice along repeated axes alone is a shorter repetition.
     if let Some(inner) = inner.downcast::<Broadcast>() {
         let sources = broadcast_sources(inner);
         if (0..rank).all(|axis| sources[axis].is_none() || is_all(axis)) {
             let op = Broadcast { shape: s.result.shape().clone(), axes: inner.axes.clone() };
-            return Rewrite::apply(Op::new(op), operands.iter().copied());
+            let made = Rewrite::apply(Op::new(op), operands.iter().copied());
+            return by("a slice along repeated axes is a shorter repetition", made);
         }
     }
     None
 }
 
-fn reverses(s: &Site<'_>) -> Option<Rewrite> {
+fn reverses(s: &Site<'_>) -> Option<Named> {
     let outer = s.op.downcast::<Reverse>()?;
     let (inner, operands) = s.definition(0)?;
-    // reverse a (reverse b x) = reverse (the axes in one of a and b) x.
     let inner = inner.downcast::<Reverse>()?;
     let one_way = |a: &[usize], b: &[usize]| a.iter().copied().filter(|x| !b.contains(x)).collect::<Vec<_>>();
     let mut axes = one_way(&outer.axes, &inner.axes);
     axes.extend(one_way(&inner.axes, &outer.axes));
     axes.sort_unstable();
-    Rewrite::apply(Op::new(Reverse { axes }), operands.iter().copied())
+    let made = Rewrite::apply(Op::new(Reverse { axes }), operands.iter().copied());
+    by("reverse a (reverse b x) = reverse (the axes in one of a and b) x", made)
 }
 
 /// Bits of precision of a number that is a whole one or a float.
@@ -236,20 +234,23 @@ fn is_exact(from: DType, to: DType) -> bool {
     }
 }
 
-fn converts(s: &Site<'_>) -> Option<Rewrite> {
+fn converts(s: &Site<'_>) -> Option<Named> {
     let Convert { dtype } = s.op.downcast()?;
     let (inner, operands) = s.definition(0)?;
     let Convert { dtype: between } = inner.downcast()?;
     let from = s.builder.ty(operands[0]).dtype();
-    // convert c (convert b x) = convert c x, if b holds every number of x. Floats saturate where whole numbers wrap: a
-    // way over floats is the direct one only if nothing can be out of range.
+    // If b holds every number of x. Floats saturate where whole numbers wrap: a way over floats is the direct one only if
+    // nothing can be out of range.
     let saturates = from.is_int() && between.is_float() && dtype.is_int();
     let same = is_exact(from, *between) && (!saturates || is_exact(from, *dtype)) && !dtype.is_complex();
     if !same {
         return None;
     }
     match from == *dtype {
-        true => Some(Rewrite::Alias(operands[0])),
-        false => Rewrite::apply(s.op.clone(), operands.iter().copied()),
+        true => by("convert there and back", Some(Rewrite::Alias(operands[0]))),
+        false => {
+            let made = Rewrite::apply(s.op.clone(), operands.iter().copied());
+            by("convert c (convert b x) = convert c x", made)
+        }
     }
 }

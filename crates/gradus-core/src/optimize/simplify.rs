@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use super::inline::takes;
 use super::kinds::reduction;
 use super::nested::Nested;
-use super::rewrite::{Piece, Rewrite, Rule, Site, Step};
+use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Step};
 use super::rules::{rewrite, rewrite_relaxed};
-use super::{Exactness, visit};
+use super::{Exactness, applied, visit};
 use crate::array::Array;
 use crate::error::{Place, Result, error};
 use crate::hunt;
@@ -146,6 +146,7 @@ impl Walk<'_> {
             if fits || branch.effects().is_pure() {
                 let made = self.b.inline(&branch, &operands[1..], e.place())?;
                 if made.iter().zip(types).all(|(a, t)| self.b.ty(*a) == t) {
+                    applied("switch by a constant = the branch");
                     return Ok(made);
                 }
             }
@@ -160,6 +161,7 @@ impl Walk<'_> {
         loop {
             visit();
             if let Some(constant) = fold(&self.b, &op, &operands, ty, &mut self.folding) {
+                applied("what is known is computed");
                 return Ok(self.b.constant(constant));
             }
             match self.rewritten(&op, &operands, ty, place)? {
@@ -178,17 +180,23 @@ impl Walk<'_> {
                 break;
             }
             let site = Site { builder: &self.b, op, operands, result: ty, exactness: self.exactness, uses: &self.uses };
-            match rule(&site) {
-                Some(Rewrite::Alias(atom)) if self.b.ty(atom) == ty => return Ok(Next::Done(atom)),
-                Some(Rewrite::Splat(value)) => {
+            let Some(Named { law, rewrite }) = rule(&site) else { continue };
+            match rewrite {
+                Rewrite::Alias(atom) if self.b.ty(atom) == ty => {
+                    applied(law);
+                    return Ok(Next::Done(atom));
+                }
+                Rewrite::Splat(value) => {
+                    applied(law);
                     return Ok(Next::Done(self.b.constant(Constant::splat(ty.clone(), value))));
                 }
-                Some(Rewrite::Steps(steps)) => {
+                Rewrite::Steps(steps) => {
                     if let Some((op, operands)) = self.add_steps(steps, ty, place)? {
+                        applied(law);
                         return Ok(Next::Again(op, operands));
                     }
                 }
-                _ => {}
+                Rewrite::Alias(_) => {}
             }
         }
         Ok(Next::Nothing)
@@ -263,6 +271,7 @@ impl Walk<'_> {
                 let same_operands =
                     p.operands(other) == operands || (commutes && ordered(p.operands(other)) == ordered(operands));
                 if same_operands && same_types && *other.op() == op {
+                    applied("what is computed twice is computed once");
                     return Ok(other.result().index());
                 }
             }

@@ -5,7 +5,7 @@
 //! `pow x 0.5 = sqrt x` differs at -0.0 and -∞; `x - x = 0` and `0·x = 0` differ at NaN and infinities.
 
 use super::Exactness;
-use super::rewrite::{Piece, Rewrite, Rule, Site, Steps};
+use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::simplify::with_rules;
 use crate::error::Result;
 use crate::primitives::Op;
@@ -33,88 +33,78 @@ fn negated(s: &Site<'_>, i: usize) -> Option<Atom> {
     if op.is::<Neg>() { operands.first().copied() } else { None }
 }
 
-fn arithmetic(s: &Site<'_>) -> Option<Rewrite> {
+fn arithmetic(s: &Site<'_>) -> Option<Named> {
     let real = !s.dtype().is_complex();
     let (a, b) = (s.operands.first().copied()?, s.operands.get(1).copied());
     if s.op.is::<Add>() {
-        // a + (-b) = a - b; (-a) + b = b - a.
         if let Some(b) = negated(s, 1) {
-            return fixed(&Sub, [a, b]);
+            return by("a + (-b) = a - b", fixed(&Sub, [a, b]));
         }
         if let (Some(a), Some(b)) = (negated(s, 0), b) {
-            return fixed(&Sub, [b, a]);
+            return by("(-a) + b = b - a", fixed(&Sub, [b, a]));
         }
     }
     if s.op.is::<Sub>() {
-        // a - (-b) = a + b.
         if let Some(b) = negated(s, 1) {
-            return fixed(&Add, [a, b]);
+            return by("a - (-b) = a + b", fixed(&Add, [a, b]));
         }
-        // -0.0 - x = -x; 0 - x = -x for whole numbers.
+        // For integers 0 - x.
         if real && s.is(0, if s.dtype().is_int() { 0.0 } else { -0.0 }) {
-            return fixed(&Neg, b);
+            return by("-0.0 - x = -x", fixed(&Neg, b));
         }
-        // x - x = 0 for whole numbers.
         if s.dtype().is_int() && b == Some(a) {
-            return Some(Rewrite::Splat(Scalar::zero(s.dtype())));
+            return by("x - x = 0 for integers", Some(Rewrite::Splat(Scalar::zero(s.dtype()))));
         }
     }
     if s.op.is::<Mul>() && real {
         for (i, other) in [(0, b), (1, Some(a))] {
             let other = other?;
-            // 2·x = x + x: both are exact, or overflow alike.
+            // Both are exact, or overflow alike.
             if s.is(i, 2.0) {
-                return fixed(&Add, [other, other]);
+                return by("2·x = x + x", fixed(&Add, [other, other]));
             }
-            // -1·x = -x.
             if !s.dtype().is_unsigned() && s.is(i, -1.0) {
-                return fixed(&Neg, [other]);
+                return by("-1·x = -x", fixed(&Neg, [other]));
             }
         }
-        // (-a)·(-b) = a·b.
         if let (Some(a), Some(b)) = (negated(s, 0), negated(s, 1)) {
-            return fixed(&Mul, [a, b]);
+            return by("(-a)·(-b) = a·b", fixed(&Mul, [a, b]));
         }
     }
     if s.op.is::<Div>() && s.dtype().is_float() {
-        // (-a)/(-b) = a/b.
         if let (Some(a), Some(b)) = (negated(s, 0), negated(s, 1)) {
-            return fixed(&Div, [a, b]);
+            return by("(-a)/(-b) = a/b", fixed(&Div, [a, b]));
         }
-        // x / -1 = -x.
         if s.is(1, -1.0) {
-            return fixed(&Neg, [a]);
+            return by("x/-1 = -x", fixed(&Neg, [a]));
         }
-        // x / c = x·(1/c) for a power of two, if 1/c is one too: both scale the exponent and round alike.
+        // If 1/c is a power of two as well: both scale the exponent and round alike.
         if let Some(inverse) = s.splat(1).and_then(|c| inverse_power_of_two(c, s.dtype())) {
-            return Rewrite::one(Op::fixed(&Mul), vec![a.into(), Piece::Splat(s.ty(1)?.clone(), inverse)]);
+            let made = Rewrite::one(Op::fixed(&Mul), vec![a.into(), Piece::Splat(s.ty(1)?.clone(), inverse)]);
+            return by("x/c = x·(1/c) for a power of two", made);
         }
     }
     if s.op.is::<Neg>() && s.dtype().is_int() {
-        // -(a - b) = b - a for whole numbers.
         let (inner, operands) = s.definition(0)?;
         if inner.is::<Sub>() {
-            return fixed(&Sub, operands.iter().rev().copied());
+            return by("-(a - b) = b - a for integers", fixed(&Sub, operands.iter().rev().copied()));
         }
     }
     if s.op.is::<Abs>() && real {
-        // |x| = x for what has no sign.
         if s.dtype().is_unsigned() {
-            return s.alias(0);
+            return by("|x| = x for what has no sign", s.alias(0));
         }
-        // |-x| = |x|; ||x|| = |x|.
         if let Some(x) = negated(s, 0) {
-            return fixed(&Abs, [x]);
+            return by("|-x| = |x|", fixed(&Abs, [x]));
         }
         if s.definition(0).is_some_and(|(inner, _)| inner.is::<Abs>()) {
-            return s.alias(0);
+            return by("||x|| = |x|", s.alias(0));
         }
     }
-    // Rounding what is rounded.
     if s.op.is::<Floor>() || s.op.is::<Ceil>() || s.op.is::<Round>() || s.op.is::<Trunc>() {
         let (inner, _) = s.definition(0)?;
         if inner.is::<Floor>() || inner.is::<Ceil>() || inner.is::<Round>() || inner.is::<Trunc>() {
-            return s.alias(0);
+            return by("what is rounded stays when it is rounded", s.alias(0));
         }
     }
     None
@@ -137,7 +127,7 @@ fn inverse_power_of_two(c: Scalar, dtype: DType) -> Option<Scalar> {
 /// Powers of at most this size are written as products; they are computed by repeated squaring in any case.
 const LARGEST_POWER: u64 = 16;
 
-fn powers(s: &Site<'_>) -> Option<Rewrite> {
+fn powers(s: &Site<'_>) -> Option<Named> {
     let x = s.operands.first().copied()?;
     if let Some(IntegerPow { exponent }) = s.op.downcast() {
         let n = exponent.unsigned_abs();
@@ -148,7 +138,7 @@ fn powers(s: &Site<'_>) -> Option<Rewrite> {
         if n == 0 || n > LARGEST_POWER || scaled || (half && !matches!(exponent, 2 | -1)) {
             return None;
         }
-        // x^n by repeated squaring, in the order of the operation itself; x^-n = 1/x^n.
+        // In the order of the operation itself; x^-n = 1/x^n.
         let mut steps = Steps::default();
         let (mut base, mut left, mut power) = (Piece::Atom(x), n, None::<Piece>);
         while left > 0 {
@@ -167,51 +157,58 @@ fn powers(s: &Site<'_>) -> Option<Rewrite> {
             let one = Piece::Splat(s.result.clone(), Scalar::one(s.dtype()));
             steps.push(Op::fixed(&Div), vec![one, power?]);
         }
-        return steps.finish();
+        return by("integer_pow x n by repeated squaring", steps.finish());
     }
     if s.op.is::<Pow>() && !s.dtype().is_complex() {
         let exponent = s.splat(1)?;
-        // x^1 = x; x^0 = 1, for NaN too. The power function promises both.
+        // For NaN too. The power function promises both.
         if exponent == Scalar::one(s.dtype()) {
-            return s.alias(0);
+            return by("pow x 1 = x", s.alias(0));
         }
         if exponent.to_f64() == 0.0 {
-            return Some(Rewrite::Splat(Scalar::one(s.dtype())));
+            return by("pow x 0 = 1", Some(Rewrite::Splat(Scalar::one(s.dtype()))));
         }
-        // Whole powers of whole numbers are products, which wrap alike in any order.
+        // Products, which wrap alike in any order.
         if s.dtype().is_int() {
             let exponent = exponent.to_i64().filter(|n| *n > 0)?;
-            return Rewrite::apply(Op::new(IntegerPow { exponent }), [x]);
+            let made = Rewrite::apply(Op::new(IntegerPow { exponent }), [x]);
+            return by("pow x n = integer_pow x n for integers", made);
         }
     }
     None
 }
 
-fn choices(s: &Site<'_>) -> Option<Rewrite> {
+fn choices(s: &Site<'_>) -> Option<Named> {
     let (a, b) = (s.operands.first().copied()?, s.operands.get(1).copied());
     if let Some(Compare { direction }) = s.op.downcast()
         && b == Some(a)
     {
         let whole = !s.ty(0)?.dtype().is_inexact();
-        // x < x is false, for NaN too; x = x is true of what has no NaN.
+        let always = |value: bool| Some(Rewrite::Splat(Scalar::Bool(value)));
         match direction {
-            Direction::Lt | Direction::Gt => return Some(Rewrite::Splat(Scalar::Bool(false))),
-            Direction::Eq | Direction::Le | Direction::Ge if whole => return Some(Rewrite::Splat(Scalar::Bool(true))),
-            Direction::Ne if whole => return Some(Rewrite::Splat(Scalar::Bool(false))),
+            // For NaN too.
+            Direction::Lt | Direction::Gt => return by("x < x is false", always(false)),
+            Direction::Eq | Direction::Le | Direction::Ge if whole => {
+                return by("x = x is true of what has no NaN", always(true));
+            }
+            Direction::Ne if whole => return by("x ≠ x is false of what has no NaN", always(false)),
             _ => {}
         }
     }
     if s.op.is::<Select>() {
-        // select (not p) a b = select p b a.
         if let Some((inner, operands)) = s.definition(0)
             && inner.is::<Not>()
         {
-            return fixed(&Select, [operands[0], *s.operands.get(2)?, b?]);
+            let made = fixed(&Select, [operands[0], *s.operands.get(2)?, b?]);
+            return by("select (not p) a b = select p b a", made);
         }
-        // select p true false = p; select p false true = not p.
         match (s.splat(1).and_then(Scalar::to_bool), s.splat(2).and_then(Scalar::to_bool)) {
-            (Some(true), Some(false)) if s.dtype() == DType::Bool => return s.alias(0),
-            (Some(false), Some(true)) if s.dtype() == DType::Bool => return fixed(&Not, [a]),
+            (Some(true), Some(false)) if s.dtype() == DType::Bool => {
+                return by("select p true false = p", s.alias(0));
+            }
+            (Some(false), Some(true)) if s.dtype() == DType::Bool => {
+                return by("select p false true = not p", fixed(&Not, [a]));
+            }
             _ => {}
         }
         // select p (select p a b) c = select p a c; select p a (select p b c) = select p a c.
@@ -222,36 +219,38 @@ fn choices(s: &Site<'_>) -> Option<Rewrite> {
             {
                 let mut atoms = s.operands.to_vec();
                 atoms[i] = operands[inner_place];
-                return fixed(&Select, atoms);
+                return by("a choice inside the same choice is made already", fixed(&Select, atoms));
             }
         }
     }
     let lowest = |i: usize| s.splat(i).is_some_and(|v| v == Scalar::lowest(v.dtype()));
     let highest = |i: usize| s.splat(i).is_some_and(|v| v == Scalar::highest(v.dtype()));
-    // max x x = x; max x lowest = x; and the same of min.
     if s.op.is::<Max>() || s.op.is::<Min>() {
         let neutral = |i: usize| if s.op.is::<Max>() { lowest(i) } else { highest(i) };
-        if b == Some(a) || neutral(1) {
-            return s.alias(0);
+        if b == Some(a) {
+            return by("max x x = x = min x x", s.alias(0));
+        }
+        if neutral(1) {
+            return by("max x lowest = x = min x highest", s.alias(0));
         }
         if neutral(0) {
-            return s.alias(1);
+            return by("max lowest x = x = min highest x", s.alias(1));
         }
     }
     if s.op.is::<Clamp>() {
-        // clamp lo x hi = min (max x lo) hi, and a bound that holds nothing back is dropped.
+        // It is min (max x lo) hi, and a bound that holds nothing back is dropped.
         let [lo, x, hi] = s.operands.try_into().ok()?;
         match (lowest(0), highest(2)) {
-            (true, true) => return s.alias(1),
-            (true, false) => return fixed(&Min, [x, hi]),
-            (false, true) => return fixed(&Max, [x, lo]),
+            (true, true) => return by("clamp lowest x highest = x", s.alias(1)),
+            (true, false) => return by("clamp lowest x hi = min x hi", fixed(&Min, [x, hi])),
+            (false, true) => return by("clamp lo x highest = max x lo", fixed(&Max, [x, lo])),
             (false, false) => {}
         }
     }
     None
 }
 
-fn bits(s: &Site<'_>) -> Option<Rewrite> {
+fn bits(s: &Site<'_>) -> Option<Named> {
     let (a, b) = (s.operands.first().copied()?, s.operands.get(1).copied());
     let dtype = s.dtype();
     if !dtype.is_int() && dtype != DType::Bool {
@@ -259,11 +258,10 @@ fn bits(s: &Site<'_>) -> Option<Rewrite> {
     }
     if s.op.is::<Not>() {
         let (inner, operands) = s.definition(0)?;
-        // not (not x) = x.
         if inner.is::<Not>() {
-            return Some(Rewrite::Alias(operands[0]));
+            return by("not (not x) = x", Some(Rewrite::Alias(operands[0])));
         }
-        // not (a < b) = a >= b where there is no NaN; not (a = b) = a ≠ b always.
+        // Of an order only where there is no NaN.
         let Compare { direction } = inner.downcast()?;
         let whole = !s.builder.ty(operands[0]).dtype().is_inexact();
         let direction = match direction {
@@ -275,73 +273,75 @@ fn bits(s: &Site<'_>) -> Option<Rewrite> {
             Direction::Le if whole => Direction::Gt,
             _ => return None,
         };
-        return Rewrite::apply(Op::new(Compare { direction }), operands.iter().copied());
+        let made = Rewrite::apply(Op::new(Compare { direction }), operands.iter().copied());
+        return by("not (a < b) = a >= b, not (a = b) = a ≠ b", made);
     }
     let none = Scalar::zero(dtype);
     let all = if dtype.is_signed_int() { Scalar::I64(-1).cast(dtype) } else { Scalar::highest(dtype) };
     let is = |i: usize, v: Scalar| s.splat(i) == Some(v);
     let (and, or, xor) = (s.op.is::<And>(), s.op.is::<Or>(), s.op.is::<Xor>());
-    // x and x = x = x or x; x xor x = 0.
     if (and || or) && b == Some(a) {
-        return s.alias(0);
+        return by("x and x = x = x or x", s.alias(0));
     }
     if xor && b == Some(a) {
-        return Some(Rewrite::Splat(none));
+        return by("x xor x = none", Some(Rewrite::Splat(none)));
     }
     for (i, other) in [(0, 1), (1, 0)] {
-        // x and all = x = x or none = x xor none; x and none = none; x or all = all.
         if (and && is(i, all)) || ((or || xor) && is(i, none)) {
-            return s.alias(other);
+            return by("x and all = x = x or none = x xor none", s.alias(other));
         }
         if (and && is(i, none)) || (or && is(i, all)) {
-            return s.alias(i);
+            return by("x and none = none, x or all = all", s.alias(i));
         }
     }
     let shifts = s.op.is::<ShiftLeft>() || s.op.is::<ShiftRightLogical>() || s.op.is::<ShiftRightArithmetic>();
-    // A shift by nothing.
     if shifts && is(1, none) {
-        return s.alias(0);
+        return by("a shift by nothing", s.alias(0));
     }
     if dtype.is_unsigned() && (s.op.is::<Div>() || s.op.is::<Rem>()) {
         let c = s.splat(1)?.to_i64().filter(|c| *c > 0 && c.count_ones() == 1)?;
         let number = |v: i64| Some(Piece::Splat(s.ty(1)?.clone(), Scalar::I64(v).cast(dtype)));
-        // x / 2^k = x >> k; x mod 2^k = x and (2^k - 1), for what has no sign.
-        return match s.op.is::<Div>() {
-            true => Rewrite::one(Op::fixed(&ShiftRightLogical), vec![a.into(), number(c.trailing_zeros().into())?]),
-            false => Rewrite::one(Op::fixed(&And), vec![a.into(), number(c - 1)?]),
+        // Both round down, since there is no sign.
+        let (op, number) = match s.op.is::<Div>() {
+            true => (Op::fixed(&ShiftRightLogical), number(c.trailing_zeros().into())?),
+            false => (Op::fixed(&And), number(c - 1)?),
         };
+        return by("x/2^k = x >> k, x mod 2^k = x and (2^k - 1)", Rewrite::one(op, vec![a.into(), number]));
     }
     None
 }
 
 /// Right for finite numbers but for the last bits, and maybe wrong at NaN, infinities and zeros.
-fn relaxed(s: &Site<'_>) -> Option<Rewrite> {
+fn relaxed(s: &Site<'_>) -> Option<Named> {
     if !s.relaxed() || !s.dtype().is_float() {
         return None;
     }
     let x = s.operands.first().copied()?;
     if s.op.is::<Pow>() {
-        // x^2 = x·x, x^3 = x·x·x, x^½ = √x, x^-½ = 1/√x, x^-1 = 1/x: the power function rounds otherwise.
+        // The power function rounds otherwise.
         let exponent = s.splat(1)?.to_f64();
         return match exponent {
-            0.5 => fixed(&Sqrt, [x]),
-            -0.5 => fixed(&Rsqrt, [x]),
-            n if n.fract() == 0.0 && n.abs() <= 4.0 => Rewrite::apply(Op::new(IntegerPow { exponent: n as i64 }), [x]),
+            0.5 => by("relaxed: x^½ = √x", fixed(&Sqrt, [x])),
+            -0.5 => by("relaxed: x^-½ = 1/√x", fixed(&Rsqrt, [x])),
+            n if n.fract() == 0.0 && n.abs() <= 4.0 => {
+                let made = Rewrite::apply(Op::new(IntegerPow { exponent: n as i64 }), [x]);
+                by("relaxed: x^n is a product", made)
+            }
             _ => None,
         };
     }
     let (inner, operands) = s.definition(0)?;
-    // exp (log x) = x, also for x < 0; log (exp x) = x, also where exp x overflows.
+    // Also for x < 0, or where exp x overflows.
     if (s.op.is::<Exp>() && inner.is::<Log>()) || (s.op.is::<Log>() && inner.is::<Exp>()) {
-        return Some(Rewrite::Alias(operands[0]));
+        return by("relaxed: exp (log x) = x = log (exp x)", Some(Rewrite::Alias(operands[0])));
     }
-    // -(a - b) = b - a, also for a = b.
+    // Also for a = b.
     if s.op.is::<Neg>() && inner.is::<Sub>() {
-        return fixed(&Sub, operands.iter().rev().copied());
+        return by("relaxed: -(a - b) = b - a", fixed(&Sub, operands.iter().rev().copied()));
     }
-    // √x·√x = x, also for x < 0.
+    // Also for x < 0.
     if s.op.is::<Mul>() && inner.is::<Sqrt>() && s.operands.get(1) == Some(&x) {
-        return Some(Rewrite::Alias(operands[0]));
+        return by("relaxed: √x·√x = x", Some(Rewrite::Alias(operands[0])));
     }
     None
 }

@@ -6,8 +6,8 @@
 
 use rustc_hash::FxHashSet;
 
-use super::Exactness;
 use super::nested::{Made, Nested, equations};
+use super::{Exactness, applied};
 use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::reduce::{ReduceMax, ReduceSum};
@@ -31,6 +31,7 @@ fn split(p: &Program, nested: &Nested<'_>) -> Result<Program> {
         if sum.axes.len() < 2 || !sum.axes.contains(&last) || !rows.contains(&shape.to_vec()) {
             return Ok(Made::As(e.op().clone()));
         }
+        applied("a sum over everything goes through rows");
         let rest = sum.axes.iter().copied().filter(|a| *a != last).collect();
         let inner = b.equation(Op::new(ReduceSum { axes: vec![last] }), operands, e.place())?.result();
         let outer = b.equation(Op::new(ReduceSum { axes: rest }), &[inner.into()], e.place())?.result();
