@@ -5,14 +5,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use gradus_core::optimize::{Exactness, for_execution};
+use gradus_core::oracle::Freedom;
 use gradus_core::program::verify;
 use gradus_core::{Array, Error, ErrorKind, Executable, Program, Result, interpret};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Native, Options, Tier, Vectors};
 
 use crate::case::{Case, Sizes};
-use crate::compare::{Difference, differing, near};
-use crate::noise::{Freedom, moved};
+use crate::compare::{Difference, differing, unexplained};
 use crate::prepared;
 
 /// What went wrong.
@@ -94,6 +94,12 @@ pub fn check(case: &Case, tried: &mut [u64; Way::ALL.len()]) -> Result<(), Failu
     let passes = |e: Error| failed(Way::Passes, &e, "");
     let ready = caught(Way::Passes, || for_execution(p, Exactness::Exact))?.map_err(passes)?;
     verify(&ready).map_err(passes)?;
+    for p in [p, &ready] {
+        let back: Program = p.to_string().parse().map_err(|e| failed(Way::Passes, &e, "in the text"))?;
+        if back != *p {
+            return Err(failed(Way::Passes, &Error::new(ErrorKind::Verify, "the text is of another program"), ""));
+        }
+    }
     let mut known = Vec::new();
     for sizes in &case.sizes {
         tried[0] += 1;
@@ -127,18 +133,17 @@ fn known_at(case: &Case, ready: &Program, sizes: &Sizes) -> Result<Known, Failur
 /// Bit for bit, or as near as the freedom allows.
 fn same(p: &Program, have: &[Array], want: &[Array], inputs: &[Array], freedom: Freedom) -> Result<(), Difference> {
     let Err(first) = differing(have, want) else { return Ok(()) };
-    if have.len() != want.len() || !freedom.stands_in(p) {
-        return Err(first);
-    }
-    match moved(p, inputs, freedom) {
-        Ok(moved) => near(have, want, &moved),
-        Err(_) => Err(first),
+    match unexplained(p, inputs, have, want, freedom) {
+        None => Err(first),
+        Some(left) => left.map_or(Ok(()), Err),
     }
 }
 
 fn run(case: &Case, ready: &Program, way: Way, known: &[Known]) -> Result<(), Failure> {
     let freedom = match way {
         Way::Native { contract: true, .. } => Freedom::Contraction,
+        // Sums over sizes that are symbols have the order of the loops that fit all sizes.
+        _ if case.program.is_symbolic() => Freedom::Sums,
         _ => Freedom::Products,
     };
     let (code, native) = match caught(way, || compiled(case, ready, way))? {

@@ -41,6 +41,9 @@ const CHUNK: u64 = 400;
 /// A case that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How a process ends that cannot read its file.
+const UNREADABLE: i32 = 2;
+
 /// A failure with all that is known of it.
 #[derive(Clone, Debug)]
 struct Found {
@@ -170,6 +173,8 @@ fn replayed(file: &Path, case: &Case) -> Option<Failure> {
     match text.lines().find_map(failure_of) {
         Some((_, failure)) => Some(failure),
         None if output.status.success() => None,
+        // A smaller program that cannot be read back is none.
+        None if output.status.code() == Some(UNREADABLE) => None,
         None => Some(crash(&ending(output.status))),
     }
 }
@@ -333,7 +338,7 @@ pub fn replay(file: &Path, as_child: bool) -> i32 {
         Ok(case) => case,
         Err(e) => {
             eprintln!("{}: {e}", file.display());
-            return 2;
+            return UNREADABLE;
         }
     };
     match crate::check::check(&case, &mut [0; Way::ALL.len()]) {

@@ -1,12 +1,12 @@
 //! Smaller programs from larger ones: each edit is tried by the shrinker and kept if the failure stays.
 
+use std::sync::Arc;
+
 use gradus_core::optimize::eliminate_dead_code;
 use gradus_core::primitives::{Op, Param};
 use gradus_core::program::{Atom, Builder, Constant, ValueId, verify};
 use gradus_core::types::Scalar;
-use gradus_core::{Dim, Place, Program, Result, Type};
-
-use crate::noise::{map_programs, mapped};
+use gradus_core::{Dim, Error, Place, Program, Result, Type};
 
 /// What becomes of an equation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -304,4 +304,27 @@ pub(crate) fn with_smaller_sizes(p: &Program) -> Vec<Program> {
         }
     }
     found
+}
+
+/// An atom of a program in another that is being built from it.
+fn mapped(p: &Program, b: &mut Builder, there: &[Atom], a: Atom) -> Atom {
+    match (a.value(), p.constant(a)) {
+        (Some(v), _) => there[v.index()],
+        (None, Some(c)) => b.constant(c.clone()),
+        // An atom is one of the two.
+        (None, None) => a,
+    }
+}
+
+/// An operation with every program it holds replaced.
+fn map_programs(op: &Op, f: &mut dyn FnMut(&Program) -> Result<Program>) -> Result<Op> {
+    fn map(param: Param, f: &mut dyn FnMut(&Program) -> Result<Program>) -> Result<Param> {
+        Ok(match param {
+            Param::Program(p) => Param::Program(Arc::new(f(&p)?)),
+            Param::List(items) => Param::List(items.into_iter().map(|p| map(p, f)).collect::<Result<_, Error>>()?),
+            other => other,
+        })
+    }
+    let params = op.params().into_iter().map(|(n, p)| Ok((n.to_string(), map(p, f)?)));
+    Op::from_text(op.name(), &params.collect::<Result<Vec<_>>>()?)
 }

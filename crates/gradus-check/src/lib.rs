@@ -11,7 +11,7 @@
 //! The interpreter is the oracle. Each program is run as the passes leave it, by the evaluator of the kernel language, by the embedded
 //! tier with AVX-512, with AVX2 and with Cranelift alone, and a share of them by LLVM; on inputs that change from call to call,
 //! with results of earlier calls kept and looked at again, and through prepared calls. Without contraction every bit counts, but for
-//! what a product of matrices is free to round; how far that may reach, `noise.rs` finds out for each program.
+//! what is free to round otherwise (`Freedom`); how far that may reach, the oracle of the core finds out for each program.
 //!
 //! Cases run in child processes, so a crash is a failure like any other. A failure is made small by edits that keep it, grouped by
 //! what it says and which operations are left, and written to a file that `replay` runs again. Build it with `--release`.
@@ -23,7 +23,6 @@ pub mod drive;
 mod edit;
 pub mod enumerate;
 pub mod generate;
-mod noise;
 mod prepared;
 mod rust;
 pub mod shrink;

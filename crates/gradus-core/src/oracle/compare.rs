@@ -46,7 +46,7 @@ fn tolerance(dtype: DType) -> f64 {
 }
 
 /// The smallest normal number: below it the last places are gone, and a difference is no part of the number.
-fn smallest(dtype: DType) -> f64 {
+pub(super) fn smallest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => (-14_f64).exp2(),
         DType::BF16 | DType::F32 | DType::C64 => f64::from(f32::MIN_POSITIVE),

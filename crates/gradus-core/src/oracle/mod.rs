@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashSet;
 
 pub use compare::Difference;
+pub use noise::Freedom;
 use compare::{Scale, compare, differing};
 pub use reproduction::{FOLDER_VARIABLE, Reproduction};
 use suspects::{Case, Suspect, Verdict};
@@ -213,7 +214,12 @@ impl Watched {
             (Some(a), Some(b)) => differing(a, b, Scale::Each, relaxed),
             _ => Vec::new(),
         };
-        let is_rounding = |run: &Run| noise::explains(&self.reference, (inputs, &have.events), run, want, &differs);
+        let is_rounding = |run: &Run| {
+            let (now, want) = (run.arrays(), want.arrays());
+            let same = now.len() == want.len() && now.iter().zip(&want).all(|(a, b)| a.ty().ok() == b.ty().ok());
+            let given = (inputs, have.events.as_slice());
+            same && noise::unexplained(&self.reference, given, (&now, &want), Freedom::Contraction, &differs).is_empty()
+        };
         if is_rounding(have) {
             return None;
         }
@@ -314,6 +320,19 @@ impl Executable for Watched {
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
+}
+
+/// The elements of results that differ (as `differs` says) from those of the interpreter, though no freedom of rounding explains it: the number of the
+/// result and of the element in it. `want` is what the interpreter gives of `program` for `inputs`; types are the same.
+pub fn unexplained(
+    program: &Program,
+    inputs: &[Array],
+    (have, want): (&[Array], &[Array]),
+    freedom: Freedom,
+    differs: &dyn Fn(&Array, &Array) -> Vec<usize>,
+) -> Vec<(usize, usize)> {
+    let (have, want): (Vec<&Array>, Vec<&Array>) = (have.iter().collect(), want.iter().collect());
+    noise::unexplained(program, (inputs, &[]), (&have, &want), freedom, differs)
 }
 
 /// What is known of an equation, for reports: `reduce_sum`, its rules, its line.

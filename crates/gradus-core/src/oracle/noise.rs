@@ -3,27 +3,53 @@
 //!
 //! Sums are where right runs part: compiled code contracts a product into a sum, adds up in another order, and leaves products of
 //! matrices to a library. Elementwise functions have the same bits everywhere and get no noise. So a result without sums is exact,
-//! one that cancels may move by what was added, and one behind a jump (`floor`, a comparison) by the whole of it.
+//! one that cancels may move by what was added, one behind a jump (`floor`, a comparison) by the whole of it, and a sum that leaves
+//! the range of its dtype in one order may stay in it in another.
 
 use std::cell::Cell;
 
 use super::Run;
-use super::compare::{epsilon, sizes};
+use super::compare::{epsilon, sizes, smallest};
 use crate::array::{Array, Concrete};
 use crate::error::{Result, error};
 use crate::primitives::effects::replay::Event;
 use crate::primitives::elementwise::Add;
 use crate::primitives::{Op, Outputs};
 use crate::program::Program;
-use crate::types::{DType, Element, Wide, dispatch_float};
+use crate::types::{DType, Element, Wide, dispatch_number};
 
 /// So many runs with noise are asked before a difference is nobody's rounding.
 const RUNS: u64 = 8;
 /// A difference of so many times what noise does is explained by it.
 const SPARE: f64 = 8.0;
 
+/// What may round differently in two right runs of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Freedom {
+    /// Products of matrices: the order of their sums is a library's.
+    Products,
+    /// Every sum of many terms: a pass may change its order.
+    Sums,
+    /// Sums of two terms, too: a product is contracted into them.
+    Contraction,
+}
+
+impl Freedom {
+    /// How many units in the last place of its terms an operation may move its result by.
+    fn units(self, op: &str) -> Option<f64> {
+        match op {
+            "dot_general" => Some(32.0),
+            "reduce_sum" | "cumsum" | "reduce_prod" | "cumprod" | "scatter" if self >= Freedom::Sums => Some(32.0),
+            // A term is rounded once where two are added.
+            "add" | "sub" | "mul_add" if self >= Freedom::Contraction => Some(2.0),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Noise {
+    freedom: Freedom,
     /// Every sum is moved the same way, or each element its own.
     way: Option<f64>,
     state: u64,
@@ -57,64 +83,127 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     if noise.amplitude == 0.0 || outputs.len() != 1 {
         return Ok(outputs);
     }
-    // A term is rounded once where two are added; where many are, in another order.
-    let units = match op.name() {
-        "add" | "sub" | "mul_add" => 2.0,
-        "dot_general" | "reduce_sum" | "cumsum" | "reduce_prod" | "cumprod" | "scatter" => 32.0,
-        _ => return Ok(outputs),
-    };
     let y = &outputs[0];
-    if !y.dtype().is_float() || operands.iter().chain([y]).all(is_whole) {
-        return Ok(outputs);
+    let Some(units) = noise.freedom.units(op.name()).filter(|_| y.dtype().is_inexact()) else { return Ok(outputs) };
+    let Some(c) = y.concrete().filter(|_| !operands.iter().chain([y]).all(is_whole)) else { return Ok(outputs) };
+    let mut terms = terms(op, operands, y);
+    if matches!(op.name(), "add" | "sub" | "mul_add") {
+        // A product that leaves the range by itself may stay in it with the sum that it is contracted into.
+        for a in operands {
+            let infinite = |v: &f64| v.is_infinite();
+            let Some(numbers) = first(Ok([a.abs()].into_iter().collect())) else { continue };
+            terms.iter_mut().zip(&numbers).filter(|(_, v)| infinite(v)).for_each(|(t, _)| *t = f64::INFINITY);
+        }
     }
-    let terms = terms(op, operands, y);
-    let Some(c) = y.concrete() else { return Ok(outputs) };
-    let step = units * epsilon(y.dtype()) * noise.amplitude;
-    let moved: Array = dispatch_float!(c.ty().dtype(), T => {
+    let step = Step { relative: units * epsilon(y.dtype()), least: units * smallest(y.dtype()) * epsilon(y.dtype()) };
+    let moved: Array = dispatch_number!(c.ty().dtype(), T => {
         let values = c.values::<T>();
-        let values = values.iter().zip(&terms).map(|(v, scale)| {
-            // splitmix64: any sequence will do.
-            noise.state = noise.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = noise.state;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            let random = (z >> 11) as f64 / (1_u64 << 52) as f64 - 1.0;
-            let Wide::Real(x) = v.to_wide() else { return *v };
-            if x.is_finite() { T::from_wide(Wide::Real(x + noise.way.unwrap_or(random) * step * scale)) } else { *v }
-        });
+        let values = values.iter().zip(&terms).map(|(v, scale)| T::from_wide(match v.to_wide() {
+            Wide::Real(x) => Wide::Real(noise.moved(x, &step, *scale)),
+            Wide::Complex(re, im) => Wide::Complex(noise.moved(re, &step, *scale), noise.moved(im, &step, *scale)),
+            other => other,
+        }));
         Concrete::dense(c.ty().clone(), values.collect()).into()
     }, else y.clone());
     NOISE.set(Some(noise));
     Ok([moved].into_iter().collect())
 }
 
+/// How far a number is moved: by a part of what it is made of, and at least by some of the smallest numbers there are.
+struct Step {
+    relative: f64,
+    least: f64,
+}
+
+impl Noise {
+    /// A number between -1 and 1. splitmix64: any sequence will do.
+    fn random(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+
+    fn moved(&mut self, x: f64, step: &Step, scale: f64) -> f64 {
+        let by = self.random();
+        if !scale.is_finite() {
+            // Terms that leave the range together: the order decides whether they do, and to which side.
+            return match self.way {
+                Some(way) => way * f64::INFINITY,
+                None if by < -0.5 => f64::NAN,
+                None if by < 0.0 => by * f64::MAX,
+                None => x,
+            };
+        }
+        if x.is_finite() { x + self.way.unwrap_or(by) * step.least.max(step.relative * scale) * self.amplitude } else { x }
+    }
+}
+
 /// Whether all numbers are whole and small: then sums of them are exact.
 fn is_whole(a: &Array) -> bool {
     const LARGE: f64 = (1_u32 << 20) as f64;
+    let small = |x: f64| x == x.trunc() && x.abs() < LARGE;
     let Some(c) = a.concrete() else { return false };
-    dispatch_float!(c.ty().dtype(), T => {
-        let whole = |v: &T| matches!(v.to_wide(), Wide::Real(x) if x == x.trunc() && x.abs() < LARGE);
-        c.values::<T>().iter().all(whole)
-    }, else !c.ty().dtype().is_complex())
+    dispatch_number!(c.ty().dtype(), T => {
+        c.values::<T>().iter().all(|v| match v.to_wide() {
+            Wide::Real(x) => small(x),
+            Wide::Complex(re, im) => small(re) && small(im),
+            Wide::Int(_) | Wide::UInt(_) => true,
+        })
+    }, else true)
 }
 
-/// What each element of a result is made of, in size: where terms cancel, the result is smaller than its rounding.
+/// What each element of a result is made of, in size: where terms cancel, the result is smaller than its rounding. Not finite where finite terms leave
+/// the range of the dtype together.
 pub(super) fn terms(op: &Op, operands: &[Array], result: &Array) -> Vec<f64> {
     let dtype = result.dtype();
-    if op.holds_programs() || dtype.is_complex() {
+    if op.holds_programs() {
         // Inside of a loop there is more than can be seen from here.
         let all = sizes(result);
         let largest = all.iter().copied().fold(0.0, f64::max);
         return vec![largest; all.len()];
     }
+    if matches!(op.name(), "reduce_prod" | "cumprod") {
+        return factors(op, operands, result);
+    }
     let summing = matches!(op.name(), "dot_general" | "reduce_sum" | "cumsum" | "add" | "sub" | "mul_add" | "scatter");
-    if !summing || !dtype.is_float() {
+    if !summing || !dtype.is_inexact() {
         return sizes(result);
     }
-    let plain = |d: DType| d.is_float();
-    let sized: Vec<Array> = operands.iter().map(|a| if plain(a.dtype()) { a.abs() } else { a.clone() }).collect();
+    let sized: Vec<Array> = operands.iter().map(|a| of_size(a, |x| x)).collect();
     let added = if op.name() == "sub" { Op::fixed(&Add).evaluate(&sized) } else { op.evaluate(&sized) };
-    added.map_or_else(|_| sizes(result), |all| all.first().map(sizes).unwrap_or_default())
+    first(added).unwrap_or_else(|| sizes(result))
+}
+
+/// The size of a product; not finite where the large factors alone, or the small ones, leave the range of the dtype.
+fn factors(op: &Op, operands: &[Array], result: &Array) -> Vec<f64> {
+    let of = |f: fn(f64) -> f64| {
+        let sized: Vec<Array> = operands.iter().map(|a| of_size(a, f)).collect();
+        first(op.evaluate(&sized))
+    };
+    let small = |x: f64| if x == 0.0 { 1.0 } else { x.min(1.0) };
+    let (Some(large), Some(small)) = (of(|x| x.max(1.0)), of(small)) else { return sizes(result) };
+    let least = smallest(result.dtype());
+    let size = |((size, large), small): ((f64, f64), f64)| if large.is_finite() && small > least { size } else { f64::INFINITY };
+    sizes(result).into_iter().zip(large).zip(small).map(size).collect()
+}
+
+/// The numbers of the first result.
+fn first(outputs: Result<Outputs>) -> Option<Vec<f64>> {
+    outputs.ok()?.first()?.cast(DType::F64).to_vec::<f64>().ok()
+}
+
+/// Numbers by their size, as floats: those that are not finite say nothing. Whole numbers (places) stay.
+fn of_size(a: &Array, f: impl Fn(f64) -> f64) -> Array {
+    if !a.dtype().is_inexact() {
+        return a.clone();
+    }
+    let part = a.dtype().real_part();
+    let shape = a.shape().clone();
+    let numbers: Vec<f64> = sizes(a).into_iter().map(f).collect();
+    let count = numbers.len();
+    Array::from_vec(numbers, [count]).cast(part).reshape(&shape)
 }
 
 /// An element that differs.
@@ -144,9 +233,9 @@ fn distance(a: Wide, b: Wide) -> Option<f64> {
     d.is_finite().then_some(d)
 }
 
-/// Whether two numbers that have no distance are the same.
-fn is_same(a: Wide, b: Wide) -> bool {
-    let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+/// Whether two numbers are alike where one was not finite: the same infinity, NaN, or finite both.
+fn is_alike(a: Wide, b: Wide) -> bool {
+    let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a.is_finite() && b.is_finite());
     match (a, b) {
         (Wide::Real(a), Wide::Real(b)) => same(a, b),
         (Wide::Complex(a, b), Wide::Complex(c, d)) => same(a, c) && same(b, d),
@@ -154,49 +243,51 @@ fn is_same(a: Wide, b: Wide) -> bool {
     }
 }
 
-/// Whether rounding alone can make `have` of a program whose run without noise gives `want`.
-pub(super) fn explains(
+/// The elements of `have` that rounding alone cannot make of a program whose run without noise gives `want`, as the number of an array and of its
+/// element; `differs` says which differ at all.
+pub(super) fn unexplained(
     program: &Program,
     (inputs, given): (&[Array], &[Event]),
-    have: &Run,
-    want: &Run,
+    (have, want): (&[&Array], &[&Array]),
+    freedom: Freedom,
     differs: &dyn Fn(&Array, &Array) -> Vec<usize>,
-) -> bool {
-    let (ours, theirs) = (have.arrays(), want.arrays());
-    if ours.len() != theirs.len() || ours.iter().zip(&theirs).any(|(a, b)| a.ty().ok() != b.ty().ok()) {
-        return false;
-    }
+) -> Vec<(usize, usize)> {
     let mut doubts: Vec<Doubt> = Vec::new();
-    for (array, (a, b)) in ours.iter().zip(&theirs).enumerate() {
+    for (array, (a, b)) in have.iter().zip(want).enumerate() {
         for element in differs(a, b) {
-            let (Some(have), Some(want)) = (number(a, element), number(b, element)) else { return false };
+            // Arrays of other types, or that are none, are nobody's rounding.
+            let (Some(have), Some(want)) = (number(a, element), number(b, element)) else {
+                return vec![(array, element)];
+            };
             doubts.push(Doubt { array, element, have, want, moved: 0.0 });
         }
     }
+    if doubts.is_empty() {
+        return Vec::new();
+    }
     let most = u64::MAX / 2;
-    let quiet = Noise { way: None, state: 0, left: most, amplitude: 0.0 };
+    let quiet = Noise { freedom, way: None, state: 0, left: most, amplitude: 0.0 };
     let (_, left) = within(quiet, || Run::interpreted(program, inputs, given));
     let allowed = 1000 + 4 * (most - left);
     for run in 0..RUNS {
         // The first two go one way in every sum.
         let way = [1.0, -1.0].get(run as usize).copied();
-        let noise = Noise { way, state: run, left: allowed, amplitude: 1.0 };
+        let noise = Noise { freedom, way, state: run, left: allowed, amplitude: 1.0 };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, given)) else { continue };
         let moved = moved.arrays();
         doubts.retain_mut(|d| {
             let Some(now) = moved.get(d.array).and_then(|a| number(a, d.element)) else { return true };
-            let step = distance(now, d.want);
-            d.moved = d.moved.max(step.unwrap_or(0.0));
+            d.moved = d.moved.max(distance(now, d.want).unwrap_or(0.0));
             match distance(d.have, d.want) {
                 Some(apart) => apart > SPARE * d.moved,
-                None => !is_same(now, d.have),
+                None => !is_alike(now, d.have),
             }
         });
         if doubts.is_empty() {
-            return true;
+            break;
         }
     }
-    doubts.is_empty()
+    doubts.iter().map(|d| (d.array, d.element)).collect()
 }
 
 #[cfg(test)]
@@ -212,7 +303,8 @@ mod tests {
         let have = Run { outputs: vec![have.into()], events: Vec::new() };
         let differs =
             |a: &Array, b: &Array| differing(a.concrete().unwrap(), b.concrete().unwrap(), Scale::Each, false);
-        explains(&program, (inputs, &[]), &have, &want, &differs)
+        let (have, want) = (have.arrays(), want.arrays());
+        unexplained(&program, (inputs, &[]), (&have, &want), Freedom::Contraction, &differs).is_empty()
     }
 
     #[test]

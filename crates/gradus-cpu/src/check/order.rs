@@ -77,8 +77,9 @@ fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
     let mut found = Found::default();
     collect(&m.meanings.ranges, &k.body, &mut Vec::new(), &mut found)?;
     for (b, stores) in &found.stores {
-        // The outermost loop is the one that threads share.
-        if k.parallel && stores.iter().any(|p| p.path.first().is_none_or(|v| p.terms.iter().all(|(t, ..)| t != v))) {
+        // The outermost loop is the one that threads share, if it has more than one step to share.
+        let shares = |p: &Place| p.path.first().is_none_or(|v| p.terms.iter().all(|(t, ..)| t != v) && !is_one(&m.meanings.ranges, *v));
+        if k.parallel && stores.iter().any(shares) {
             return Err(error!(Rule, "threads would write the same places of {b}"));
         }
         let Some(loads) = found.loads.get(b) else { continue };
@@ -105,6 +106,11 @@ fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a value is one number.
+fn is_one(ranges: &Ranges, v: Value) -> bool {
+    ranges.values.get(&v).is_some_and(|r| r.lo == r.hi)
 }
 
 fn collect(ranges: &Ranges, body: &[Stmt], path: &mut Vec<Value>, found: &mut Found) -> Result<()> {
