@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     // LLVM takes its time: for some inputs.
     let tier = if choice % 16 == 0 { Tier::Llvm } else { Tier::Embedded };
     let small = [16, 4, 1][usize::from(choice / 16) % 3];
-    let options = Options { tier, contract: false, small, threads: true };
+    let options = Options { tier, contract: false, small, ..Options::default() };
     let code = backend::native(program, Exactness::Exact, options).unwrap();
     match (expected, std::sync::Arc::new(code).run(&random.inputs)) {
         (Ok(want), Ok(have)) => {

@@ -44,6 +44,8 @@ pub struct Case {
     pub small: usize,
     /// Whether the optimizing tier is tried too.
     pub llvm: bool,
+    /// Whose turn it is of the vectors of the embedded tier; a case that was written down goes through all of them.
+    pub turn: Option<u64>,
 }
 
 impl Case {
@@ -57,6 +59,7 @@ impl Case {
             seed,
             small: gradus_cpu::Options::default().small,
             llvm: false,
+            turn: None,
         }
     }
 

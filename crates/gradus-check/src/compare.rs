@@ -4,7 +4,6 @@ use gradus_core::oracle::{self, Freedom};
 use gradus_core::testing::canonical;
 use gradus_core::{Array, Program, Scalar};
 
-
 fn scalars(a: &Array) -> Vec<Scalar> {
     let Some(c) = a.concrete() else { return Vec::new() };
     (0..c.count()).filter_map(|i| c.scalar_at(i).ok()).collect()
@@ -53,12 +52,7 @@ fn both_nan(h: Scalar, w: Scalar) -> bool {
     h.iter().zip(w).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
 }
 
-fn compared(
-    output: usize,
-    h: &Array,
-    w: &Array,
-    same: impl Fn(Scalar, Scalar) -> bool,
-) -> Result<(), Difference> {
+fn compared(output: usize, h: &Array, w: &Array, same: impl Fn(Scalar, Scalar) -> bool) -> Result<(), Difference> {
     let (h, w) = (scalars(h), scalars(w));
     let wrong: Vec<usize> = (0..w.len()).filter(|i| !same(h[*i], w[*i])).collect();
     match wrong.first() {

@@ -205,6 +205,8 @@ pub fn case(number: u64) -> Option<Case> {
     let mut case = Case::new(format!("{}, {s:?}", names.join("; ")), program, number);
     case.data = if number % 5 == 0 { Data::Whole } else { Data::Plain };
     case.llvm = number % 41 == 0;
+    // Neighbours are of one setting: the turn goes on with the setting, too.
+    case.turn = Some(number + number / (c * c));
     Some(case)
 }
 

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The interpreter is the oracle. Each program is run as the passes leave it, by the evaluator of the kernel language, by the embedded
-//! tier with AVX-512, with AVX2 and with Cranelift alone, and a share of them by LLVM; on inputs that change from call to call,
+//! tier (AVX-512, AVX2, Cranelift alone and contracted products take turns), and a share of them by LLVM; on inputs that change from call to call,
 //! with results of earlier calls kept and looked at again, and through prepared calls. Without contraction every bit counts, but for
 //! what is free to round otherwise (`Freedom`); how far that may reach, the oracle of the core finds out for each program.
 //!

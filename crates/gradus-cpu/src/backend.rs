@@ -61,11 +61,20 @@ pub struct Options {
     pub threads: bool,
     /// What the embedded tier makes kernels of.
     pub vectors: Vectors,
+    /// Whether results and scratch memory are filled with NaN before each run, so that what is read before it is written shows. Debug builds do it.
+    pub fill: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { tier: Tier::Auto, contract: true, small: lower::SMALL, threads: true, vectors: Vectors::Best }
+        Options {
+            tier: Tier::Auto,
+            contract: true,
+            small: lower::SMALL,
+            threads: true,
+            vectors: Vectors::Best,
+            fill: cfg!(debug_assertions),
+        }
     }
 }
 

@@ -283,8 +283,22 @@ impl Native {
         }
     }
 
+    /// Bytes that are a NaN of every float, in all memory that the code is to write.
+    fn fill(&self, bound: &Bound, table: &[*mut u8]) {
+        let buffers = self.shared.lowered.module.buffers.iter();
+        for ((b, memory), bytes) in buffers.zip(table).zip(&bound.bytes) {
+            if matches!(b.role, Role::Output(_) | Role::Scratch) && !memory.is_null() {
+                // SAFETY: the table has memory of these bytes for every output and scratch array, and nothing in it yet.
+                unsafe { memory.write_bytes(0xFF, *bytes) };
+            }
+        }
+    }
+
     /// Runs the code on given memory.
     pub(crate) fn run_on(&self, bound: &Bound, table: &mut [*mut u8]) -> Result<()> {
+        if self.shared.options.fill {
+            self.fill(bound, table);
+        }
         for b in &self.shared.lowered.uncovered {
             // SAFETY: the table has memory of these bytes for every output.
             unsafe { table[b.index()].write_bytes(0, bound.bytes[b.index()]) };

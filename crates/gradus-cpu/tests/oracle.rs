@@ -136,7 +136,7 @@ fn random_programs_with_products_in_sums() {
         let tiers: &[Tier] = if seed % 8 == 0 { &[Tier::Embedded, Tier::Llvm] } else { &[Tier::Embedded] };
         for (tier, small) in tiers.iter().flat_map(|t| [(*t, 16), (*t, 1)]) {
             let context = || format!("seed {seed}, {tier:?}, {small}\n{p}");
-            let options = Options { tier, contract: true, small, threads: true };
+            let options = Options { tier, small, ..Options::default() };
             let code = gradus_cpu::backend::native(&r.program, Exactness::Exact, options);
             match (&want, code.unwrap_or_else(|e| panic!("{e}\n{}", context())).run(&r.inputs)) {
                 (Ok(want), Ok(have)) => assert_same(&have, want, None, &context),

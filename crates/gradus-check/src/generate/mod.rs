@@ -10,10 +10,12 @@ mod steps;
 mod transforms;
 
 use gradus::prelude::*;
+use gradus_core::optimize::eliminate_dead_code;
 use gradus_core::testing::{RandomProgram, Recipe, Source};
 use gradus_core::trace::trace;
 
 use crate::case::{Case, Data, Sizes};
+use transforms::elements;
 pub(crate) use transforms::{over_batch, with_gradient};
 
 /// Sizes around which the compiler changes its mind.
@@ -23,6 +25,9 @@ const THRESHOLDS: &[usize] =
 const LONG: &[usize] = &[128, 129, 255, 256, 257, 511, 512, 513, 1000, 1023, 1025];
 /// Sizes that threads share.
 const VAST: &[usize] = &[4096, 16_385, 20_000, 65_535, 65_536, 65_537, 70_001];
+
+/// The elements of all values of a program are less.
+const VASTEST: usize = 2_000_000;
 
 /// The case of a seed.
 pub fn case(seed: u64) -> Case {
@@ -34,6 +39,7 @@ pub fn case(seed: u64) -> Case {
     };
     case.small = [16, 16, 16, 16, 4, 1][source.below(6)];
     case.llvm = seed % 23 == 0;
+    case.turn = Some(seed);
     case
 }
 
@@ -99,10 +105,13 @@ fn of_arrays(seed: u64, source: &mut Source<'_>) -> Case {
         desk.outputs()
     });
     let program = match traced {
-        Ok(traced) => traced.program,
+        // What was tried and left out may be vast.
+        Ok(traced) if elements(&traced.program) < VASTEST => traced.program,
+        Ok(traced) => eliminate_dead_code(&traced.program, true),
         // An output that is an error, at worst: the program of no steps.
         Err(_) => trivial(&specs),
     };
+    let program = if elements(&program) < VASTEST { program } else { trivial(&specs) };
     let program = transforms::transformed(source, program);
     let mut case = Case::new(format!("seed {seed}"), program, seed);
     case.data = [Data::Plain, Data::Plain, Data::Whole, Data::Plain, Data::Whole, Data::Special][source.below(6)];

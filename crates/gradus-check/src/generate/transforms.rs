@@ -20,7 +20,7 @@ pub(crate) fn transformed(source: &mut Source<'_>, p: Program) -> Program {
             }
         };
         match next {
-            Some(next) if elements(&next) < 2_000_000 => p = next,
+            Some(next) if elements(&next) < super::VASTEST => p = next,
             _ => break,
         }
     }
@@ -28,7 +28,7 @@ pub(crate) fn transformed(source: &mut Source<'_>, p: Program) -> Program {
 }
 
 /// Elements of all values, with a guess where a size is symbolic.
-fn elements(p: &Program) -> usize {
+pub(super) fn elements(p: &Program) -> usize {
     let count = |t: &Type| {
         let n = t.shape().size().evaluate(&|_| Some(33)).unwrap_or(i64::MAX);
         usize::try_from(n).unwrap_or(usize::MAX)

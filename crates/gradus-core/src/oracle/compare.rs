@@ -68,7 +68,7 @@ fn is_finite(w: Wide) -> bool {
 }
 
 /// The size of a number, as scales count it: that of one that is not finite says nothing.
-fn size(w: Wide) -> f64 {
+pub(super) fn size(w: Wide) -> f64 {
     let finite = |x: f64| if x.is_finite() { x.abs() } else { 0.0 };
     match w {
         Wide::Real(x) => finite(x),

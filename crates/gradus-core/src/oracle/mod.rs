@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use rustc_hash::FxHashSet;
 
 pub use compare::Difference;
-pub use noise::Freedom;
 use compare::{Scale, compare, differing};
+pub use noise::Freedom;
 pub use reproduction::{FOLDER_VARIABLE, Reproduction};
 use suspects::{Case, Suspect, Verdict};
 

@@ -9,7 +9,7 @@
 use std::cell::Cell;
 
 use super::Run;
-use super::compare::{epsilon, sizes, smallest};
+use super::compare::{epsilon, size, sizes, smallest};
 use crate::array::{Array, Concrete};
 use crate::error::{Result, error};
 use crate::primitives::effects::replay::Event;
@@ -136,7 +136,11 @@ impl Noise {
                 None => x,
             };
         }
-        if x.is_finite() { x + self.way.unwrap_or(by) * step.least.max(step.relative * scale) * self.amplitude } else { x }
+        if x.is_finite() {
+            x + self.way.unwrap_or(by) * step.least.max(step.relative * scale) * self.amplitude
+        } else {
+            x
+        }
     }
 }
 
@@ -185,7 +189,9 @@ fn factors(op: &Op, operands: &[Array], result: &Array) -> Vec<f64> {
     let small = |x: f64| if x == 0.0 { 1.0 } else { x.min(1.0) };
     let (Some(large), Some(small)) = (of(|x| x.max(1.0)), of(small)) else { return sizes(result) };
     let least = smallest(result.dtype());
-    let size = |((size, large), small): ((f64, f64), f64)| if large.is_finite() && small > least { size } else { f64::INFINITY };
+    let size = |((size, large), small): ((f64, f64), f64)| {
+        if large.is_finite() && small > least { size } else { f64::INFINITY }
+    };
     sizes(result).into_iter().zip(large).zip(small).map(size).collect()
 }
 
@@ -214,6 +220,8 @@ struct Doubt {
     want: Wide,
     /// How far noise moved it.
     moved: f64,
+    /// Two units in its last place.
+    least: f64,
 }
 
 fn number(a: &Array, i: usize) -> Option<Wide> {
@@ -259,7 +267,8 @@ pub(super) fn unexplained(
             let (Some(have), Some(want)) = (number(a, element), number(b, element)) else {
                 return vec![(array, element)];
             };
-            doubts.push(Doubt { array, element, have, want, moved: 0.0 });
+            let least = 2.0 * epsilon(b.dtype()) * size(want);
+            doubts.push(Doubt { array, element, have, want, moved: 0.0, least });
         }
     }
     if doubts.is_empty() {
@@ -269,17 +278,24 @@ pub(super) fn unexplained(
     let quiet = Noise { freedom, way: None, state: 0, left: most, amplitude: 0.0 };
     let (_, left) = within(quiet, || Run::interpreted(program, inputs, given));
     let allowed = 1000 + 4 * (most - left);
+    // Arrays in which noise was seen at all.
+    let mut touched = vec![false; have.len()];
     for run in 0..RUNS {
         // The first two go one way in every sum.
         let way = [1.0, -1.0].get(run as usize).copied();
         let noise = Noise { freedom, way, state: run, left: allowed, amplitude: 1.0 };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, given)) else { continue };
         let moved = moved.arrays();
+        for ((seen, now), want) in touched.iter_mut().zip(&moved).zip(want) {
+            *seen = *seen || !now.concrete().zip(want.concrete()).is_some_and(|(a, b)| a.same_bits(b));
+        }
         doubts.retain_mut(|d| {
             let Some(now) = moved.get(d.array).and_then(|a| number(a, d.element)) else { return true };
-            d.moved = d.moved.max(distance(now, d.want).unwrap_or(0.0));
+            // What noise takes out of the range, rounding may take anywhere.
+            d.moved = d.moved.max(distance(now, d.want).unwrap_or(f64::INFINITY));
             match distance(d.have, d.want) {
-                Some(apart) => apart > SPARE * d.moved,
+                // A function of what was moved by less than its own rounding may still round the other way.
+                Some(apart) => apart > (SPARE * d.moved).max(if touched[d.array] { d.least } else { 0.0 }),
                 None => !is_alike(now, d.have),
             }
         });

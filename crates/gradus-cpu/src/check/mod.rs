@@ -67,12 +67,21 @@ pub struct Ranges {
     pub joint: Vec<Joint>,
     /// Values that go through the same numbers as the counter of a loop, in another order.
     pub steps: FxHashMap<Value, Value>,
+    /// Indices along the loops of a row that is walked as one: worked out of the place in the row, which these counters make (the place in a part, and
+    /// the part).
+    pub digits: FxHashMap<Value, (Value, Option<Value>)>,
 }
 
 impl Ranges {
     /// A value that counts from 0 and stays below this.
     pub fn below(&mut self, v: Value, count: Size) {
         self.values.insert(v, Range { lo: Size::ZERO, hi: count - 1i64 });
+    }
+
+    /// An index below this, worked out of the place in a row.
+    pub fn digit(&mut self, v: Value, extent: Size, counters: (Value, Option<Value>)) {
+        self.below(v, extent);
+        self.digits.insert(v, counters);
     }
 
     /// A value that is this.

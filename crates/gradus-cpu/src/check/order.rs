@@ -67,6 +67,34 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Whether threads that share the outermost loop reach different places.
+    fn is_apart(&self, ranges: &Ranges) -> bool {
+        let Some(outer) = self.path.first() else { return false };
+        let Some(range) = ranges.values.get(outer) else { return false };
+        if range.lo == range.hi {
+            return true;
+        }
+        let digits: Vec<(Size, Size)> = self.terms.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
+        if !is_injective(&digits) {
+            return false;
+        }
+        if self.terms.iter().any(|(v, ..)| v == outer) {
+            return true;
+        }
+        // Places of a row are as many as its digits can tell apart.
+        let of_outer =
+            |v: &Value| ranges.digits.get(v).is_some_and(|(var, start)| var == outer || start.as_ref() == Some(outer));
+        let told: Size = self.terms.iter().filter(|(v, ..)| of_outer(v)).map(|(_, _, n)| *n).product();
+        let row = ranges.joint.iter().find(|j| j.at == *outer).map_or(range.hi, |j| j.most);
+        told == row + 1i64
+    }
+}
+
+fn positive(s: Size) -> Size {
+    if s.constant().is_some_and(|s| s < 0) { -s } else { s }
+}
+
 #[derive(Default)]
 struct Found {
     loads: FxHashMap<Buffer, Vec<Place>>,
@@ -77,9 +105,7 @@ fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
     let mut found = Found::default();
     collect(&m.meanings.ranges, &k.body, &mut Vec::new(), &mut found)?;
     for (b, stores) in &found.stores {
-        // The outermost loop is the one that threads share, if it has more than one step to share.
-        let shares = |p: &Place| p.path.first().is_none_or(|v| p.terms.iter().all(|(t, ..)| t != v) && !is_one(&m.meanings.ranges, *v));
-        if k.parallel && stores.iter().any(shares) {
+        if k.parallel && !stores.iter().all(|p| p.is_apart(&m.meanings.ranges)) {
             return Err(error!(Rule, "threads would write the same places of {b}"));
         }
         let Some(loads) = found.loads.get(b) else { continue };
@@ -98,7 +124,6 @@ fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
         offsets.dedup();
         let step = offsets.windows(2).map(|w| w[1] - w[0]).min().unwrap_or(1);
         let count = offsets.last().map_or(1, |l| (l - offsets[0]) / step + 1);
-        let positive = |s: Size| if s.constant().is_some_and(|s| s < 0) { -s } else { s };
         let mut digits: Vec<(Size, Size)> = shape.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
         digits.push((Size::Known(step), Size::Known(count)));
         if offsets.len() > 1 && !is_injective(&digits) {
@@ -106,11 +131,6 @@ fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether a value is one number.
-fn is_one(ranges: &Ranges, v: Value) -> bool {
-    ranges.values.get(&v).is_some_and(|r| r.lo == r.hi)
 }
 
 fn collect(ranges: &Ranges, body: &[Stmt], path: &mut Vec<Value>, found: &mut Found) -> Result<()> {

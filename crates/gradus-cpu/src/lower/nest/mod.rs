@@ -401,12 +401,13 @@ impl Nest<'_, '_> {
             let whole = e.op(Op::Mul, &[rounds, extent]);
             e.op(Op::Sub, &[q, whole])
         };
-        e.ranges().below(index, extent);
+        let counters = (flat.var, flat.start.map(|(v, _)| v));
+        e.ranges().digit(index, extent, counters);
         let mut terms = vec![(index, 1)];
         if blocks && k == last {
             let mask = e.int(LANES as i64 - 1);
             let lane = e.op(Op::And, &[flat.var, mask]);
-            e.ranges().below(lane, LANES.into());
+            e.ranges().digit(lane, LANES.into(), counters);
             terms = vec![(index, LANES), (lane, 1)];
         }
         if let Some(flat) = &mut self.flat {
