@@ -230,7 +230,7 @@ mod tests {
             let before = last.insert(promise.id.table, promise.id.number).unwrap_or(0);
             assert_eq!(promise.id.number, before + 1, "{}", promise.id);
         }
-        let want = [('A', 5), ('D', 9), ('E', 6), ('R', 6), ('S', 6), ('T', 10)];
+        let want = [('A', 5), ('D', 9), ('E', 6), ('R', 7), ('S', 6), ('T', 10)];
         assert_eq!(last.into_iter().collect::<Vec<_>>(), want);
     }
 

@@ -106,7 +106,9 @@ fn random_programs_use_every_primitive() {
             *seen.entry(entry.name).or_insert(0) += p.count(entry.name);
         }
     }
-    let missing: Vec<_> = seen.iter().filter(|(_, n)| **n < 10).collect();
+    // What only the derivative of a loop without a limit asks for is seldom made by itself.
+    let least = |name: &str| if ["batch_most", "own_step"].contains(&name) { 1 } else { 10 };
+    let missing: Vec<_> = seen.iter().filter(|(name, n)| **n < least(name)).collect();
     assert!(missing.is_empty(), "seldom or never in {equations} equations: {missing:?}");
 }
 

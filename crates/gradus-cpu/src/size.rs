@@ -96,6 +96,14 @@ impl Size {
         n.max(0) as usize
     }
 
+    /// Whether it is a step backwards: a negative number, or one for sizes that are not.
+    pub fn is_negative(self) -> bool {
+        match self {
+            Size::Known(n) => n < 0,
+            Size::Symbolic(_) => self.dim().evaluate(&|_| Some(GUESS)).is_ok_and(|n| n < 0),
+        }
+    }
+
     /// Whether it is certainly at most `n`.
     pub fn at_most(self, n: usize) -> bool {
         match self {

@@ -40,6 +40,7 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "draws",
         "strength",
         "dead code",
+        "contract",
         "lower",
         "plan memory",
         "generate code",
@@ -47,13 +48,13 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "execute",
     ];
     assert_eq!(names, wanted);
-    for optimized in &phases[5..17] {
+    for optimized in &phases[5..18] {
         assert!(optimized.equations > 0 && optimized.bytes > 0);
         assert!(optimized.text.parse::<Program>().is_ok());
     }
-    assert!(phases[17].text.contains("main grad_f"), "{}", phases[16].text);
-    assert!(phases[18].text.contains("arena"));
-    assert!(phases[21].text.contains("f64[]"));
+    assert!(phases[18].text.contains("main grad_f"), "{}", phases[18].text);
+    assert!(phases[19].text.contains("arena"));
+    assert!(phases[22].text.contains("f64[]"));
     Ok(())
 }
 

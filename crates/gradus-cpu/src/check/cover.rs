@@ -57,7 +57,7 @@ impl Walk<'_> {
         let mut first = Size::Known(offsets[0]);
         let mut all: Vec<(Size, Size)> = vec![(Size::Known(step), Size::from(offsets.len()))];
         for (s, n) in digits {
-            let backwards = s.constant().is_some_and(|s| s < 0);
+            let backwards = s.is_negative();
             if backwards {
                 first = first + *s * (*n - 1i64);
             }

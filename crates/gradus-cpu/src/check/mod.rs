@@ -235,8 +235,9 @@ fn reach(digits: &[(Size, Size)]) -> Option<Size> {
     let mut left: Vec<(Size, Size)> = digits.iter().copied().filter(|(_, n)| *n != 1).collect();
     let mut reached = Size::ONE;
     while !left.is_empty() {
-        // The next is one that steps at least over what is reached; of those the smallest.
-        let fits = |s: Size| s == reached || matches!((s.constant(), reached.constant()), (Some(s), Some(r)) if s >= r);
+        // The next is one that steps at least over what is reached; of those the smallest. A step that is a product of sizes is at least its factors: were
+        // one of them 0, the array would have no elements.
+        let fits = |s: Size| s == reached || (s - reached).at_least(0) || (s.constant().is_none() && s.over(reached).is_some());
         let next =
             (0..left.len()).filter(|i| fits(left[*i].0)).min_by_key(|i| (left[*i].0.guess(), left[*i].1.guess()))?;
         let (s, n) = left.swap_remove(next);

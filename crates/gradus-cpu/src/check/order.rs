@@ -92,7 +92,7 @@ impl Place {
 }
 
 fn positive(s: Size) -> Size {
-    if s.constant().is_some_and(|s| s < 0) { -s } else { s }
+    if s.is_negative() { -s } else { s }
 }
 
 #[derive(Default)]

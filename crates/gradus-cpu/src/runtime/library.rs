@@ -153,10 +153,7 @@ pub unsafe fn call_entry(entry: &Entry, arrays: *const *mut u8, threads: bool) -
         // SAFETY: as many pointers as the entry has arrays, to memory of their types.
         unsafe {
             match entry {
-                Entry::Gemm(g) => {
-                    gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads);
-                    Ok(())
-                }
+                Entry::Gemm(g) => gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads),
                 Entry::Evaluate(e) => evaluate(e, arrays),
                 Entry::Copy { from, to } => {
                     by_dtype!(from.dtype, T => copy::<T>((*arrays).cast(), from, (*arrays.add(1)).cast(), to))
@@ -227,18 +224,27 @@ unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
 /// Products with fewer multiplications than this stay on one thread.
 const WORTH_THREADS: usize = 1 << 20;
 
-unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) {
+/// Smaller copies of operands are not worth asking for.
+const ASKED_FOR: usize = 1 << 17;
+
+unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) -> Result<()> {
     let total: i64 = g.batches.iter().map(|b| b.0).product();
     if total == 0 || g.m == 0 || g.n == 0 {
-        return;
+        return Ok(());
     }
     if g.k == 0 {
         // A sum of nothing. All bits zero is the float 0.
         let bytes = (total * g.m * g.n) as usize * g.dtype.size();
         // SAFETY: the whole of the result.
-        return unsafe { std::ptr::write_bytes(c, 0, bytes) };
+        unsafe { std::ptr::write_bytes(c, 0, bytes) };
+        return Ok(());
     }
     let (m, n, k) = (g.m as usize, g.n as usize, g.k as usize);
+    // The library copies operands into memory that it does not ask for politely: without it the process ends. So it is asked for here, and given back.
+    let copies = (m + n).saturating_mul(k).saturating_mul(g.dtype.size());
+    if copies >= ASKED_FOR {
+        drop(memory::<u8>(copies)?);
+    }
     let parallelism =
         if threads && m * n * k >= WORTH_THREADS { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
     for i in 0..total {
@@ -283,4 +289,5 @@ unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) 
             _ => product!(f64),
         }
     }
+    Ok(())
 }
