@@ -136,7 +136,7 @@ const NO_SIZES: &[&str] = &[
 /// The program with every size replaced, in types and parameters.
 pub(crate) fn resized(p: &Program, size: &dyn Fn(i64) -> i64) -> Result<Program> {
     let dim = |d: &Dim| d.constant().map_or_else(|| d.clone(), |n| Dim::from(size(n)));
-    let ty = |t: &Type| t.map_dims(dim);
+    let ty = |t: &Type| t.with_shape(t.shape().map(dim));
     fn param(p: Param, size: &dyn Fn(i64) -> i64) -> Result<Param> {
         Ok(match p {
             Param::Int(n) => Param::Int(size(n)),
@@ -299,7 +299,7 @@ pub(crate) fn with_smaller_sizes(p: &Program) -> Vec<Program> {
             // Slices that leave one out.
             let around = |s: i64| if (s - n).abs() <= 2 { s - n + m } else { s };
             let tries: [&dyn Fn(i64) -> i64; 3] = [&plain, &products, &around];
-            let made = tries.iter().find_map(|f| { let r = resized(p, *f); eprintln!("{n} {m} {r:?}"); r.ok().filter(|q| verify(q).is_ok()) });
+            let made = tries.iter().find_map(|f| resized(p, *f).ok().filter(|q| verify(q).is_ok()));
             found.extend(made);
         }
     }
