@@ -148,7 +148,7 @@ pub fn native(program: &Program, exactness: Exactness, options: Options) -> Resu
     let mut lowered = lower::lower_with(&ready, options.small)?;
     let module = ir::strip(std::mem::take(&mut lowered.module));
     let module = ir::fold(module, exactness);
-    let module = ir::expand(module)?;
+    let module = ir::expand(module);
     // The functions are made of steps whose errors cancel: nothing about them may be relaxed.
     let module = ir::fold(module, Exactness::Exact);
     if cfg!(debug_assertions) {

@@ -465,3 +465,25 @@ fn totals_join_the_rows() {
     assert_eq!(names.len(), 4, "{names:?}");
     assert!(scratch <= 300 << 10, "{scratch}");
 }
+
+/// A straight program of very many elementary functions, which are called instead of written out.
+#[test]
+fn long_straight_programs() {
+    for ty in ["f32", "f64"] {
+        let mut text = format!("fn long(x0: {ty}[], x1: {ty}[]) -> ({ty}[], {ty}[]) {{\n");
+        for i in 2..2000 {
+            let (a, b) = (format!("x{}", i - 1), format!("x{}", i - 2));
+            let line = match i % 6 {
+                0 | 3 => format!("sin {a}"),
+                1 => format!("add {a} {b}"),
+                2 => format!("tanh {a}"),
+                4 => format!("mul {a} {b}"),
+                _ => format!("atan2 {a} {b}"),
+            };
+            text += &format!("  x{i}: {ty}[] = {line}\n");
+        }
+        text += "  return x1998, x1999\n}";
+        let p: Program = text.parse().unwrap();
+        check(&p, &random_inputs(&p), None, &|| format!("a long program over {ty}"));
+    }
+}

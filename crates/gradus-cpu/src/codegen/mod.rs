@@ -2,6 +2,8 @@
 
 mod blocks;
 pub mod cranelift;
+#[cfg(test)]
+mod functions;
 #[cfg(any(test, feature = "testing"))]
 pub mod harness;
 pub(crate) mod kept;

@@ -1,26 +1,103 @@
-//! Elementary functions written out as basic operations, the same for every code generator and for the interpreter.
+//! Elementary functions written out as basic operations, the same for every code generator and for the interpreter; where a
+//! main body has one very often, once for all its uses.
 
 use gradus_core::math::{self, Arith, Rare};
 use smallvec::SmallVec;
 
-use super::rewrite::{Renames, rewrite};
-use super::{Expr, Math, Module, Op, Special, Stmt, Ty, Value};
-use crate::error::{Error, Result};
+use std::convert::Infallible;
 
-/// Replaces every elementary function by what it is made of.
-pub fn expand(module: Module) -> Result<Module> {
-    let mut write_out = |module: &mut Module, renames: &mut Renames, out: &mut Vec<Stmt>, v, e| {
-        let Expr::Op(Op::Math(f), args) = &e else {
-            out.push(Stmt::Let(v, e));
-            return Ok(());
-        };
+use super::rewrite::{Renames, Rewriter, rewrite};
+use super::{Expr, Function, Math, Module, Op, Special, Stmt, Ty, Value};
+
+/// A function that stands more often than this in the main body is called there instead of written out.
+///
+/// Written out, a function is up to a hundred operations, and code for it takes up to two milliseconds. A call costs about a
+/// nanosecond, but what is written out a few times LLVM still makes vectors of: up to about this number (the elements of
+/// small arrays in a loop) that is worth two thirds of the time. Beyond it calls are as fast or faster, because the code
+/// stays in the cache.
+pub const OFTEN: usize = 64;
+
+/// Replaces every elementary function by what it is made of, or, if the main body has it more than [`OFTEN`], by a function
+/// of the module, which gives the same bits. Kernels have all of them written out: their lanes are vectors.
+pub fn expand(module: Module) -> Module {
+    expand_with(module, OFTEN)
+}
+
+/// As [`expand`], with another number of uses from which on a function is called.
+pub fn expand_with(mut module: Module, often: usize) -> Module {
+    let mut uses = Vec::new();
+    count(&module, &module.main, &mut uses);
+    for (of, ty, n) in uses {
+        if n > often {
+            let params: Vec<Value> = (0..Op::Math(of).arity()).map(|_| module.value(ty)).collect();
+            let mut body = Vec::new();
+            let result = apply(&mut Recorder { module: &mut module, out: &mut body, ty }, of, &params);
+            module.functions.push(Function { of, ty, params, body, result });
+        }
+    }
+    let called = module.functions.iter().map(|f| (f.of, f.ty)).collect();
+    match rewrite(module, &mut Expander { called, open: 0, main: true }) {
+        Ok(m) => m,
+        Err(never) => match never {},
+    }
+}
+
+/// Counts the uses of each function, in the order in which they are met.
+fn count(m: &Module, body: &[Stmt], uses: &mut Vec<(Math, Ty, usize)>) {
+    for s in body {
+        match s {
+            Stmt::Let(v, Expr::Op(Op::Math(f), _)) => {
+                let ty = m.ty(*v);
+                match uses.iter_mut().find(|(g, t, _)| g == f && *t == ty) {
+                    Some((_, _, n)) => *n += 1,
+                    None => uses.push((*f, ty, 1)),
+                }
+            }
+            Stmt::Loop(l) => count(m, &l.body, uses),
+            Stmt::While(w) => [&w.before, &w.body].into_iter().for_each(|b| count(m, b, uses)),
+            Stmt::Switch(s) => s.cases.iter().for_each(|(b, _)| count(m, b, uses)),
+            _ => {}
+        }
+    }
+}
+
+struct Expander {
+    /// The functions that the main body calls.
+    called: Vec<(Math, Ty)>,
+    /// How many bodies are around.
+    open: usize,
+    /// Whether this is the main body, which comes first.
+    main: bool,
+}
+
+impl Rewriter<Infallible> for Expander {
+    fn define(
+        &mut self,
+        module: &mut Module,
+        renames: &mut Renames,
+        out: &mut Vec<Stmt>,
+        v: Value,
+        e: Expr,
+    ) -> Result<(), Infallible> {
         let ty = module.ty(v);
-        let mut recorder = Recorder { module, out, ty };
-        let result = apply(&mut recorder, *f, args);
-        renames.set(v, result);
-        Ok::<(), Error>(())
-    };
-    rewrite(module, &mut write_out)
+        match &e {
+            Expr::Op(Op::Math(f), args) if !(self.main && self.called.contains(&(*f, ty))) => {
+                let result = apply(&mut Recorder { module, out, ty }, *f, args);
+                renames.set(v, result);
+            }
+            _ => out.push(Stmt::Let(v, e)),
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self) {
+        self.open += 1;
+    }
+
+    fn leave(&mut self) {
+        self.open -= 1;
+        self.main &= self.open > 0;
+    }
 }
 
 fn apply(r: &mut Recorder<'_>, f: Math, x: &[Value]) -> Value {

@@ -18,7 +18,7 @@ mod verify;
 mod watch;
 
 pub use eval::{Library, Memory, Slots, evaluate, evaluate_checked, evaluate_with};
-pub use expand::expand;
+pub use expand::{OFTEN, expand, expand_with};
 pub use fold::fold;
 pub use print::kernel_text;
 pub use strip::strip;
@@ -167,7 +167,8 @@ impl From<Value> for Int {
     }
 }
 
-/// An elementary function, written out as basic operations before code is made ([`expand`]).
+/// An elementary function, written out as basic operations before code is made ([`expand`]): where it is used, or, if a main
+/// body uses it often, as a [`Function`] of the module.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum Math {
@@ -606,6 +607,21 @@ impl Kernel {
     }
 }
 
+/// An elementary function that the main body calls wherever [`Op::Math`] stands for it.
+#[derive(Clone, PartialEq, Debug, Hash)]
+pub struct Function {
+    /// Which one it is.
+    pub of: Math,
+    /// The type of its operands and its result.
+    pub ty: Ty,
+    /// Its operands.
+    pub params: Vec<Value>,
+    /// What it does: `Let`s alone.
+    pub body: Vec<Stmt>,
+    /// What it gives: a parameter, or defined in the body.
+    pub result: Value,
+}
+
 /// Memory of a module.
 #[derive(Clone, PartialEq, Debug, Hash)]
 pub struct BufferInfo {
@@ -636,6 +652,8 @@ pub struct Module {
     pub buffers: Vec<BufferInfo>,
     /// The kernels.
     pub kernels: Vec<Kernel>,
+    /// The elementary functions that the main body calls.
+    pub functions: Vec<Function>,
     /// The main body.
     pub main: Vec<Stmt>,
     /// What the entries of calls are called, for texts.
@@ -657,6 +675,11 @@ impl Module {
         self.types.push(ty);
         Value(self.types.len() as u32 - 1)
     }
+
+    /// The number of the function for an operation of the main body.
+    pub fn function(&self, of: Math, ty: Ty) -> Option<usize> {
+        self.functions.iter().position(|f| f.of == of && f.ty == ty)
+    }
 }
 
 impl Kernel {
@@ -677,8 +700,8 @@ impl Kernel {
 /// What code depends on: everything but names, which are for readers.
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Module { name: _, types, buffers, kernels, main, calls, sizes, meanings: _ } = self;
-        (types, buffers, kernels, main, calls.len(), sizes).hash(state);
+        let Module { name: _, types, buffers, kernels, functions, main, calls, sizes, meanings: _ } = self;
+        (types, buffers, kernels, functions, main, calls.len(), sizes).hash(state);
     }
 }
 

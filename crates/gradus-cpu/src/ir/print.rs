@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{Call, Carried, Expr, Index, Int, Kind, Module, Op, Role, Special, Stmt, Value};
+use super::{Call, Carried, Expr, Function, Index, Int, Kind, Module, Op, Role, Special, Stmt, Value};
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -197,6 +197,17 @@ pub fn kernel_text(module: &Module, index: usize) -> String {
     p.out
 }
 
+/// The text of an elementary function.
+fn function_text(module: &Module, function: &Function) -> String {
+    let params: Vec<_> = function.params.iter().map(|v| format!("{v}: {}", module.ty(*v))).collect();
+    let mut p = Printer { module, out: String::new(), depth: 0 };
+    p.line(format_args!("function {}({}) {{", Op::Math(function.of), params.join(", ")));
+    p.block(&function.body);
+    p.line(format_args!("  give {}", function.result));
+    p.line("}");
+    p.out
+}
+
 impl Display for Module {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (i, b) in self.buffers.iter().enumerate() {
@@ -209,6 +220,9 @@ impl Display for Module {
         }
         for i in 0..self.kernels.len() {
             f.write_str(&kernel_text(self, i))?;
+        }
+        for function in &self.functions {
+            f.write_str(&function_text(self, function))?;
         }
         let mut p = Printer { module: self, out: String::new(), depth: 0 };
         p.line(format_args!("main {} {{", self.name));

@@ -72,6 +72,13 @@ pub(super) fn rewrite<E>(module: Module, f: &mut dyn Rewriter<E>) -> Result<Modu
         k.outputs = k.outputs.iter().map(|v| renames.get(*v)).filter(|v| seen.insert(*v)).collect();
     }
     m.kernels = kernels;
+    let mut functions = std::mem::take(&mut m.functions);
+    for x in &mut functions {
+        let stmts = std::mem::take(&mut x.body);
+        x.body = body(&mut m, &mut renames, stmts, f)?;
+        x.result = renames.get(x.result);
+    }
+    m.functions = functions;
     // What a kernel gives may have another name now, and the main body reads it.
     let main = std::mem::take(&mut m.main);
     m.main = renamed(&renames, main);
@@ -204,6 +211,10 @@ pub(super) fn uses(m: &Module) -> Vec<u32> {
         walk(&k.body, &mut n);
         k.inputs.iter().chain(&k.outputs).for_each(|v| n[v.index()] += 1);
     }
+    for f in &m.functions {
+        walk(&f.body, &mut n);
+        n[f.result.index()] += 1;
+    }
     n
 }
 
@@ -235,6 +246,9 @@ pub(super) fn sweep(mut m: Module) -> Module {
     // What kernels use of the main body is known before that is looked at.
     for k in &mut m.kernels {
         body(&mut k.body, &mut n);
+    }
+    for f in &mut m.functions {
+        body(&mut f.body, &mut n);
     }
     body(&mut m.main, &mut n);
     m

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, error, fail};
 
-use super::{Carried, Expr, Index, Int, Kernel, Kind, Loop, Module, Op, Special, Stmt, Ty, Value};
+use super::{Carried, Expr, Function, Index, Int, Kernel, Kind, Loop, Module, Op, Special, Stmt, Ty, Value};
 
 /// Where a statement stands.
 #[derive(Clone, Copy, PartialEq)]
@@ -26,10 +26,29 @@ struct Verifier<'a> {
 pub fn verify(module: &Module) -> Result<()> {
     let n = module.types.len();
     let mut v = Verifier { module, visible: vec![false; n], defined: vec![false; n], scope: Vec::new() };
+    module.functions.iter().try_for_each(|f| v.function(f))?;
     v.block(&module.main, Place::Main)
 }
 
 impl Verifier<'_> {
+    fn function(&mut self, f: &Function) -> Result<()> {
+        let op = Op::Math(f.of);
+        if f.params.len() != op.arity() || !f.ty.is_float() {
+            fail!(Verify, "a function for {op} of {} does not take {} operands", f.ty, f.params.len());
+        }
+        self.scoped(|this| {
+            for p in &f.params {
+                this.define(*p)?;
+                this.typed(*p, f.ty, "an operand of a function")?;
+            }
+            if f.body.iter().any(|s| !matches!(s, Stmt::Let(_, Expr::Const(_) | Expr::Op(..)))) {
+                fail!(Verify, "a function for {op} does more than to compute");
+            }
+            this.block(&f.body, Place::Kernel)?;
+            this.typed(f.result, f.ty, "the result of a function")
+        })
+    }
+
     fn define(&mut self, v: Value) -> Result<()> {
         let Some(seen) = self.defined.get_mut(v.index()) else { fail!(Verify, "{v} has no type") };
         if std::mem::replace(seen, true) {

@@ -12,8 +12,8 @@ use cranelift_module::FuncId;
 
 use super::split::{Foreign, Plan};
 use super::{Simd, machine_type, scalar};
-use crate::error::{Result, error};
-use crate::ir::{Buffer, Carried, Expr, Index, Int, Kind, Loop, Module, Special, Stmt, Ty, Value};
+use crate::error::{Result, error, fail};
+use crate::ir::{Buffer, Carried, Expr, Function, Index, Int, Kind, Loop, Math, Module, Special, Stmt, Ty, Value};
 use crate::runtime::special;
 
 /// Where the context of a run has its fields.
@@ -40,6 +40,8 @@ pub(super) struct Shared<'a> {
     pub simd: Simd,
     pub convention: CallConv,
     pub kernels: &'a [FuncId],
+    /// The elementary functions of the module.
+    pub functions: &'a [FuncId],
     pub plan: &'a Plan,
     pub pieces: &'a [FuncId],
 }
@@ -343,6 +345,28 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.b.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
     }
 
+    /// Calls an elementary function of the module.
+    pub fn elementary(&mut self, of: Math, ty: Ty, args: &[ir::Value]) -> Result<ir::Value> {
+        let Some(number) = self.module().function(of, ty) else {
+            fail!(Rule, "{} is not expanded", crate::ir::Op::Math(of));
+        };
+        let signature = elementary(self.shared.convention, ty, args.len());
+        let signature = self.b.import_signature(signature);
+        let function = self.function(self.shared.functions[number], signature);
+        let args: smallvec::SmallVec<[ir::Value; 3]> = [self.context].into_iter().chain(args.iter().copied()).collect();
+        let call = self.b.ins().call(function, &args);
+        Ok(self.b.inst_results(call)[0])
+    }
+
+    /// The body of an elementary function.
+    pub fn define_elementary(&mut self, f: &'a Function, params: &[ir::Value]) -> Result<()> {
+        f.params.iter().zip(&params[1..]).for_each(|(v, p)| self.define(*v, *p));
+        f.body.iter().try_for_each(|s| self.statement(s))?;
+        let result = self.get(f.result);
+        self.b.ins().return_(&[result]);
+        Ok(())
+    }
+
     /// Calls compiled Rust for one number: `arrays` are the addresses of result and operands, `n` elements each.
     pub fn call_special(&mut self, s: Special, ty: Ty, arrays: [ir::Value; 3], n: i64) {
         let (field, code) = special::entry(s, ty);
@@ -367,6 +391,14 @@ pub(super) fn words(convention: CallConv, params: usize, returns: bool) -> Signa
     if returns {
         signature.returns.push(AbiParam::new(types::I64));
     }
+    signature
+}
+
+/// The signature of an elementary function: the context, then its operands.
+pub(super) fn elementary(convention: CallConv, ty: Ty, params: usize) -> Signature {
+    let mut signature = words(convention, 1, false);
+    signature.params.extend((0..params).map(|_| AbiParam::new(machine_type(ty))));
+    signature.returns.push(AbiParam::new(machine_type(ty)));
     signature
 }
 

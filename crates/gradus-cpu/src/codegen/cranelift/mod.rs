@@ -276,12 +276,20 @@ impl<'a> Maker<'a> {
         let kernels = (0..module.kernels.len())
             .map(|i| self.declare(&format!("kernel{i}"), Linkage::Local, &words))
             .collect::<Result<Vec<_>>>()?;
+        let signatures: Vec<Signature> =
+            module.functions.iter().map(|f| emit::elementary(self.convention, f.ty, f.params.len())).collect();
+        let functions = signatures
+            .iter()
+            .enumerate()
+            .map(|(i, signature)| self.declare(&format!("function{i}"), Linkage::Local, signature))
+            .collect::<Result<Vec<_>>>()?;
         let (whole, plan) = (Plan::default(), Plan::new(module, self.options.piece));
         let mut shared = Shared {
             module,
             simd: self.simd(),
             convention: self.convention,
             kernels: &kernels,
+            functions: &functions,
             plan: &whole,
             pieces: &[],
         };
@@ -295,6 +303,11 @@ impl<'a> Maker<'a> {
                 }
                 _ => self.function(kernels[i], &words, &shared, &k.name, |e, params| e.kernel(k, params))?,
             }
+        }
+        for (i, f) in module.functions.iter().enumerate() {
+            self.function(functions[i], &signatures[i], &shared, &module.name, |e, params| {
+                e.define_elementary(f, params)
+            })?;
         }
         let words = emit::words(self.convention, 2, true);
         let pieces = (1..plan.pieces())

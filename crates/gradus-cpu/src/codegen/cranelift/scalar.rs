@@ -5,7 +5,7 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 
 use super::emit::Emitter;
 use super::machine_type;
-use crate::error::{Result, fail};
+use crate::error::Result;
 use crate::ir::{Op, Special, Ty};
 
 /// One operation.
@@ -15,7 +15,7 @@ pub(super) fn operation(e: &mut Emitter, op: Op, types: &[Ty], args: &[ir::Value
         Op::Select => e.b.ins().select(args[0], args[1], args[2]),
         Op::Convert(to) => convert(e, ty, to, args[0]),
         Op::Bitcast(to) => bitcast(e, ty, to, args[0]),
-        Op::Math(_) => fail!(Rule, "{op} is not expanded"),
+        Op::Math(f) => e.elementary(f, ty, args)?,
         Op::Special(s) => special(e, s, ty, args),
         _ if ty.is_float() => float(e, op, args, |e, c, x, y| e.b.ins().select(c, x, y)),
         _ => integer(e, op, ty, args),

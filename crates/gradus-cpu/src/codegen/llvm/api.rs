@@ -97,7 +97,7 @@ const TARGET: &str = "?";
 pub(super) fn open(path: &Path) -> Result<(Api, (u32, u32, u32)), String> {
     // SAFETY: opening runs the library's initializers; those of LLVM register options and nothing else. Whoever names
     // another file by GRADUS_LLVM is trusted as with any path of libraries.
-    let library = unsafe { libloading::Library::new(path) }.map_err(|e| format!("it cannot be loaded ({e})"))?;
+    let library = unsafe { super::exit::open(path) }.map_err(|e| format!("it cannot be loaded ({e})"))?;
     let result = fill(&library);
     // Registered options, targets and handlers point into the library: it stays for good.
     std::mem::forget(library);

@@ -149,6 +149,9 @@ pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) 
         swapped,
         frame: Frame::new(cut),
     };
+    for (i, f) in module.functions.iter().enumerate() {
+        e.define_elementary(i, f)?;
+    }
     e.block(&module.main)?;
     line!(e, "ret i64 0");
     let frame = e.frame.size();
@@ -386,6 +389,7 @@ impl Emitter<'_> {
                 let args: smallvec::SmallVec<[Operand; 3]> = args.iter().map(|a| self.scalars[a.index()]).collect();
                 match op {
                     Op::Special(s) => self.special(*s, Shape { ty: types[0], lanes: 1 }, &args, None),
+                    Op::Math(f) => self.elementary(*f, types[0], &args)?,
                     op => self.op(*op, &types, &args, 1)?,
                 }
             }

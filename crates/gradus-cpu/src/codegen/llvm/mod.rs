@@ -7,6 +7,7 @@
 mod analysis;
 mod api;
 mod emit;
+mod exit;
 mod find;
 mod image;
 mod lanes;

@@ -1,11 +1,11 @@
 //! Every operation of the kernel language as LLVM instructions, on scalars and on vectors alike.
 
 use crate::error::{Result, fail};
-use crate::ir::{FoldOp, Op, Special, Ty};
+use crate::ir::{FoldOp, Function, Math, Op, Special, Ty};
 use crate::runtime::special;
 
 use super::emit::{CONVENTION, Emitter};
-use super::text::{Operand, Shape, Suffix, int, stored};
+use super::text::{Operand, Shape, Suffix, int, scalar_name, stored};
 
 /// Writes an instruction that has a result, and gives its name.
 macro_rules! put {
@@ -319,6 +319,31 @@ impl Emitter<'_> {
         let f = self.of_context(field as usize);
         line!(self, "call {CONVENTION}void {f}(ptr {a}, ptr {a}, ptr {b}, i64 {n}, i64 {code}) #2");
         put!(self, "load {s}, ptr {a}, align {}", align.min(64))
+    }
+
+    /// Writes an elementary function.
+    pub(super) fn define_elementary(&mut self, number: usize, f: &Function) -> Result<()> {
+        let ty = scalar_name(f.ty);
+        let mut params = vec!["ptr %context".to_string()];
+        for v in &f.params {
+            let p = self.fresh();
+            params.push(format!("{ty} %t{p}"));
+            self.scalars[v.index()] = Operand::Name(p);
+        }
+        f.body.iter().try_for_each(|s| self.stmt(s))?;
+        let result = self.scalars[f.result.index()];
+        line!(self, "ret {ty} {result}");
+        let head = format!("define internal fastcc {ty} @function{number}({}) #0 noinline", params.join(", "));
+        self.finish(&head, 0);
+        Ok(())
+    }
+
+    /// Calls an elementary function of the module.
+    pub(super) fn elementary(&mut self, of: Math, ty: Ty, args: &[Operand]) -> Result<Operand> {
+        let Some(number) = self.module.function(of, ty) else { fail!(Rule, "{} is not expanded", Op::Math(of)) };
+        let ty = scalar_name(ty);
+        let args: String = args.iter().map(|a| format!(", {ty} {a}")).collect();
+        Ok(put!(self, "call fastcc {ty} @function{number}(ptr %context{args}) #1"))
     }
 
     /// A value as it is stored: bools as bytes.

@@ -339,3 +339,46 @@ fn the_variable_is_heard() {
         assert_eq!(found.version().0, llvm().version().0);
     }
 }
+
+/// How a process may end, and the status that it then has.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ENDS: [(&str, i32); 3] = [("return", 0), ("exit", 7), ("panic", 101)];
+
+/// Ends this process in one of the [`ENDS`] after some microseconds, while other threads load LLVM and compile.
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn end(how: &str, after: u64) {
+    let (module, _) = random::module(1, &Config::default());
+    for _ in 0..2 {
+        let module = module.clone();
+        std::thread::spawn(move || while llvm().compile(&module, &Options::default()).is_ok() {});
+    }
+    std::thread::sleep(std::time::Duration::from_micros(after));
+    match how {
+        "exit" => drop(std::thread::spawn(|| std::process::exit(7)).join()),
+        "panic" => panic!("on purpose"),
+        _ => {}
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn a_process_may_end_at_any_moment() {
+    const NAME: &str = "codegen::llvm::tests::a_process_may_end_at_any_moment";
+    const VARIABLE: &str = "GRADUS_TEST_END";
+    if let Ok(wish) = std::env::var(VARIABLE) {
+        let (how, after) = wish.split_once(' ').unwrap();
+        return end(how, after.parse().unwrap());
+    }
+    let path = llvm().path();
+    let times = number("GRADUS_ENDS", 14);
+    for i in 0..times {
+        for (how, status) in ENDS {
+            // Loading takes some tens of milliseconds; then code is made.
+            let after = 500 + i * 80_000 / times;
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            child.args(["--exact", NAME]).env("GRADUS_LLVM", path).env(VARIABLE, format!("{how} {after}"));
+            let done = child.output().unwrap();
+            assert_eq!(done.status.code(), Some(status), "{how} after {after} µs: {done:?}");
+        }
+    }
+}
