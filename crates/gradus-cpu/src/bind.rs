@@ -4,7 +4,7 @@ use gradus_core::program::Program;
 use gradus_core::{Dim, Type};
 use rustc_hash::FxHashMap;
 
-use crate::error::{Result, error};
+use crate::error::{Error, Result, error};
 use crate::lower::Lowered;
 use crate::runtime::Entry;
 
@@ -53,8 +53,9 @@ impl Lowered {
             bytes.ok_or_else(|| error!(Size, "an array of `{}` is too large at these sizes", self.module.name))
         });
         let bytes = bytes.collect::<Result<Vec<usize>>>()?;
-        // Nothing is run that reaches outside of its memory.
-        self.accesses.iter().try_for_each(|a| a.check(&sizes, &bytes))?;
+        // Nothing is run that reaches outside of its memory, or into what it still reads.
+        self.accesses.iter().try_for_each(|a| a.check(&sizes, &bytes)).map_err(Error::of_gradus)?;
+        self.apart.iter().try_for_each(|a| a.check(&sizes)).map_err(Error::of_gradus)?;
         Ok(Bound {
             bytes,
             inputs: types(&self.inputs),

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 pub(crate) use self::cover::uncovered;
-pub(crate) use self::order::check_order;
+pub(crate) use self::order::{Apart, check_order};
 use crate::error::{Result, error};
 use crate::ir::meaning::Region;
 use crate::ir::{Buffer, Expr, Index, Int, Loop, Module, Stmt, Value};
@@ -67,6 +67,8 @@ pub struct Ranges {
     pub joint: Vec<Joint>,
     /// Values that go through the same numbers as the counter of a loop, in another order.
     pub steps: FxHashMap<Value, Value>,
+    /// Numbers of a case that are 1 where a size is 1, and 0 where it is not.
+    pub ones: FxHashMap<Value, Size>,
     /// Indices along the loops of a row that is walked as one: worked out of the place in the row, which these counters make (the place in a part, and
     /// the part).
     pub digits: FxHashMap<Value, (Value, Option<Value>)>,
@@ -183,7 +185,15 @@ impl Walk<'_> {
                     self.body(&w.before)?;
                     self.body(&w.body)?;
                 }
-                Stmt::Switch(s) => s.cases.iter().try_for_each(|(body, _)| self.body(body))?,
+                Stmt::Switch(s) => {
+                    for (k, (body, _)) in s.cases.iter().enumerate() {
+                        // A case for a size of one runs for no other: as a loop that runs 1 - (n - 1)² times would.
+                        let only = self.ranges.ones.get(&s.index).filter(|_| k == 1).map(|n| *n - 1i64);
+                        self.loops.extend(only.map(|n| Size::ONE - n * n));
+                        self.body(body)?;
+                        self.loops.truncate(self.loops.len() - usize::from(only.is_some()));
+                    }
+                }
                 Stmt::Kernel(k) => self.body(&self.m.kernels[*k as usize].body)?,
                 Stmt::Call(c) => {
                     for (r, _) in &c.regions {

@@ -9,16 +9,40 @@ use crate::error::{Result, error};
 use crate::ir::{Buffer, Expr, Index, Int, Kernel, Module, Role, Stmt, Value};
 use crate::size::Size;
 
-/// Refuses a module whose kernels read what they write elsewhere, or that reads what was never written.
-pub(crate) fn check_order(m: &Module) -> Result<()> {
+/// Indices that must lead to different places, where only numbers for the sizes can tell.
+#[derive(Clone, Debug)]
+pub(crate) struct Apart {
+    kernel: String,
+    buffer: Buffer,
+    /// Strides, and how many numbers each index goes through.
+    digits: Vec<(Size, Size)>,
+}
+
+impl Apart {
+    /// Whether they do at these sizes.
+    pub fn check(&self, sizes: &[i64]) -> Result<()> {
+        let number = |s: Size| Size::Known(s.in_table(sizes));
+        let digits: Vec<(Size, Size)> = self.digits.iter().map(|(s, n)| (number(*s), number(*n))).collect();
+        // A loop that does not run leads nowhere.
+        if digits.iter().any(|(_, n)| n.at_most(0)) || is_injective(&digits) {
+            return Ok(());
+        }
+        Err(error!(Rule, "points of {} that are read and written overlap", self.buffer).note(format!("in {}", self.kernel)))
+    }
+}
+
+/// Refuses a module whose kernels read what they write elsewhere, or that reads what was never written. What takes the sizes to tell is given back.
+pub(crate) fn check_order(m: &Module) -> Result<Vec<Apart>> {
+    let mut left = Vec::new();
     for k in &m.kernels {
-        check_kernel(m, k).map_err(|e| e.note(format!("in {}", k.name)))?;
+        check_kernel(m, k, &mut left).map_err(|e| e.note(format!("in {}", k.name)))?;
     }
     let mut written: FxHashSet<Buffer> = (0..m.buffers.len())
         .filter(|b| matches!(m.buffers[*b].role, Role::Input(_) | Role::Constant(_)))
         .map(|b| Buffer(b as u32))
         .collect();
-    check_written(m, &m.main, &mut written)
+    check_written(m, &m.main, &mut written)?;
+    Ok(left)
 }
 
 /// A load or store: the loops around it, its offset, and its other parts.
@@ -68,26 +92,26 @@ impl Place {
 }
 
 impl Place {
-    /// Whether threads that share the outermost loop reach different places.
-    fn is_apart(&self, ranges: &Ranges) -> bool {
-        let Some(outer) = self.path.first() else { return false };
-        let Some(range) = ranges.values.get(outer) else { return false };
+    /// Whether threads that share the outermost loop reach different places, if the indices do that are given back. What is given to the kernel is one number
+    /// for all of them.
+    fn is_apart(&self, ranges: &Ranges, given: &[Value]) -> Option<Vec<(Size, Size)>> {
+        let outer = self.path.first()?;
+        let range = ranges.values.get(outer)?;
         if range.lo == range.hi {
-            return true;
+            return Some(Vec::new());
         }
-        let digits: Vec<(Size, Size)> = self.terms.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
-        if !is_injective(&digits) {
-            return false;
-        }
+        let terms = self.terms.iter().filter(|(v, ..)| !given.contains(v));
+        let digits: Vec<(Size, Size)> = terms.map(|(_, s, n)| (positive(*s), *n)).collect();
         if self.terms.iter().any(|(v, ..)| v == outer) {
-            return true;
+            return Some(digits);
         }
         // Places of a row are as many as its digits can tell apart.
-        let of_outer =
-            |v: &Value| ranges.digits.get(v).is_some_and(|(var, start)| var == outer || start.as_ref() == Some(outer));
+        let of_outer = |v: &Value| {
+            ranges.digits.get(v).is_some_and(|(var, start)| var == outer || start.as_ref() == Some(outer))
+        };
         let told: Size = self.terms.iter().filter(|(v, ..)| of_outer(v)).map(|(_, _, n)| *n).product();
         let row = ranges.joint.iter().find(|j| j.at == *outer).map_or(range.hi, |j| j.most);
-        told == row + 1i64
+        (told == row + 1i64).then_some(digits)
     }
 }
 
@@ -101,11 +125,23 @@ struct Found {
     stores: FxHashMap<Buffer, Vec<Place>>,
 }
 
-fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
+fn check_kernel(m: &Module, k: &Kernel, left: &mut Vec<Apart>) -> Result<()> {
+    // Certain, impossible, or a question of sizes.
+    let mut ask = |buffer: Buffer, digits: Vec<(Size, Size)>| {
+        let symbolic = digits.iter().any(|(s, n)| s.constant().is_none() || n.constant().is_none());
+        let certain = is_injective(&digits);
+        if symbolic && !certain {
+            left.push(Apart { kernel: k.name.clone(), buffer, digits });
+        }
+        symbolic || certain
+    };
     let mut found = Found::default();
     collect(&m.meanings.ranges, &k.body, &mut Vec::new(), &mut found)?;
     for (b, stores) in &found.stores {
-        if k.parallel && !stores.iter().all(|p| p.is_apart(&m.meanings.ranges)) {
+        let apart = |p: &Place, ask: &mut dyn FnMut(Buffer, Vec<(Size, Size)>) -> bool| {
+            p.is_apart(&m.meanings.ranges, &k.inputs).is_some_and(|digits| ask(*b, digits))
+        };
+        if k.parallel && !stores.iter().all(|p| apart(p, &mut ask)) {
             return Err(error!(Rule, "threads would write the same places of {b}"));
         }
         let Some(loads) = found.loads.get(b) else { continue };
@@ -126,7 +162,7 @@ fn check_kernel(m: &Module, k: &Kernel) -> Result<()> {
         let count = offsets.last().map_or(1, |l| (l - offsets[0]) / step + 1);
         let mut digits: Vec<(Size, Size)> = shape.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
         digits.push((Size::Known(step), Size::Known(count)));
-        if offsets.len() > 1 && !is_injective(&digits) {
+        if offsets.len() > 1 && !ask(*b, digits) {
             return Err(error!(Rule, "points of {b} that are read and written overlap"));
         }
     }

@@ -20,7 +20,7 @@ use self::scalars::{Inner, places, unroll};
 pub use self::values::SMALL;
 use self::values::{NOWHERE, Repr, Root, SMALL_CONSTANT, Values, constant_index, dims_of, storage};
 use self::views::{At, View, count, is_empty};
-use crate::check::{self, Access};
+use crate::check::{self, Access, Apart};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
@@ -63,6 +63,8 @@ pub struct Lowered {
     pub copies: Vec<String>,
     /// The places that the code reaches.
     pub(crate) accesses: Vec<Access>,
+    /// Indices that must lead to different places, where only the sizes tell.
+    pub(crate) apart: Vec<Apart>,
     /// The outputs that it does not certainly write as a whole: they are cleared before it runs, and lend no memory.
     pub uncovered: Vec<Buffer>,
 }
@@ -191,7 +193,7 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
     let module = &l.emitter.module;
     let refused = |e: crate::error::Error| e.note(format!("the plan of `{}` was refused\n{module}", p.name()));
     let accesses = check::accesses(module).map_err(refused)?;
-    check::check_order(module).map_err(refused)?;
+    let apart = check::check_order(module).map_err(refused)?;
     let uncovered = check::uncovered(module, &l.bytes);
     Ok(Lowered {
         module: l.emitter.module,
@@ -205,6 +207,7 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
         made,
         copies: l.copies,
         accesses,
+        apart,
         uncovered,
     })
 }

@@ -645,9 +645,10 @@ impl Lower {
                 return Ok(Some(()));
             }
         };
-        let (rows, one) = (self.emitter.size(rows), self.emitter.int(1));
-        let is_vector = self.emitter.op(Op::Eq, &[rows, one]);
+        let (count, one) = (self.emitter.size(rows), self.emitter.int(1));
+        let is_vector = self.emitter.op(Op::Eq, &[count, one]);
         let index = self.emitter.convert(is_vector, Ty::I64);
+        self.emitter.ranges().ones.insert(index, rows);
         self.emitter.begin();
         self.call(Entry::Gemm(gemm), &arrays, dtype);
         let by_library = self.emitter.end();
