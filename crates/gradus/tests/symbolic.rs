@@ -1,5 +1,6 @@
 //! One program for every size: declared dimensions through derivatives, batches, control flow and machine code.
 
+use gradus::args::Sig1;
 use gradus::prelude::*;
 use gradus::{ErrorKind, Interpreter, Tier};
 
@@ -299,6 +300,97 @@ fn row_s4_products_have_derivatives_in_linear_memory() {
                 let terms = ends.flat_map(|i| (0..=i).filter(|k| *k != j).map(move |k| (i, k)));
                 let want: f64 = terms.map(|(i, k)| weight(i) * v[k] * product(&x[..=i], &[j, k])).sum();
                 assert!((have_second[order[j]] - want).abs() < 1e-12, "{x:?}, {j}: {have_second:?} is not {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn row_s4_a_condition_survives_the_operation_that_asked_for_it() {
+    // Where the update lies is a condition on N; its derivative does not need the slice that asks for it.
+    fn set(x: &Array) -> Array {
+        x.at(4..6).set(1.0).sin().sum()
+    }
+    fn one(x: &Array) -> Array {
+        x.at(5).set(1.0).sin().sum()
+    }
+    let (short, long) = (numbers(&[3], 1), numbers(&[7], 2));
+    for f in [set, one] {
+        for on_interpreter in [true, false] {
+            let made = |g: Fun<Sig1<Array, Array>>, declared: &str| {
+                let g = if on_interpreter { g.backend(Interpreter) } else { g.tier(Tier::Embedded) };
+                g.symbolic(declared)
+            };
+            let sums = move |x: &Array| x * grad(f)(x).sum();
+            let all = [
+                (made(jit(grad(f)), "f64[N]"), false),
+                (made(jit(jacfwd(f)), "f64[N]"), false),
+                (made(jit(jacrev(f)), "f64[N]"), false),
+                (made(jit(vmap(sums)), "f64[2, N]"), true),
+            ];
+            for (g, batched) in all {
+                let input = |x: &Array| if batched { Array::stack([x, x], 0) } else { x.clone() };
+                let e = g(&input(&short)).ok().unwrap_err();
+                assert_eq!(e.kind(), ErrorKind::Constraint, "{e}");
+                assert!(e.to_string().contains("N>=6"), "{e}");
+                let want = if batched { vmap(sums)(&input(&long)) } else { grad(f)(&long) };
+                let (have, want) = (g(&input(&long)).to_vec::<f64>().unwrap(), want.to_vec::<f64>().unwrap());
+                assert!(have.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-12), "{have:?} is not {want:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn row_s4_a_variance_of_too_few_has_no_value() {
+    for (ddof, n) in [(0, 3), (1, 3), (3, 3), (3, 2), (1, 1), (1, 0), (0, 0), (5, 2)] {
+        let x = numbers(&[n], 3);
+        let known = x.var_axes(0, ddof).item::<f64>().unwrap();
+        for tier in [None, Some(Tier::Embedded), Some(Tier::Llvm)] {
+            let f = jit(move |x: &Array| x.var_axes(0, ddof)).symbolic("f64[N]");
+            let f = match tier {
+                None => f.backend(Interpreter),
+                Some(tier) => f.tier(tier),
+            };
+            let have = f(&x).item::<f64>().unwrap();
+            let same = have == known || (have.is_nan() && known.is_nan()) || (have - known).abs() < 1e-15;
+            assert!(same, "{n} numbers, ddof {ddof}: {have} is not {known}");
+        }
+    }
+}
+
+#[test]
+fn row_s4_windows_of_symbolic_size_are_compiled() {
+    let all: [(&str, fn(&Array) -> Array); 7] = [
+        ("concatenate", |x| Array::concatenate([x.clone(), x * 2.0], -1)),
+        ("pad", |x| x.pad(&[(1, 1), (2, 1)], 0.5)),
+        ("roll", |x| x.roll(1, -1)),
+        ("every second", |x| x.at(step(.., 2)).add(0.5)),
+        ("gradient of pad", |x| grad(|x: &Array| x.pad(&[(1, 1), (2, 1)], 0.5).sin().sum())(x)),
+        ("gradient of every second", |x| grad(|x: &Array| x.index(step(.., 2)).sin().sum())(x)),
+        ("gradient of a product", |x| grad(|x: &Array| x.dot(&x.t()).sin().sum())(x)),
+    ];
+    for (name, f) in all {
+        for declared in ["f64[N, M]", "f64[N, 3]"] {
+            for tier in [Tier::Embedded, Tier::Llvm] {
+                // A plan that is refused is an error here, and no wrong number.
+                let compiled = jit(f).symbolic(declared).tier(tier).strict();
+                for (n, m) in [(4, 5), (1, 1), (2, 3), (0, 3), (9, 3), (33, 3), (17, 16), (5, 0)] {
+                    if declared == "f64[N, 3]" && m != 3 {
+                        continue;
+                    }
+                    let x = numbers(&[n, m], 5);
+                    let context = format!("{name}, {declared} of {n} by {m}, {tier:?}");
+                    let (have, want) = (compiled(&x), f(&x));
+                    match want.to_vec::<f64>() {
+                        Ok(want) => {
+                            let have = have.to_vec::<f64>().unwrap_or_else(|e| panic!("{context}: {e}"));
+                            assert_eq!(have.len(), want.len(), "{context}");
+                            assert!(have.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-11), "{context}");
+                        }
+                        Err(_) => assert!(have.to_vec::<f64>().is_err(), "{context}"),
+                    }
+                }
             }
         }
     }

@@ -172,9 +172,8 @@ impl Array {
         let (x, dtype) = self.widened()?;
         let mean = x.kept(x.try_mean(axes), axes)?;
         let squares = (&x - &mean).squared().ok()?.try_sum(axes)?;
-        let count = self.folded(axes) - ddof;
         // With nothing left to divide by the variance has no value: NaN, or infinity, as in NumPy.
-        let count = if count.constant().is_some_and(|c| c < 0) { Dim::from(0usize) } else { count };
+        let count = (self.folded(axes) - ddof).max(&Dim::from(0usize));
         (&squares / &Array::from_dim(&count, squares.dtype())).ok()?.try_cast(dtype.real_part())
     }
 

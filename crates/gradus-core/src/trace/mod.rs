@@ -10,6 +10,7 @@ mod state;
 use std::cell::Cell;
 use std::fmt;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::{Array, Form};
@@ -19,7 +20,7 @@ use crate::primitives::elementwise::is_elementwise;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Program, ValueId, infer};
-use crate::types::Type;
+use crate::types::{Constraint, Decision, Dim, Type};
 
 pub(crate) use state::apart;
 use state::{Active, TraceId};
@@ -297,6 +298,7 @@ pub fn inline(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
         )
         .at(place));
     }
+    carry_conditions(program, inputs, &[])?;
     let mut values: Vec<Array> = Vec::with_capacity(program.value_count());
     values.extend_from_slice(inputs);
     let mut operands: SmallVec<[Array; 4]> = SmallVec::new();
@@ -310,6 +312,38 @@ pub fn inline(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
         values.extend(outputs);
     }
     program.outputs().iter().map(|&a| value_of(program, &values, a)).collect()
+}
+
+/// The conditions of a program that is walked over are conditions of the trace, for the dimensions that its inputs have there: the equation that asked for
+/// one may be gone, because nobody needs its result. Inputs marked in `batched` have an axis more, in front.
+pub(crate) fn carry_conditions(program: &Program, inputs: &[Array], batched: &[bool]) -> Result<()> {
+    if program.constraints().is_empty() {
+        return Ok(());
+    }
+    let mut there: FxHashMap<String, Dim> = FxHashMap::default();
+    for (i, (ty, a)) in program.inputs().iter().zip(inputs).enumerate() {
+        let in_front = usize::from(batched.get(i).copied().unwrap_or(false));
+        for (d, have) in ty.shape().iter().zip(a.ty()?.shape().iter().skip(in_front)) {
+            if let Some(symbol) = d.as_symbol() {
+                there.entry(symbol.to_string()).or_insert_with(|| have.clone());
+            }
+        }
+    }
+    let known = |d: &Dim| d.symbols().iter().all(|s| there.contains_key(&**s));
+    let mapped = |d: &Dim| d.substitute(&|s| there.get(s).cloned());
+    let conditions: Vec<Constraint> = program
+        .constraints()
+        .iter()
+        .filter_map(|c| match c {
+            Constraint::Equal(a, b) => (known(a) && known(b)).then(|| Constraint::Equal(mapped(a), mapped(b))),
+            Constraint::AtLeast(a, b) => (known(a) && known(b)).then(|| Constraint::AtLeast(mapped(a), mapped(b))),
+            Constraint::Multiple(a, n) => known(a).then(|| Constraint::Multiple(mapped(a), *n)),
+        })
+        // What is certain needs no saying; of numbers alone every operation has looked at them itself.
+        .filter(|c| c.decide() != Decision::Yes && !c.symbols().is_empty())
+        .collect();
+    state::require(&conditions);
+    Ok(())
 }
 
 /// What an atom stands for while something walks over a program, with the values so far.

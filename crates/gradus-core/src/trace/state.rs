@@ -13,7 +13,7 @@ use crate::error::{Error, Place, Result, error, fail};
 use crate::optimize::eliminate_dead_code;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
-use crate::types::Type;
+use crate::types::{Constraint, Type};
 
 /// Captured arrays of at most this many elements become constants of the program; larger ones hidden inputs.
 pub const EMBED_LIMIT: usize = 64;
@@ -247,6 +247,15 @@ pub(super) fn mark_read(array: &Array) {
     STACK.with_borrow_mut(|s| {
         if let Some(state) = s.iter_mut().find(|state| state.id == t.trace) {
             state.read.insert(t.value);
+        }
+    });
+}
+
+/// Conditions on dimensions become part of the innermost trace, if there is one.
+pub(super) fn require(conditions: &[Constraint]) {
+    STACK.with_borrow_mut(|s| {
+        if let Some(state) = s.last_mut() {
+            state.builder.require(conditions);
         }
     });
 }

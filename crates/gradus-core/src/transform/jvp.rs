@@ -10,7 +10,7 @@ use crate::phases::phase;
 use crate::place::Rule;
 use crate::primitives::{Derivative, Jvp, Outputs};
 use crate::program::{Equation, Program, ValueId};
-use crate::trace::{at_place, bind_all, current_place, trace_closed};
+use crate::trace::{at_place, bind_all, carry_conditions, current_place, trace_closed};
 
 /// The derivative program of `program` by its `active` inputs.
 ///
@@ -49,6 +49,7 @@ pub fn jvp_on(
     tangents: &[Option<Array>],
 ) -> Result<(Vec<Array>, Vec<Option<Array>>)> {
     let caller = current_place();
+    carry_conditions(program, primals, &[])?;
     let mut values: Vec<Array> = Vec::with_capacity(program.value_count());
     let mut dots: Vec<Option<Array>> = Vec::with_capacity(program.value_count());
     values.extend_from_slice(primals);

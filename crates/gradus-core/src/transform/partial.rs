@@ -1,6 +1,8 @@
 //! Partial evaluation: splits a program into what can be computed from its known inputs, and the rest. Values of
 //! the first part that the second needs pass between them as residuals.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::residuals;
@@ -9,7 +11,7 @@ use crate::optimize::eliminate_dead_code;
 use crate::phases::phase;
 use crate::primitives::Op;
 use crate::program::{Atom, Builder, Constant, Program, ValueId};
-use crate::types::Type;
+use crate::types::{Dim, Type};
 
 /// A program split in two.
 #[derive(Clone, Debug)]
@@ -227,6 +229,14 @@ pub(super) fn split(
     }
     let residual_types = saved.iter().map(|r| known.ty(*r).clone()).collect();
     known_out.extend(saved.iter().copied());
+    // A condition belongs to each part that has its symbols: the equation that asked for it may be in neither.
+    for part in [&mut known, &mut unknown] {
+        let there: Vec<Arc<str>> =
+            part.program().inputs().iter().flat_map(|t| t.shape().iter()).flat_map(Dim::symbols).collect();
+        let conditions = program.constraints().iter();
+        let conditions = conditions.filter(|c| c.symbols().iter().all(|s| there.contains(s))).cloned();
+        part.require(&conditions.collect::<Vec<_>>());
+    }
     let known = known.finish(known_out);
     Ok(Split {
         // What was only to be saved, and is not, need not be computed.

@@ -7,7 +7,7 @@ use crate::phases::phase;
 use crate::place::Rule;
 use crate::primitives::{Batch, Batched};
 use crate::program::{Equation, Program};
-use crate::trace::{at_place, bind_all, current_place, trace_closed};
+use crate::trace::{at_place, bind_all, carry_conditions, current_place, trace_closed};
 use crate::types::{Dim, Effects};
 
 /// The program over a batch of `size` examples. Batched inputs get the batch axis in front; every output has it.
@@ -49,6 +49,7 @@ pub(super) fn over_batch(
 #[track_caller]
 pub fn vmap_on(program: &Program, inputs: &[Array], batched: &[bool], size: &Dim) -> Result<(Vec<Array>, Vec<bool>)> {
     let caller = current_place();
+    carry_conditions(program, inputs, batched)?;
     let mut values: Vec<Array> = inputs.to_vec();
     let mut flags: Vec<bool> = batched.to_vec();
     for e in program.equations() {

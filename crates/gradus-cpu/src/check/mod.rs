@@ -247,7 +247,9 @@ fn reach(digits: &[(Size, Size)]) -> Option<Size> {
     while !left.is_empty() {
         // The next is one that steps at least over what is reached; of those the smallest. A step that is a product of sizes is at least its factors: were
         // one of them 0, the array would have no elements.
-        let fits = |s: Size| s == reached || (s - reached).at_least(0) || (s.constant().is_none() && s.over(reached).is_some());
+        let fits = |s: Size| {
+            s == reached || (s - reached).at_least(0) || (s.constant().is_none() && s.over(reached).is_some())
+        };
         let next =
             (0..left.len()).filter(|i| fits(left[*i].0)).min_by_key(|i| (left[*i].0.guess(), left[*i].1.guess()))?;
         let (s, n) = left.swap_remove(next);

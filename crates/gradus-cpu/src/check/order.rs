@@ -27,7 +27,8 @@ impl Apart {
         if digits.iter().any(|(_, n)| n.at_most(0)) || is_injective(&digits) {
             return Ok(());
         }
-        Err(error!(Rule, "points of {} that are read and written overlap", self.buffer).note(format!("in {}", self.kernel)))
+        Err(error!(Rule, "points of {} that are read and written overlap", self.buffer)
+            .note(format!("in {}", self.kernel)))
     }
 }
 
@@ -106,9 +107,8 @@ impl Place {
             return Some(digits);
         }
         // Places of a row are as many as its digits can tell apart.
-        let of_outer = |v: &Value| {
-            ranges.digits.get(v).is_some_and(|(var, start)| var == outer || start.as_ref() == Some(outer))
-        };
+        let of_outer =
+            |v: &Value| ranges.digits.get(v).is_some_and(|(var, start)| var == outer || start.as_ref() == Some(outer));
         let told: Size = self.terms.iter().filter(|(v, ..)| of_outer(v)).map(|(_, _, n)| *n).product();
         let row = ranges.joint.iter().find(|j| j.at == *outer).map_or(range.hi, |j| j.most);
         (told == row + 1i64).then_some(digits)

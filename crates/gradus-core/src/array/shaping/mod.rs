@@ -464,12 +464,14 @@ impl Array {
         apply(Concatenate { axis }, &arrays)
     }
 
-    /// Cuts an axis into `parts` parts of equal size. On a mistake there is one array, which carries the error.
+    /// Cuts an axis into `parts` parts of equal size. On a mistake each part carries the error, so that who takes them apart meets it.
     #[track_caller]
     pub fn split(&self, parts: usize, axis: isize) -> Vec<Array> {
+        // Nobody names more parts than this by hand.
+        const MOST: usize = 1024;
         match self.try_split(parts, axis) {
             Ok(all) => all,
-            Err(e) => vec![checked(Err(e))],
+            Err(e) => vec![checked(Err(e)); parts.clamp(1, MOST)],
         }
     }
 
@@ -506,12 +508,12 @@ impl Array {
     }
 
     /// Cuts an axis at given places, which increase: `split_at(&[2, 5], 0)` gives `0..2`, `2..5` and `5..`. On a
-    /// mistake there is one array, which carries the error.
+    /// mistake each part carries the error.
     #[track_caller]
     pub fn split_at(&self, places: &[usize], axis: isize) -> Vec<Array> {
         match self.try_split_at(places, axis) {
             Ok(all) => all,
-            Err(e) => vec![checked(Err(e))],
+            Err(e) => vec![checked(Err(e)); places.len() + 1],
         }
     }
 
