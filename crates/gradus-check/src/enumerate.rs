@@ -80,7 +80,7 @@ const CATALOGUE: &[(&str, Operation)] = &[
     ("softmax", |x| last(x).map(|a| x.softmax(a))),
     ("s == max(s)", |x| {
         let s = x * x + x;
-        Some(s.eq(&s.max()).cast(x.dtype()))
+        Some(s.eq(s.max()).cast(x.dtype()))
     }),
     ("x@x.t", |x| square(x).map(|x| x.matmul(&x.t()))),
     ("x.t@x", |x| square(x).map(|x| x.t().matmul(x))),
@@ -196,15 +196,15 @@ pub fn case(number: u64) -> Option<Case> {
         (vec![chain % c, chain / c % c, chain / (c * c)], (chain * 37 + turn * 167) % SETTINGS)
     };
     let mut s = setting(k);
-    let vast = number % 199 == 0;
+    let vast = number.is_multiple_of(199);
     let shape = if vast { VAST[(number / 199) as usize % VAST.len()] } else { SHAPES[s.shape] };
     s.in_loop &= !vast;
     let dtype = if number % 3 == 1 { DType::F32 } else { DType::F64 };
     let program = program(&chain, s, Type::new(dtype, shape))?;
     let names: Vec<&str> = chain.iter().map(|i| CATALOGUE[*i as usize].0).collect();
     let mut case = Case::new(format!("{}, {s:?}", names.join("; ")), program, number);
-    case.data = if number % 5 == 0 { Data::Whole } else { Data::Plain };
-    case.llvm = number % 41 == 0;
+    case.data = if number.is_multiple_of(5) { Data::Whole } else { Data::Plain };
+    case.llvm = number.is_multiple_of(41);
     // Neighbours are of one setting: the turn goes on with the setting, too.
     case.turn = Some(number + number / (c * c));
     Some(case)

@@ -59,7 +59,7 @@ fn option<T: std::str::FromStr>(words: &[&str], name: &str, otherwise: T) -> Opt
 fn plan(source: &'static str, words: &[&str]) -> Option<Plan> {
     let known = ["--programs", "--seed", "--seconds", "--jobs", "--out", "--shrink", "--share", "--tries"];
     let names = words.iter().step_by(2);
-    if words.len() % 2 != 0 || names.clone().any(|w| !known.contains(w)) {
+    if !words.len().is_multiple_of(2) || names.clone().any(|w| !known.contains(w)) {
         return None;
     }
     let seconds: u64 = option(words, "--seconds", 0)?;

@@ -18,39 +18,28 @@ const KINDS: usize = 6;
 /// Goes through the loads and stores of a body; the one whose turn it is gets a fault, or the next that the kind fits. True if one did.
 fn plant(m: &Meanings, body: &mut Vec<Stmt>, left: &mut usize, kind: usize) -> bool {
     for k in 0..body.len() {
-        match &mut body[k] {
-            Stmt::Let(_, Expr::Load(_, at)) => {
-                if *left == 0 {
-                    return spoil(at, kind);
-                }
+        let inside = match &mut body[k] {
+            Stmt::Let(_, Expr::Load(_, at)) if *left == 0 => return spoil(at, kind),
+            Stmt::Store { at, .. } if is_first(m, at) && *left == 0 && kind < KINDS - 1 => return spoil(at, kind),
+            Stmt::Store { at, .. } if is_first(m, at) && *left == 0 => {
+                body.remove(k);
+                return true;
+            }
+            Stmt::Let(_, Expr::Load(..)) => {
                 *left -= 1;
+                false
             }
-            Stmt::Store { at, .. } if is_first(m, at) => {
-                if *left == 0 {
-                    if kind == KINDS - 1 {
-                        body.remove(k);
-                        return true;
-                    }
-                    return spoil(at, kind);
-                }
-                *left -= 1;
+            Stmt::Store { at, .. } => {
+                *left -= usize::from(is_first(m, at));
+                false
             }
-            Stmt::Loop(l) => {
-                if plant(m, &mut l.body, left, kind) {
-                    return true;
-                }
-            }
-            Stmt::While(w) => {
-                if plant(m, &mut w.before, left, kind) || plant(m, &mut w.body, left, kind) {
-                    return true;
-                }
-            }
-            Stmt::Switch(s) => {
-                if s.cases.iter_mut().any(|(body, _)| plant(m, body, left, kind)) {
-                    return true;
-                }
-            }
-            _ => {}
+            Stmt::Loop(l) => plant(m, &mut l.body, left, kind),
+            Stmt::While(w) => plant(m, &mut w.before, left, kind) || plant(m, &mut w.body, left, kind),
+            Stmt::Switch(s) => s.cases.iter_mut().any(|(body, _)| plant(m, body, left, kind)),
+            _ => false,
+        };
+        if inside {
+            return true;
         }
     }
     false

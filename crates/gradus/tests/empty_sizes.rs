@@ -98,7 +98,7 @@ const CASES: &[Case] = &[
     ("trace of gram", |x| x.matmul(&x.t()).trace()),
     ("tril", |x| x.matmul(&x.t()).tril(0)),
     ("one_hot", |x| x.argmax_axis(1).one_hot(3, DType::F64)),
-    ("cond", |x| cond(&x.sum().gt(0.0), |x: &Array| x * 2.0, |x: &Array| x.clone(), x)),
+    ("cond", |x| cond(x.sum().gt(0.0), |x: &Array| x * 2.0, |x: &Array| x.clone(), x)),
     ("while", |x| while_loop(|x: &Array| x.sum().gt(1.0), |x| x * 0.5, x.clone())),
     ("checkpoint", |x| grad(checkpoint(|x: &Array| x.sin().sum()))(x)),
     ("norm", |x| x.norm()),

@@ -48,7 +48,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
     ("pad", |x| x.pad(&[(1, 1), (2, 2)], 0.0)),
     ("take", |x| x.take(&Array::iota(DType::I64, [60], 0), 0)),
     ("update", |x| x.at((3.., ..)).set(1.0)),
-    ("add at", |x| x.at(&Array::from([1, 2, 1])).add(1.0)),
+    ("add at", |x| x.at(Array::from([1, 2, 1])).add(1.0)),
     ("dynamic update", |x| x.dynamic_update_slice(&Array::ones::<f64>([2, 2]), &[Array::from(1), Array::from(1)])),
     ("product", |x| x.dot(&x.t())),
     ("product of integers", |x| x.cast(DType::I32).index((..16, ..)).dot(&x.cast(DType::I32).t())),

@@ -56,12 +56,12 @@ fn cases() -> Vec<(&'static str, Function)> {
         ("where the largest is", |x| {
             let s = (x * x + x).reshape([-1]);
             let top = s.take(&s.argmax(), 0);
-            found(&s, &top, s.gt(&s.max()))
+            found(&s, &top, s.gt(s.max()))
         }),
         ("where the smallest is", |x| {
             let s = (x * x + x).reshape([-1]);
             let low = s.take(&s.argmin(), 0);
-            found(&s, &low, s.lt(&s.min()))
+            found(&s, &low, s.lt(s.min()))
         }),
         ("by rows", |x| {
             let s = x * x + x;

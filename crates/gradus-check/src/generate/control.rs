@@ -91,12 +91,12 @@ impl Desk<'_> {
     fn given_out(&mut self, old: &[Array]) -> Vec<Array> {
         let count = self.below(3);
         (0..count)
-            .filter_map(|_| {
+            .map(|_| {
                 let k = self.below(old.len().max(1));
                 match (self.below(4), old.get(k)) {
-                    (0, Some(c)) => Some(c.clone()),
-                    (1, Some(c)) => Some(self.view(c)),
-                    _ => Some(self.any()),
+                    (0, Some(c)) => c.clone(),
+                    (1, Some(c)) => self.view(c),
+                    _ => self.any(),
                 }
             })
             .filter(|a| a.ty().is_ok())
@@ -300,7 +300,7 @@ impl Desk<'_> {
     fn substitution(&mut self) -> Option<Array> {
         let x = self.any_of(|a| a.rank() == 2 && a.dtype().is_float() && a.shape()[0] == a.shape()[1])?;
         let n = self.dims(&x)[0];
-        if n > LONGEST || n < 2 {
+        if !(2..=LONGEST).contains(&n) {
             return None;
         }
         let keep = self.chance(40);

@@ -38,7 +38,7 @@ pub fn case(seed: u64) -> Case {
         false => of_arrays(seed, &mut source),
     };
     case.small = [16, 16, 16, 16, 4, 1][source.below(6)];
-    case.llvm = seed % 23 == 0;
+    case.llvm = seed.is_multiple_of(23);
     case.turn = Some(seed);
     case
 }

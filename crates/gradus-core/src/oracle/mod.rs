@@ -237,7 +237,7 @@ impl Watched {
         let case = Case { backend: &*self.backend, exactness, ready: &ready, inputs, given: &have.events };
         match suspects::find(&case, &have.outputs) {
             Verdict::Rounding => None,
-            Verdict::Fault(suspect) => Some(Blame::Code(Box::new(suspect))),
+            Verdict::Fault(suspect) => Some(Blame::Code(suspect)),
             Verdict::Gone => {
                 let again = replayed(&have.events, || self.code.run(inputs)).0.map(|outputs| {
                     let again = Run { outputs, events: have.events.clone() };

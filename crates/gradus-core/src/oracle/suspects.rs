@@ -65,7 +65,7 @@ impl fmt::Display for Suspect {
 pub(super) enum Verdict {
     /// Each equation is right: the difference is one of rounding.
     Rounding,
-    Fault(Suspect),
+    Fault(Box<Suspect>),
     /// It is not seen in code that is made again.
     Gone,
 }
@@ -74,7 +74,7 @@ pub(super) enum Verdict {
 pub(super) fn find(case: &Case<'_>, have: &[Array]) -> Verdict {
     let all = by_equation(case);
     if let Ok((Some(suspect), _)) = all {
-        return Verdict::Fault(suspect);
+        return Verdict::Fault(Box::new(suspect));
     }
     // Each is right, and together they give the same: so what differs is made of what may differ.
     if let Ok((None, outputs)) = &all
@@ -82,7 +82,7 @@ pub(super) fn find(case: &Case<'_>, have: &[Array]) -> Verdict {
     {
         return Verdict::Rounding;
     }
-    by_beginning(case).map_or(Verdict::Gone, Verdict::Fault)
+    by_beginning(case).map_or(Verdict::Gone, |suspect| Verdict::Fault(Box::new(suspect)))
 }
 
 impl Case<'_> {

@@ -169,6 +169,7 @@ pub struct Region {
 
 /// What the main body says about memory without doing anything.
 #[derive(Clone, Debug, PartialEq, Hash)]
+#[allow(clippy::large_enum_variant)] // Statements hold it in a box.
 pub enum Note {
     /// A step of the loop of this number begins: what earlier steps made is old.
     Step(u32),

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::Lower;
 use super::values::{Repr, Values, dims_of};
-use super::views::{Dims, View, count, is_empty};
+use super::views::{View, count, is_empty};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{self, Buffer, Carried, Op, Stmt, Ty, Value};
@@ -130,7 +130,7 @@ impl Lower {
             let scope = self.new_scope();
             let between = self.emitter.module.meanings.tag(scope, TagName::Carry(j as u32), None);
             self.emitter.push(Stmt::Note(Box::new(Note::Step(scope))));
-            let now = self.own_copy(p, values, a, ty, &dims, &read, between)?;
+            let now = self.own_copy(p, values, (a, ty), &read, between)?;
             read.insert(now.buffer);
             if only_updated(body, first + j, body.outputs()[j]) {
                 ways.push(Way::InPlace { now });
@@ -148,12 +148,11 @@ impl Lower {
         &mut self,
         p: &Program,
         values: &Values,
-        a: Atom,
-        ty: &gradus_core::Type,
-        dims: &Dims,
+        (a, ty): (Atom, &gradus_core::Type),
         taken: &FxHashSet<Buffer>,
         tag: Tag,
     ) -> Result<View> {
+        let dims = &dims_of(ty);
         if let Some(view) = self.may_overwrite(values, a)
             && !taken.contains(&view.buffer)
             && self.emitter.module.buffers[view.buffer.index()].role == ir::Role::Scratch

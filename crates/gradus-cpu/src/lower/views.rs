@@ -226,9 +226,9 @@ impl View {
 
     pub fn sliced(&self, start: &[Size], dims: &[Size], step: &[usize]) -> View {
         let mut v = self.both(dims.into(), |s| s.iter().zip(step).map(|(s, step)| *s * *step).collect());
-        for a in 0..dims.len() {
-            v.base.offset = v.base.offset + start[a] * self.strides[a];
-            v.mean.base.offset = v.mean.base.offset + start[a] * self.mean.strides[a];
+        for (a, first) in start.iter().enumerate() {
+            v.base.offset = v.base.offset + *first * self.strides[a];
+            v.mean.base.offset = v.mean.base.offset + *first * self.mean.strides[a];
         }
         v
     }

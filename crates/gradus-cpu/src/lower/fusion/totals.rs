@@ -256,9 +256,7 @@ impl Planner<'_> {
             for (slot, a) in self.p.operands(e).iter().enumerate() {
                 let inside = |c: &Cluster| matches!(root(a), Root::Value(r) if c.values.contains_key(&(r as usize)));
                 if inside(rows) {
-                    if self.seen(rows, i, slot, Level::Point).is_none() {
-                        return None;
-                    }
+                    self.seen(rows, i, slot, Level::Point)?;
                     shares = true;
                 } else if inside(other) {
                     if is_shared(e.op(), slot) {
