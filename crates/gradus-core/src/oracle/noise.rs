@@ -95,6 +95,8 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
             terms.iter_mut().zip(&numbers).filter(|(_, v)| infinite(v)).for_each(|(t, _)| *t = f64::INFINITY);
         }
     }
+    // Many terms, one after the other, are off by as many roundings.
+    let units = units.max(roundings(op, operands, y));
     let step = Step { relative: units * epsilon(y.dtype()), least: units * smallest(y.dtype()) * epsilon(y.dtype()) };
     let moved: Array = dispatch_number!(c.ty().dtype(), T => {
         let values = c.values::<T>();
@@ -107,6 +109,18 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     }, else y.clone());
     NOISE.set(Some(noise));
     Ok([moved].into_iter().collect())
+}
+
+/// A part of how many terms an operation adds up for each element: sums of equal terms go wrong in one direction.
+fn roundings(op: &Op, operands: &[Array], result: &Array) -> f64 {
+    let count = |a: &Array| a.concrete().map_or(1, Concrete::count).max(1) as f64;
+    let terms = match (op.name(), operands) {
+        ("dot_general", [a, b]) => (count(a) * count(b) / count(result)).sqrt(),
+        ("reduce_sum" | "reduce_prod", [a]) => count(a) / count(result),
+        ("cumsum" | "cumprod", [a]) => count(a),
+        _ => 1.0,
+    };
+    terms / 8.0
 }
 
 /// How far a number is moved: by a part of what it is made of, and at least by some of the smallest numbers there are.

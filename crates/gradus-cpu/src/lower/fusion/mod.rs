@@ -272,17 +272,18 @@ impl Planner<'_> {
         if e.op().is::<Iota>() && typed {
             return Class::Point;
         }
-        if let Some((_, axes)) = reduction(e.op())
+        if let Some((op, axes)) = reduction(e.op())
             && typed
             && !axes.is_empty()
         {
-            return self.reduction_class(operands[0], axes, r);
+            let rounds = matches!(op, FoldOp::Add | FoldOp::Mul) && self.p.ty(operands[0]).dtype().is_inexact();
+            return self.reduction_class(operands[0], axes, r, rounds);
         }
         Class::Single
     }
 
     /// Rows if the reduced axes are the last of the operand's points, columns if the kept ones are.
-    fn reduction_class(&self, x: Atom, axes: &[usize], r: usize) -> Class {
+    fn reduction_class(&self, x: Atom, axes: &[usize], r: usize, rounds: bool) -> Class {
         let dims = self.dims(x);
         let n = self.point_count(x);
         let Some(lead) = lead(dims, n) else { return Class::Single };
@@ -305,7 +306,9 @@ impl Planner<'_> {
             // The result has the same elements at each of its points.
             let fits =
                 self.points[r] * k == n || (kept_points == 1 && count(&self.values.dims[r]).at_most(self.values.small));
-            return if fits { Class::Row } else { Class::Single };
+            // A row is folded in lanes; what has more behind it than that is added up from the first to the last.
+            let in_lanes = !rounds || suffix.at_most(NARROW);
+            return if fits && in_lanes { Class::Row } else { Class::Single };
         }
         // Trailing kept dimensions of at most 16 elements are folded in lanes: rows. Of those known at run time it is guessed.
         let kept_behind: Size = sized.iter().rev().take_while(|a| !reduced(a)).map(|a| dims[*a]).product();
