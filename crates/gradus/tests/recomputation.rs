@@ -88,7 +88,8 @@ fn row_d7_a_while_loop_computes_each_step_a_few_times() {
             let goes_on = |x: &Array| x.lt(n as f64);
             while_loop_with(History::Checkpoints(s), goes_on, |x: &Array| watched(x) + 1.0_f64, x.clone())
         };
-        let (slope, both) = (jit(grad(f)), jit(value_and_grad(f)));
+        // A verified call would compute every step once more.
+        let (slope, both) = (jit(grad(f)).verify_off(), jit(value_and_grad(f)).verify_off());
         // Once forward, which counts the steps, and then as often as the binomial says. The value comes with that.
         assert_eq!(most(n, |x| drop(slope(x))), 1 + r, "{s} states, {n} steps");
         assert_eq!(most(n, |x| drop(both(x))), 1 + r, "{s} states, {n} steps");
@@ -150,7 +151,8 @@ fn row_d7_a_scan_computes_each_step_as_often_as_it_is_told() {
         let df = jit(grad(move |x: &Array| {
             let options = ScanOptions { steps, length: Some(Dim::from(n)), ..ScanOptions::default() };
             scan_with(&options, |x: &Array, (): &()| (watched(x) + 1.0_f64, ()), x.clone(), &()).0
-        }));
+        }))
+        .verify_off();
         assert_eq!(most(n, |x| drop(df(x))), 1 + again, "{steps:?}, {n} steps");
     }
 }
