@@ -27,13 +27,15 @@ pub(crate) fn transformed(source: &mut Source<'_>, p: Program) -> Program {
     if source.chance(50) { gradus_core::optimize::optimize(&p).unwrap_or(p) } else { p }
 }
 
-/// Elements of all values, with a guess where a size is symbolic.
+/// Elements of all values, those of nested programs too, with a guess where a size is symbolic.
 pub(super) fn elements(p: &Program) -> usize {
     let count = |t: &Type| {
         let n = t.shape().size().evaluate(&|_| Some(33)).unwrap_or(i64::MAX);
         usize::try_from(n).unwrap_or(usize::MAX)
     };
-    p.equations().iter().flat_map(|e| e.results()).map(|r| count(p.ty(r))).fold(0, usize::saturating_add)
+    let here = p.equations().iter().flat_map(|e| e.results()).map(|r| count(p.ty(r)));
+    let inside = p.equations().iter().flat_map(|e| e.op().programs()).map(|p| elements(&p));
+    here.chain(inside).fold(0, usize::saturating_add)
 }
 
 pub(crate) fn active_inputs(p: &Program) -> Option<Vec<bool>> {

@@ -3,7 +3,7 @@
 //!
 //! Floats differ where nobody is to blame: passes contract products into sums and add up in another order, products of matrices
 //! are summed in the order of their library, and a function with a jump makes a large difference of a small one. So before a
-//! difference is called a fault the program is interpreted with [`noise`] in its sums: what noise can do, rounding can. What is left
+//! difference is called a fault the program is interpreted with noise in its sums: what noise can do, rounding can. What is left
 //! is followed from pass to pass, each interpreted, and then from equation to equation of what was compiled, each
 //! evaluated on the operands that compiled code gave it.
 

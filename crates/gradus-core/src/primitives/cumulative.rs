@@ -103,7 +103,7 @@ macro_rules! cumulatives {
 }
 
 cumulatives! {
-    /// Sums of all elements up to each place, in an order that is part of their meaning: see [`running_sums`]. Half floats
+    /// Sums of all elements up to each place, in an order that is part of their meaning: see `running_sums`. Half floats
     /// are added in `f32`, integers wrap.
     CumSum = "cumsum", "numbers" if |d| d.is_number(),
         numbers |op, x| widened(x, |x| {

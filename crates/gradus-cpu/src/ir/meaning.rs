@@ -1,5 +1,5 @@
 //! What the lowering means by a place in memory: which element of which value of the program is there. Code generators know nothing of it; the
-//! checked evaluator ([`super::watch`]) and the static check hold every load and store against it.
+//! checked evaluator (`watch.rs`) and the static check hold every load and store against it.
 
 use gradus_core::Place;
 use smallvec::SmallVec;
