@@ -5,6 +5,8 @@
 
 mod cover;
 mod order;
+#[cfg(test)]
+mod tests;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
