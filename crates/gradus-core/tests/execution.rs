@@ -68,7 +68,8 @@ fn work(p: &Program) -> u64 {
 fn the_work_grows_with_the_program_and_not_faster() {
     let (small, large) = (work(&chain(100)), work(&chain(800)));
     assert!(large <= 8 * small + small / 10, "{small} visits for 100 steps, {large} for 800");
-    assert!(small <= 100 * 11 * 20, "{small} visits");
+    // Each of them is looked at, and by no pass often.
+    assert!((100 * 11..=100 * 11 * 20).contains(&small), "{small} visits");
 }
 
 /// Adds a call of a program.
@@ -114,6 +115,7 @@ fn products_into_sums_is_linear_too() {
         visited() - before
     };
     let (small, large) = (work(&chain(100)), work(&chain(800)));
+    assert!(small >= 100, "{small} visits");
     assert!(large <= 8 * small + small / 10, "{small} visits for 100 steps, {large} for 800");
     // Written out these are 2⁵⁰ equations.
     let calls = work(&doubling(50));
