@@ -7,6 +7,7 @@
 mod buffer;
 mod cases;
 mod check;
+mod compare;
 mod measure;
 mod peers;
 mod sizes;
@@ -36,6 +37,7 @@ const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NA
   --cap SECONDS  leave out calls of ours that are foreseen to take longer (5; with --quick 1)
   --write        write BENCHMARKS.md at the top of the repository
 
+cargo run --release -p gradus-bench -- compare BUILD [options]   another build of this program and this one, without peers
 cargo run --release -p gradus-bench -- soak [--calls N]     millions of calls; fails if memory grows
 cargo run --release -p gradus-bench -- start                what comes before the first results, phase by phase";
 
@@ -48,6 +50,8 @@ struct Options {
     tier: Option<String>,
     cap: Option<f64>,
     write: bool,
+    /// Without peers: to hold two builds against each other.
+    alone: bool,
     /// The file that a process which measures writes its rows to; only this program says it.
     rows: Option<PathBuf>,
 }
@@ -60,6 +64,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
         match word.as_str() {
             "--quick" => options.quick = true,
             "--write" => options.write = true,
+            "--alone" => options.alone = true,
             "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
             "--cores" => options.cores = Some(value()?),
             "--tier" => options.tier = Some(value()?),
@@ -96,6 +101,10 @@ fn main() -> ExitCode {
             ["soak"] => return soak::run(10_000_000),
             ["soak", "--calls", n] => return soak::run(n.parse()?),
             ["start"] => return soak::start(),
+            ["compare", other, ..] => {
+                let other = PathBuf::from(other);
+                return compare::run(&other, &parse(arguments.iter().skip(2).cloned())?);
+            }
             _ => {}
         }
         let options = parse(arguments.into_iter())?;
@@ -141,7 +150,7 @@ fn drive(options: &Options) -> Result<bool> {
         let file = peers::workshop().join(format!("rows-{cores}.txt"));
         std::fs::write(&file, "")?;
         std::fs::write(file.with_extension("sizes"), "")?;
-        let mut command = bound(cores)?;
+        let mut command = bound(&std::env::current_exe()?, cores)?;
         command.arg("--rows").arg(&file).args(["--cores", cores]);
         command.args(options.quick.then_some("--quick"));
         if !options.only.is_empty() {
@@ -166,9 +175,8 @@ fn drive(options: &Options) -> Result<bool> {
     Ok(agreed)
 }
 
-/// This program again, bound to the first core it may use or to none.
-fn bound(cores: &str) -> Result<Command> {
-    let this = std::env::current_exe()?;
+/// A build of this program, bound to the first core it may use or to none.
+fn bound(this: &Path, cores: &str) -> Result<Command> {
     if cores != "1" {
         // Threads of OpenMP and of OpenBLAS wait by turning round and round, by default for longer than a turn, and would
         // take cores from whoever comes next. A millisecond is long beside the time between two calls.
@@ -191,6 +199,7 @@ fn measure_all(options: &Options, file: &Path) -> Result<bool> {
     let pause = Duration::from_millis(if cores == "1" { 0 } else { 2 });
     let effort = Effort { quick: options.quick, cap: Duration::from_secs_f64(cap), pause };
     let mut bench = Bench::new(tiers(options)?, cores == "1", effort);
+    bench.alone = options.alone;
     let mut out = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
     for family in cases::all() {
         if !options.only.is_empty() && !options.only.iter().any(|o| family.name.contains(o.as_str())) {
@@ -209,8 +218,10 @@ fn measure_all(options: &Options, file: &Path) -> Result<bool> {
     let mut out = std::fs::OpenOptions::new().append(true).create(true).open(file.with_extension("sizes"))?;
     let agreed =
         sizes::measure(&tiers(options)?, &options.only, cores, effort, |row| Ok(writeln!(out, "{}", row.line())?))?;
-    let [jax, numpy] = bench.versions();
-    std::fs::write(peers::workshop().join("versions.txt"), format!("{jax}; {numpy}"))?;
+    if !options.alone {
+        let [jax, numpy] = bench.versions();
+        std::fs::write(peers::workshop().join("versions.txt"), format!("{jax}; {numpy}"))?;
+    }
     for text in &bench.disagreements {
         eprintln!("DISAGREEMENT: {text}");
     }

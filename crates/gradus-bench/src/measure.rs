@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gradus::{DType, clear_executables};
 
 use crate::Result;
-use crate::cases::{Call, Family, Measure, size_text};
+use crate::cases::{Call, Family, Measure, Peers, size_text};
 use crate::check::{Described, distance};
 use crate::peers::{CPeer, PythonPeer, Silence, timed};
 use crate::table::{Row, time};
@@ -51,6 +51,8 @@ pub struct Bench {
     seen: HashMap<(&'static str, DType, &'static str), (f64, f64)>,
     /// Families that JAX had no patience left for.
     slow_in_jax: HashSet<&'static str>,
+    /// No peer is asked.
+    pub alone: bool,
     /// Cases in which someone computed something else.
     pub disagreements: Vec<String>,
 }
@@ -93,6 +95,7 @@ impl Bench {
             numpy: PythonPeer::new("numpy_peer.py", one_core),
             seen: HashMap::new(),
             slow_in_jax: HashSet::new(),
+            alone: false,
             disagreements: Vec::new(),
         }
     }
@@ -107,17 +110,18 @@ impl Bench {
         for tier in self.tiers.clone() {
             ours.push(self.prepare_ours(family, size, dtype, tier));
         }
+        let peers = if self.alone { Peers { c: false, jax: false, numpy: false } } else { family.peers };
         let mut c = None;
-        if family.peers.c {
+        if peers.c {
             let buffers = family.buffers(size, dtype);
             let mut peer = CPeer::new(family.peer(), size, dtype, !self.one_core, buffers, &(family.outputs)(size))?;
             peer.run();
             c = Some(peer);
         }
         let mut jax_first = None;
-        if family.peers.jax && self.slow_in_jax.contains(family.name) {
+        if peers.jax && self.slow_in_jax.contains(family.name) {
             notes.push(format!("JAX: more than {} s", PATIENCE.as_secs()));
-        } else if family.peers.jax {
+        } else if peers.jax {
             match self.jax.prepare(family.peer(), size, dtype, &inputs, PATIENCE) {
                 Ok(ns) => jax_first = Some(ns),
                 Err(silence) => {
@@ -129,7 +133,7 @@ impl Bench {
             }
         }
         let mut with_numpy = false;
-        if family.peers.numpy {
+        if peers.numpy {
             match self.numpy.prepare(family.peer(), size, dtype, &inputs, PATIENCE) {
                 Ok(_) => with_numpy = true,
                 Err(silence) => notes.push(excuse("NumPy", &silence)),
@@ -191,7 +195,7 @@ impl Bench {
         drop(players);
 
         let mut rows = Vec::new();
-        let scratch = (family.measure == Measure::CallsAndScratch).then(|| self.jax.memory(PATIENCE)).flatten();
+        let scratch = (family.measure == Measure::CallsAndScratch && peers.jax).then(|| self.jax.memory(PATIENCE)).flatten();
         let again = self.first_again(family, size, dtype, &ours, &mut row.first[1]);
         for ((i, o), first) in ours.into_iter().enumerate().zip(again) {
             let mut row = row.clone();

@@ -47,6 +47,11 @@ impl Row {
             .join("\t")
     }
 
+    /// Its name, and the nanoseconds of a call with symbolic sizes.
+    pub fn symbolic(&self) -> (String, f64) {
+        (format!("{} {} {}, symbolic", self.cores, self.tier, self.case), self.times[0])
+    }
+
     /// Reads what `line` wrote.
     pub fn parse(line: &str) -> Option<Row> {
         let fields: Vec<&str> = line.split('\t').collect();

@@ -13,6 +13,7 @@ use gradus_cpu::{Native, Options, Tier, Vectors};
 
 use crate::case::{Case, Sizes};
 use crate::compare::{Difference, differing, unexplained};
+use crate::generate::elements;
 use crate::prepared;
 
 /// What went wrong.
@@ -72,8 +73,8 @@ impl Way {
     fn is_tried(self, case: &Case) -> bool {
         match self {
             Way::Native { vectors: None, .. } => case.llvm,
-            // Element by element, and every one is looked up: not for large loops.
-            Way::Evaluator => case.program.inputs().iter().filter_map(|t| t.shape().count()).sum::<usize>() <= 5000,
+            // Element by element, and every one is looked up: not for large arrays.
+            Way::Evaluator => elements(&case.program) <= 100_000,
             // Each goes from the same kernels to machine code, so one of them at a time is enough for what kernels do wrong.
             Way::Native { vectors: Some(vectors), contract } => case.turn.is_none_or(|turn| {
                 let turns =

@@ -7,7 +7,7 @@ use gradus::prelude::*;
 use gradus_core::trace::trace;
 
 use crate::case::{Case, Data};
-use crate::generate::{over_batch, with_gradient};
+use crate::generate::{VASTEST, elements, over_batch, with_gradient};
 
 /// An operation of the catalogue. None where the value does not have what it takes.
 type Operation = fn(&Array) -> Option<Array>;
@@ -218,11 +218,13 @@ fn program(chain: &[u64], s: Setting, ty: Type) -> Option<Program> {
         found.unwrap_or_default()
     });
     let p = traced.ok().filter(|t| fits && t.captures.is_empty())?.program;
-    match s.transform {
-        0 => Some(p),
-        1 => with_gradient(&p, false),
-        _ => over_batch(&p, vec![true], 3),
-    }
+    let p = match s.transform {
+        0 => p,
+        1 => with_gradient(&p, false)?,
+        _ => over_batch(&p, vec![true], 3)?,
+    };
+    // Two roles of a long axis may make a matrix of it.
+    (elements(&p) < VASTEST).then_some(p)
 }
 
 /// The chain on a value, and its ending.

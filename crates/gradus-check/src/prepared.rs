@@ -38,7 +38,7 @@ fn write<T: Element>(prepared: &mut Prepared, i: usize, a: &Array) -> Result<()>
 }
 
 fn read<T: Element>(prepared: &Prepared, i: usize, ty: &Type) -> Result<Array> {
-    Ok(Concrete::dense(ty.clone(), prepared.output::<T>(i)?.to_vec()).into())
+    Ok(Concrete::new(ty.clone(), prepared.output::<T>(i)?.to_vec())?.into())
 }
 
 /// The results of a prepared call; none if the program cannot be prepared, because it gives back an input or a constant.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gradus_core::array::{all, ellipsis, new_axis, step};
+use gradus_core::array::{Concrete, all, ellipsis, new_axis, step};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::{Builder, verify};
@@ -47,6 +47,23 @@ const HUGE: usize = 1 << 44;
 /// One number seen in a huge shape: it exists, because it takes no memory.
 fn huge() -> Array {
     Array::full([HUGE], 1.5_f64)
+}
+
+/// Memory is read by what a type says: numbers that are not of it become no array.
+#[test]
+fn numbers_of_another_type_are_no_array() {
+    let ty = Type::new(DType::F64, &[8_usize][..]);
+    assert!(Concrete::new(ty.clone(), vec![1.0_f64; 8]).is_ok());
+    for e in [
+        Concrete::new(ty.clone(), vec![1_i8; 8]).unwrap_err(),
+        Concrete::new(ty.clone(), vec![1_i64; 8]).unwrap_err(),
+        Concrete::new(ty.clone(), vec![1.0_f64; 7]).unwrap_err(),
+        Concrete::new(ty, vec![1.0_f64; 9]).unwrap_err(),
+        Concrete::new("f64[N]".parse().unwrap(), vec![1.0_f64; 9]).unwrap_err(),
+        Concrete::new(Type::new(DType::F64, &[HUGE, HUGE][..]), vec![1.0_f64; 9]).unwrap_err(),
+    ] {
+        assert_eq!(e.kind(), ErrorKind::Shape, "{e}");
+    }
 }
 
 #[test]

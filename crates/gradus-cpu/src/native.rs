@@ -360,7 +360,7 @@ impl<'a> Made<'a> {
         by_dtype!(this.ty.dtype(), T => {
             // SAFETY: memory of a vector of T with this capacity, all of it written.
             let values = unsafe { Vec::from_raw_parts(this.memory.cast::<T>(), this.count, this.capacity) };
-            Concrete::dense(this.ty.clone(), values).into()
+            Concrete::new(this.ty.clone(), values).map(Array::from).into()
         })
     }
 }

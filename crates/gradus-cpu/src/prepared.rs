@@ -109,7 +109,9 @@ impl Prepared {
     pub fn run(&mut self) -> Result<()> {
         let Some(watched) = self.watched.clone() else { return self.run_alone() };
         let array = |ty: &Type, data: &Data| -> Array {
-            by_dtype!(ty.dtype(), T => Concrete::dense(ty.clone(), T::slice(data).unwrap_or_default().to_vec()).into())
+            by_dtype!(ty.dtype(), T => {
+                Concrete::new(ty.clone(), T::slice(data).unwrap_or_default().to_vec()).map(Array::from).into()
+            })
         };
         let ready = self.ready.clone();
         let inputs: Vec<Array> =

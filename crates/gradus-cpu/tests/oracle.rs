@@ -6,10 +6,11 @@ use gradus_core::hunt::{Hunt, hunting, instrument};
 use gradus_core::optimize::{CONTRACT, Exactness, for_execution, run_passes};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder, verify};
-use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, seeds};
-use gradus_core::{Array, Dim, Error, Executable, Place, Program, Result, Scalar, interpret};
+use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, random_array, seeds};
+use gradus_core::trace::{Mode, trace};
+use gradus_core::{Array, DType, Dim, Error, Executable, Place, Program, Result, Scalar, Type, interpret};
 use gradus_cpu::exec::Evaluated;
-use gradus_cpu::{Options, Tier};
+use gradus_cpu::{Options, Tier, Vectors};
 
 fn scalars(a: &Array) -> Vec<Scalar> {
     let c = a.concrete().unwrap();
@@ -485,5 +486,112 @@ fn long_straight_programs() {
         text += "  return x1998, x1999\n}";
         let p: Program = text.parse().unwrap();
         check(&p, &random_inputs(&p), None, &|| format!("a long program over {ty}"));
+    }
+}
+
+/// The embedded tier with its own vectors and without, and LLVM; bit for bit, but for products.
+fn check_native(p: &Program, inputs: &[Array], tolerance: Option<f64>, context: &dyn Fn() -> String) {
+    let want = interpret(p, inputs).unwrap_or_else(|e| panic!("{e}\n{}", context()));
+    let ways = [(Tier::Embedded, Vectors::Best), (Tier::Embedded, Vectors::None), (Tier::Llvm, Vectors::Best)];
+    for (tier, vectors) in ways {
+        let context = || format!("{tier:?}, {vectors:?}\n{}", context());
+        let options = Options { tier, vectors, contract: false, ..Options::default() };
+        let code = gradus_cpu::backend::native(p, Exactness::Exact, options);
+        let have = code.and_then(|code| code.run(inputs)).unwrap_or_else(|e| panic!("{e}\n{}", context()));
+        assert_same(&have, &want, tolerance, &context);
+    }
+}
+
+fn traced(inputs: &[Array], f: impl FnOnce(&[Array]) -> Vec<Array>) -> Program {
+    let specs: Vec<Array> = inputs.iter().map(|a| Array::of_type(a.ty().unwrap().clone())).collect();
+    trace("traced", &specs, Mode::Abstract, f).unwrap().program
+}
+
+/// Numbers that do not fit, halves, and what is none, from every dtype to every other: single ones, in vectors, and around a loop.
+#[test]
+fn conversions_between_all_dtypes() {
+    let bounds = [7, 8, 15, 16, 31, 32, 63, 64].map(|k| f64::from(k).exp2());
+    let mut numbers = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 0.5, -0.5, 0.999, 1.5, -1.5, 1e30, -1e30];
+    for b in bounds {
+        for off in [-1.0, -0.5, -0.1, 0.0, 0.5, 1.0, 1.5] {
+            numbers.extend([b + off, -b - off]);
+        }
+    }
+    let dtypes: Vec<DType> = DType::ALL.into_iter().filter(|d| !d.is_complex() && *d != DType::Key).collect();
+    for from in &dtypes {
+        let all = Array::from_vec(numbers.clone(), [numbers.len()]).cast(*from);
+        for to in &dtypes {
+            let context = || format!("{from} to {to}");
+            let p = traced(std::slice::from_ref(&all), |x| {
+                let single = x[0].index(5).cast(*to);
+                vec![x[0].cast(*to), x[0].index(..7).cast(*to), single, x[0].index(-3..).cast(*to)]
+            });
+            check_native(&p, std::slice::from_ref(&all), None, &context);
+        }
+    }
+}
+
+/// A number of every dtype that the main body makes, in the loops of a kernel.
+#[test]
+fn numbers_of_every_dtype_enter_kernels() {
+    for dtype in DType::ALL.into_iter().filter(|d| *d != DType::Key && *d != DType::Bool) {
+        let x = (Array::arange(0, 300, 1) - 150).cast(DType::F64).cast(dtype);
+        let p = traced(std::slice::from_ref(&x), |x| {
+            let number = x[0].index(3) + x[0].index(290);
+            let large = x[0].index(7) * x[0].index(11);
+            vec![&x[0] * &number + &large, number, x[0].eq(&large)]
+        });
+        check_native(&p, std::slice::from_ref(&x), None, &|| dtype.to_string());
+    }
+}
+
+/// Products of small matrices at many points, with batches in front, a factor that is shared, and more axes than either.
+#[test]
+fn small_products_at_points() {
+    let sizes = |c: char| match c {
+        'n' => 33,
+        'm' => 5,
+        'i' => 3,
+        'j' => 2,
+        _ => 4,
+    };
+    let shape = |axes: &str| axes.chars().map(sizes).collect::<Vec<usize>>();
+    let forms = [
+        "nij,njk->nik", "nij,jk->nik", "nij,nkj->nik", "nij,nj->ni", "ij,njk->nik", "nmij,nmjk->nmik", "nmij,njk->nmik",
+        "nmij,mjk->nmik", "nij,mjk->nmik", "nij,nij->n", "nij,nij->ij", "nij,nmij->nm", "nji,nkj->nik", "inj,njk->nik",
+    ];
+    let mut source = Source::seed(11);
+    for form in forms {
+        let (operands, _) = form.split_once("->").unwrap();
+        let inputs: Vec<Array> = operands
+            .split(',')
+            .map(|axes| random_array(&mut source, &Type::new(DType::F64, &shape(axes)[..]), true))
+            .collect();
+        let p = traced(&inputs, |x| {
+            let y = Array::einsum(form, [&x[0], &x[1]]);
+            vec![y.tanh() + &y, y]
+        });
+        check_native(&p, &inputs, Some(1e-12), &|| form.to_string());
+    }
+}
+
+/// What columns make again, because it is too large to wait for them in a cache: as rows made it, and not where it is seen turned as well.
+#[test]
+fn columns_make_again_what_is_large() {
+    let large = normed("f32", "256", 4096);
+    let turned = "fn turned(x0: f64[600,600]) -> (f64[600], f64[600]) {\n  \
+        x1: f64[600] = reduce_max{axes=[1]} x0\n  \
+        x2: f64[600,600] = broadcast{shape=[600,600], axes=[0]} x1\n  \
+        x3: f64[600,600] = sub x0 x2\n  \
+        x4: f64[600] = reduce_sum{axes=[1]} x3\n  \
+        x5: f64[600,600] = transpose{axes=[1,0]} x3\n  \
+        x6: f64[600,600] = mul x3 x5\n  \
+        x7: f64[600] = reduce_sum{axes=[0]} x6\n  \
+        return x4, x7\n}"
+        .to_string();
+    let elsewhere = turned.replace("reduce_sum{axes=[0]} x6", "reduce_sum{axes=[0]} x3");
+    for text in [large, turned, elsewhere] {
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        check_native(&p, &random_inputs(&p), None, &|| text.clone());
     }
 }

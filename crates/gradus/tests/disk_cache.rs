@@ -210,6 +210,22 @@ fn what_the_optimizing_tier_made_in_the_background_is_used_at_once() {
 }
 
 #[test]
+fn who_wants_texts_has_the_code_made() {
+    let (folder, with, without) = (Folder::new("texts"), Folder::new("dump_with"), Folder::new("dump_without"));
+    run(Some(&folder.0), "embedded");
+    let dumped = |cache: Option<&Path>, to: &Folder| {
+        let said = said(&command(cache, "embedded").env("GRADUS_DUMP", &to.0).output().unwrap());
+        assert_eq!(said.count("compiles"), functions().len() as u64);
+        let files = fs::read_dir(&to.0).unwrap().map(|e| e.unwrap().path());
+        let text = |p: &PathBuf| (p.file_name().unwrap().to_owned(), fs::read(p).unwrap());
+        files.map(|p| text(&p)).collect::<BTreeMap<_, _>>()
+    };
+    let made = dumped(None, &without);
+    assert!(made.len() >= functions().len() && made.values().any(|t| t.len() > 1000), "{:?}", made.keys());
+    assert_eq!(dumped(Some(&folder.0), &with), made);
+}
+
+#[test]
 fn many_processes_at_once_share_a_folder() {
     let folder = Folder::new("many");
     let want = run(None, "embedded").results;

@@ -15,8 +15,7 @@ use gradus_core::testing::{RandomProgram, Recipe, Source};
 use gradus_core::trace::trace;
 
 use crate::case::{Case, Data, Sizes};
-use transforms::elements;
-pub(crate) use transforms::{over_batch, with_gradient};
+pub(crate) use transforms::{elements, over_batch, with_gradient};
 
 /// Sizes around which the compiler changes its mind.
 const THRESHOLDS: &[usize] =
@@ -27,7 +26,7 @@ const LONG: &[usize] = &[128, 129, 255, 256, 257, 511, 512, 513, 1000, 1023, 102
 const VAST: &[usize] = &[4096, 16_385, 20_000, 65_535, 65_536, 65_537, 70_001];
 
 /// The elements of all values of a program are less.
-const VASTEST: usize = 2_000_000;
+pub(crate) const VASTEST: usize = 2_000_000;
 
 /// The case of a seed.
 pub fn case(seed: u64) -> Case {

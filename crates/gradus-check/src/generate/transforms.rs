@@ -28,7 +28,7 @@ pub(crate) fn transformed(source: &mut Source<'_>, p: Program) -> Program {
 }
 
 /// Elements of all values, those of nested programs too, with a guess where a size is symbolic.
-pub(super) fn elements(p: &Program) -> usize {
+pub(crate) fn elements(p: &Program) -> usize {
     let count = |t: &Type| {
         let n = t.shape().size().evaluate(&|_| Some(33)).unwrap_or(i64::MAX);
         usize::try_from(n).unwrap_or(usize::MAX)

@@ -102,8 +102,17 @@ pub(crate) fn row_major(dims: &[usize]) -> Strides {
 }
 
 impl Concrete {
-    /// A dense row-major array over a whole buffer. The type's shape is known and counts the buffer's elements.
-    pub fn dense<T: Element>(ty: Type, values: Vec<T>) -> Concrete {
+    /// A dense row-major array of a type; refuses numbers of another dtype, and more or fewer than the type has.
+    pub fn new<T: Element>(ty: Type, values: Vec<T>) -> Result<Concrete> {
+        if ty.dtype() != T::DTYPE || ty.shape().count() != Some(values.len()) {
+            fail!(Shape, "{} numbers of {} are no array of type {ty}", values.len(), T::DTYPE);
+        }
+        Ok(Concrete::dense(ty, values))
+    }
+
+    /// A dense row-major array over a whole buffer. The type's shape is known and counts the buffer's elements: who cannot be sure asks
+    /// [`new`](Concrete::new).
+    pub(crate) fn dense<T: Element>(ty: Type, values: Vec<T>) -> Concrete {
         let dims = ty.shape().known().unwrap_or_default();
         debug_assert_eq!(count(&dims), values.len(), "{ty}");
         debug_assert_eq!(ty.dtype(), T::DTYPE);
@@ -111,8 +120,8 @@ impl Concrete {
         Concrete { ty, dims, strides, offset: 0, data: Arc::new(T::into_data(values)) }
     }
 
-    /// A dense array from known dimensions.
-    pub fn from_vec<T: Element>(dims: &[usize], values: Vec<T>) -> Concrete {
+    /// A dense array from known dimensions, which count the numbers.
+    pub(crate) fn from_vec<T: Element>(dims: &[usize], values: Vec<T>) -> Concrete {
         Concrete::dense(Type::new(T::DTYPE, dims), values)
     }
 

@@ -23,8 +23,30 @@ pub enum Wide {
     Complex(f64, f64),
 }
 
-/// A Rust type that arrays can hold. Sealed by construction: only the sixteen dtypes have one.
-pub trait Element: Copy + Default + PartialEq + fmt::Debug + Send + Sync + 'static {
+mod sealed {
+    /// Only this crate can say that a type is an element: memory is read by what it says.
+    pub trait Sealed {}
+}
+
+/// A Rust type that arrays can hold. Sealed: only the sixteen dtypes have one.
+///
+/// ```compile_fail,E0277
+/// use gradus_core::{DType, Element, Scalar, array::Data, types::Wide};
+/// #[derive(Clone, Copy, Default, PartialEq, Debug)]
+/// struct Mine;
+/// impl Element for Mine {
+///     const DTYPE: DType = DType::F64;
+///     fn into_data(values: Vec<Mine>) -> Data { Data::I8(vec![0; values.len()]) }
+///     fn slice(_: &Data) -> Option<&[Mine]> { None }
+///     fn vec_mut(_: &mut Data) -> Option<&mut Vec<Mine>> { None }
+///     fn into_scalar(self) -> Scalar { Scalar::I8(0) }
+///     fn from_scalar(_: Scalar) -> Option<Mine> { None }
+///     fn to_wide(self) -> Wide { Wide::Int(0) }
+///     fn from_wide(_: Wide) -> Mine { Mine }
+///     fn bits(self) -> u128 { 0 }
+/// }
+/// ```
+pub trait Element: sealed::Sealed + Copy + Default + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// The dtype of this Rust type.
     const DTYPE: DType;
     /// Wraps a buffer.
@@ -88,6 +110,8 @@ elements! {
 
 macro_rules! element {
     ($variant:ident, $rust:ty, wide: $to:expr, from: $from:expr, bits: $bits:expr) => {
+        impl sealed::Sealed for $rust {}
+
         impl Element for $rust {
             const DTYPE: DType = DType::$variant;
             fn into_data(values: Vec<Self>) -> Data {

@@ -67,6 +67,11 @@ impl Shadow {
     }
 
     fn put(&mut self, block: usize, bytes: Range<usize>, held: SmallVec<[Held; 1]>) {
+        // An element that is written over keeps its record: a loop does not make more of them with every step.
+        if let Some(r) = self.record(block, &bytes) {
+            self.records[r as usize].held = held;
+            return;
+        }
         let n = self.records.len() as u32;
         self.blocks[block][bytes.clone()].fill(n);
         self.records.push(Record { bytes, held });

@@ -192,7 +192,7 @@ unsafe fn read<T: Element>(from: *const T, a: &Placed) -> Result<Array> {
     // SAFETY: every place of the view lies inside the array.
     for_each_place(a, |i| values.push(unsafe { from.offset(i).read_unaligned() }));
     let dims: SmallVec<[usize; 6]> = a.dims.iter().map(|d| *d as usize).collect();
-    Ok(Concrete::from_vec(&dims, values).into())
+    Ok(Concrete::new(Type::new(T::DTYPE, &dims[..]), values)?.into())
 }
 
 unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {

@@ -263,8 +263,10 @@ impl Planner<'_> {
             return Class::Single;
         }
         if moves(e.op()) {
-            // Strides could not say it: it is copied, point by point.
-            return if storage(self.p.ty(e.result()).dtype()).is_some() { Class::Point } else { Class::Single };
+            // Strides could not say it: it is copied, point by point, unless only a condition says that there are as many.
+            let as_many = count(self.dims(operands[0])) == total;
+            let moved = as_many && storage(self.p.ty(e.result()).dtype()).is_some();
+            return if moved { Class::Point } else { Class::Single };
         }
         if self.is_map(e) || self.is_inner(e) {
             return Class::Point;

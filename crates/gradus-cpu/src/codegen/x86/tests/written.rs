@@ -228,6 +228,101 @@ pub(super) fn product(ty: Ty, rows: i64, inner: i64, columns: i64) -> (Module, M
     b.finish(vec![serial(i, rows, vec![], outer)], vec![])
 }
 
+/// How a carried value is read after the next one was made.
+#[derive(Clone, Copy, Debug)]
+enum Later {
+    Operand,
+    Stored,
+    NextOfAnother,
+    SameNext,
+    InitInside,
+    NextInside,
+    Inside,
+}
+
+/// A carry whose next value is made at once, and which is read later: it may not lie in the same register.
+fn read_later(ty: Ty, later: Later, in_lanes: bool) -> (Module, Memory) {
+    let (n, steps) = (37, 5);
+    let mut b = Build::new();
+    let (x, y, z) = (b.buffer(ty, n), b.buffer(ty, n), b.buffer(ty, n));
+    let (i, k, j) = (b.var(), b.var(), b.var());
+    let at = |v| Index::at(0).plus(v, 1);
+    let (mut lane, mut body) = (Vec::new(), Vec::new());
+    let init = b.load(&mut lane, x, at(i));
+    let (one, other) = ((b.value(ty), b.value(ty)), (b.value(ty), b.value(ty)));
+    let half = b.float(&mut body, ty, 0.75);
+    let next = b.op(&mut body, Op::Mul, &[one.0, half]);
+    let mut last = b.op(&mut body, Op::Add, &[other.0, next]);
+    let inner = |b: &mut Build, init, next: Option<Value>, read: Option<Value>| {
+        let (param, result) = (b.value(ty), b.value(ty));
+        let mut inside = Vec::new();
+        let sum = b.op(&mut inside, Op::Add, &[param, read.unwrap_or(param)]);
+        (serial(j, 3, vec![Carried { init, param, next: next.unwrap_or(sum), result }], inside), result)
+    };
+    match later {
+        Later::Operand => last = b.op(&mut body, Op::Sub, &[one.0, last]),
+        Later::Stored => body.push(store(z, at(i), one.0)),
+        Later::NextOfAnother => last = one.0,
+        Later::SameNext => last = next,
+        Later::InitInside | Later::NextInside | Later::Inside => {
+            let (l, result) = match later {
+                Later::InitInside => inner(&mut b, one.0, None, None),
+                Later::NextInside => inner(&mut b, last, Some(one.0), None),
+                _ => inner(&mut b, last, None, Some(one.0)),
+            };
+            body.push(l);
+            last = result;
+        }
+    }
+    let zero = b.float(&mut lane, ty, 0.0);
+    let carried = vec![
+        Carried { init, param: one.0, next, result: one.1 },
+        Carried { init: zero, param: other.0, next: last, result: other.1 },
+    ];
+    lane.push(serial(k, steps, carried, body));
+    let sum = b.op(&mut lane, Op::Sub, &[one.1, other.1]);
+    lane.push(store(y, at(i), sum));
+    let outer = if in_lanes { lanes(i, n as i64, vec![], lane) } else { serial(i, n as i64, vec![], lane) };
+    b.finish(vec![outer], vec![])
+}
+
+/// A whole number that goes around a loop, and is a place in memory after the next one was made.
+fn place_later() -> (Module, Memory) {
+    let mut b = Build::new();
+    let (x, y) = (b.buffer(Ty::F64, 64), b.buffer(Ty::F64, 8));
+    let (i, k) = (b.var(), b.var());
+    let (mut lane, mut body) = (Vec::new(), Vec::new());
+    let zero = b.emit(&mut lane, Ty::I64, Expr::Const(0));
+    let start = b.float(&mut lane, Ty::F64, 0.0);
+    let (step, total) = ((b.value(Ty::I64), b.value(Ty::I64)), (b.value(Ty::F64), b.value(Ty::F64)));
+    let two = b.emit(&mut body, Ty::I64, Expr::Const(2));
+    let next = b.op(&mut body, Op::Add, &[step.0, two]);
+    let v = b.load(&mut body, x, Index::at(0).plus(i, 8).plus(step.0, 1));
+    let sum = b.op(&mut body, Op::Add, &[total.0, v]);
+    let carried = vec![
+        Carried { init: zero, param: step.0, next, result: step.1 },
+        Carried { init: start, param: total.0, next: sum, result: total.1 },
+    ];
+    lane.push(serial(k, 4, carried, body));
+    lane.push(store(y, Index::at(0).plus(i, 1), total.1));
+    b.finish(vec![serial(i, 8, vec![], lane)], vec![])
+}
+
+#[test]
+fn a_carry_that_is_read_later_is_not_written_over() {
+    use Later::*;
+    for later in [Operand, Stored, NextOfAnother, SameNext, InitInside, NextInside, Inside] {
+        for ty in [Ty::F32, Ty::F64] {
+            for in_lanes in [true, false] {
+                let (m, memory) = read_later(ty, later, in_lanes);
+                right(&m, &memory);
+            }
+        }
+    }
+    let (m, memory) = place_later();
+    right(&m, &memory);
+}
+
 /// A copy of a matrix with its axes exchanged.
 pub(super) fn transpose(ty: Ty, rows: i64, columns: i64, load: bool) -> (Module, Memory) {
     let mut b = Build::new();
