@@ -125,6 +125,21 @@ def uniforms():
             write("bernoulli", seed, jax.random.bernoulli(key(seed), p, (5, 3)), [p])
 
 
+def tables():
+    """Many numbers of the functions whose distance from ours the book's table states."""
+    for seed in SEEDS:
+        for dtype in FLOATS:
+            bounds = [jnp.asarray(-0.75, dtype), jnp.asarray(2.5, dtype)]
+            write("truncated_normal", seed, jax.random.truncated_normal(key(seed), *bounds, (200,), dtype), bounds)
+        write("gumbel", seed, jax.random.gumbel(key(seed), (200,), jnp.float16))
+        for dtype in [jnp.float64, jnp.complex64, jnp.complex128]:
+            write("normal", seed, jax.random.normal(key(seed), (200,), dtype))
+        for dtype in WIDE:
+            for alpha in [0.3, 1.0, 20.0]:
+                a = jnp.asarray(alpha, dtype)
+                write("gamma", seed, jax.random.gamma(key(seed), a, (200,), dtype), [a])
+
+
 def integers():
     for seed in SEEDS:
         for dtype, low, high in [
@@ -160,7 +175,7 @@ def choices():
         write("shuffle_independent", seed, jax.random.permutation(key(seed), x, 1, independent=True), [x], axis=1)
         a = np.asarray([1.5, -2.0, 3.25, 8.0, 0.5], np.float32)
         p = np.asarray([0.1, 0.2, 0.05, 0.4, 0.25], np.float32)
-        # Places are drawn in JAX's default integers, which are those of 32 bits in its default mode.
+        # Places are drawn in JAX's default integers, tables, which are those of 32 bits in its default mode.
         k = key(seed)
         with jax.enable_x64(False):
             drawn, across = jax.random.choice(k, a, (3, 4)), jax.random.choice(k, x, (5,), axis=1)
@@ -210,7 +225,7 @@ def normals():
 
 
 def main():
-    for part in [keys, uniforms, integers, choices, gammas, normals]:
+    for part in [keys, uniforms, integers, tables, choices, gammas, normals]:
         part()
     out = pathlib.Path(__file__).parents[2] / "crates/gradus/tests/data/random.jsonl"
     with out.open("w") as f:

@@ -87,7 +87,11 @@ fn report(times: &Times) -> bool {
         let of_part = || ratios.iter().filter(move |(_, name, _)| name.ends_with("first result") == wanted);
         let slower = of_part().filter(|(r, ..)| *r > SLOWER).count();
         let mean = of_part().map(|(r, ..)| r.ln()).sum::<f64>() / of_part().count().max(1) as f64;
-        println!("{part}: {} rows, geometric mean {:.3}, {slower} slower by more than 5 %", of_part().count(), mean.exp());
+        println!(
+            "{part}: {} rows, geometric mean {:.3}, {slower} slower by more than 5 %",
+            of_part().count(),
+            mean.exp()
+        );
         for (ratio, name, [before, after]) in of_part().filter(|(r, ..)| *r > SLOWER || *r < 1.0 / SLOWER) {
             println!("  {ratio:.2}  {name}: {} -> {}", time(*before), time(*after));
         }

@@ -195,7 +195,8 @@ impl Bench {
         drop(players);
 
         let mut rows = Vec::new();
-        let scratch = (family.measure == Measure::CallsAndScratch && peers.jax).then(|| self.jax.memory(PATIENCE)).flatten();
+        let scratch =
+            (family.measure == Measure::CallsAndScratch && peers.jax).then(|| self.jax.memory(PATIENCE)).flatten();
         let again = self.first_again(family, size, dtype, &ours, &mut row.first[1]);
         for ((i, o), first) in ours.into_iter().enumerate().zip(again) {
             let mut row = row.clone();

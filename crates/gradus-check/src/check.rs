@@ -11,7 +11,7 @@ use gradus_core::{Array, Error, ErrorKind, Executable, Program, Result, interpre
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Native, Options, Tier, Vectors};
 
-use crate::case::{Case, Sizes};
+use crate::case::{Case, Data, Sizes};
 use crate::compare::{Difference, differing, unexplained};
 use crate::generate::elements;
 use crate::prepared;
@@ -128,7 +128,8 @@ fn known_at(case: &Case, ready: &Program, sizes: &Sizes) -> Result<Known, Failur
     let want: Vec<_> = inputs.iter().map(|i| caught(way, || interpret(ready, i))).collect::<Result<_, Failure>>()?;
     match (caught(way, || interpret(&case.program, &inputs[0]))?, &want[0]) {
         (Ok(plain), Ok(want)) => {
-            same(&case.program, want, &plain, &inputs[0], Freedom::Sums).map_err(|d| wrong(way, &d, "as written"))?;
+            same((case, &case.program), want, &plain, &inputs[0], Freedom::Sums)
+                .map_err(|d| wrong(way, &d, "as written"))?;
         }
         (Err(_), Err(_)) => {}
         (Ok(_), Err(e)) => return Err(failed(way, e, "only after passes")),
@@ -138,9 +139,15 @@ fn known_at(case: &Case, ready: &Program, sizes: &Sizes) -> Result<Known, Failur
 }
 
 /// Bit for bit, or as near as the freedom allows.
-fn same(p: &Program, have: &[Array], want: &[Array], inputs: &[Array], freedom: Freedom) -> Result<(), Difference> {
+fn same(
+    (case, p): (&Case, &Program),
+    have: &[Array],
+    want: &[Array],
+    inputs: &[Array],
+    freedom: Freedom,
+) -> Result<(), Difference> {
     let Err(first) = differing(have, want) else { return Ok(()) };
-    match unexplained(p, inputs, have, want, freedom) {
+    match unexplained(p, inputs, (have, want), freedom, case.data == Data::Special) {
         None => Err(first),
         Some(left) => left.map_or(Ok(()), Err),
     }
@@ -160,7 +167,7 @@ fn run(case: &Case, ready: &Program, way: Way, known: &[Known]) -> Result<(), Fa
     // Results of earlier calls stay alive and are looked at again when all calls are done: no call may touch them.
     let mut kept: Vec<(usize, usize, Vec<Array>)> = Vec::new();
     let compare = |k: &Known, round: usize, have: &[Array], what: &str| match &k.want[round] {
-        Ok(want) => same(ready, have, want, &k.inputs[round], freedom).map_err(|d| wrong(way, &d, what)),
+        Ok(want) => same((case, ready), have, want, &k.inputs[round], freedom).map_err(|d| wrong(way, &d, what)),
         Err(e) => Err(failed(way, e, "in the interpreter alone")),
     };
     for (s, k) in known.iter().enumerate() {

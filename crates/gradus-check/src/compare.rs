@@ -42,12 +42,16 @@ pub fn differing(have: &[Array], want: &[Array]) -> Result<(), Difference> {
         if h.concrete().zip(w.concrete()).is_some_and(|(h, w)| h.same_bits(w)) {
             continue;
         }
-        compared(output, h, w, |h, w| canonical(h) == canonical(w) || both_nan(h, w))?;
+        compared(output, h, w, is_same)?;
     }
     Ok(())
 }
 
-fn both_nan(h: Scalar, w: Scalar) -> bool {
+/// The same bits, or a NaN in both.
+fn is_same(h: Scalar, w: Scalar) -> bool {
+    if canonical(h) == canonical(w) {
+        return true;
+    }
     let (h, w) = (parts(h), parts(w));
     h.iter().zip(w).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
 }
@@ -65,22 +69,27 @@ fn compared(output: usize, h: &Array, w: &Array, same: impl Fn(Scalar, Scalar) -
     }
 }
 
-/// What is left of a difference that a freedom of rounding explains in part; nothing is asked where types differ.
+/// What is left of a difference that a freedom of rounding explains in part; nothing is asked where types differ. `special`: the inputs have infinities and numbers near the end
+/// of the range, and of sums of those in another order only that they are moved can be said.
 pub fn unexplained(
     p: &Program,
     inputs: &[Array],
-    have: &[Array],
-    want: &[Array],
+    (have, want): (&[Array], &[Array]),
     freedom: Freedom,
+    special: bool,
 ) -> Option<Option<Difference>> {
     if have.len() != want.len() || have.iter().zip(want).any(|(h, w)| h.ty().ok() != w.ty().ok()) {
         return None;
     }
     let differs = |h: &Array, w: &Array| {
         let (h, w) = (scalars(h), scalars(w));
-        (0..w.len()).filter(|i| !(canonical(h[*i]) == canonical(w[*i]) || both_nan(h[*i], w[*i]))).collect()
+        (0..w.len()).filter(|i| !is_same(h[*i], w[*i])).collect()
     };
-    let left = oracle::unexplained(p, inputs, (have, want), freedom, &differs);
+    let mut left = oracle::unexplained(p, inputs, (have, want), freedom, &differs);
+    if special && freedom >= Freedom::Sums && !left.is_empty() {
+        let touched = oracle::touched(p, inputs, want, freedom);
+        left.retain(|(output, _)| !touched[*output]);
+    }
     Some(left.first().map(|(output, i)| {
         let (h, w) = (scalars(&have[*output]), scalars(&want[*output]));
         let count = left.iter().filter(|(o, _)| o == output).count();

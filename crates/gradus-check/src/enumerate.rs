@@ -1,7 +1,8 @@
 //! Everything in small, by enumeration: chains of operations from a catalogue, in every setting, at sizes around the thresholds.
 //!
-//! All chains of two operations stand in all settings (roles, ending, loop, transformation, size); all chains of three in a few of the
-//! settings each, which differ from chain to chain. A number is a case, so a share of the enumeration is every so many-th number.
+//! All chains of two operations stand in all settings (roles, ending, loop, transformation), each at a third of the sizes, so that over its settings a chain has all of
+//! them; all chains of three in a few of the settings each, which differ from chain to chain. A number is a case, so a share of the enumeration is every so many-th
+//! number.
 
 use gradus::prelude::*;
 use gradus_core::trace::trace;
@@ -154,11 +155,14 @@ struct Setting {
 
 const ENDINGS: usize = 3;
 const TRANSFORMS: usize = 3;
-const SETTINGS: u64 = (2 * ENDINGS * 2 * TRANSFORMS * SHAPES.len()) as u64;
-/// Settings that each chain of three is tried in.
+/// Settings but for the size.
+const SETTINGS: u64 = (2 * ENDINGS * 2 * TRANSFORMS) as u64;
+/// A chain of two has every so many-th size in one setting, and the next ones in the next.
+const EVERY: u64 = 3;
+/// Settings and sizes that each chain of three is tried in.
 const OF_THREE: u64 = 4;
 
-fn setting(k: u64) -> Setting {
+fn setting(k: u64, shape: u64) -> Setting {
     let mut k = k as usize;
     let mut digit = |n: usize| {
         let d = k % n;
@@ -166,7 +170,7 @@ fn setting(k: u64) -> Setting {
         d
     };
     Setting {
-        shape: digit(SHAPES.len()),
+        shape: shape as usize,
         transform: digit(TRANSFORMS),
         ending: digit(ENDINGS),
         two_roles: digit(2) == 1,
@@ -177,25 +181,26 @@ fn setting(k: u64) -> Setting {
 /// How many cases there are.
 pub fn count() -> u64 {
     let c = CATALOGUE.len() as u64;
-    c * c * SETTINGS + c * c * c * OF_THREE
+    c * c * SETTINGS * (SHAPES.len() as u64 / EVERY) + c * c * c * OF_THREE
 }
 
 /// The case at a place; none where the chain does not fit the shape.
 pub fn case(number: u64) -> Option<Case> {
     let c = CATALOGUE.len() as u64;
-    let pairs = c * c * SETTINGS;
+    let (shapes, pairs) = (SHAPES.len() as u64, count() - c * c * c * OF_THREE);
     // Neighbours differ in everything: a share of the enumeration is a share of each kind.
-    let (chain, k) = if number < pairs {
-        let chain = number % (c * c);
-        (vec![chain % c, chain / c], number / (c * c))
+    let (chain, mut s) = if number < pairs {
+        let (chain, k) = (number % (c * c), number / (c * c));
+        let (k, size) = (k % SETTINGS, k / SETTINGS);
+        (vec![chain % c, chain / c], setting(k, size * EVERY + (chain + k) % EVERY))
     } else {
         let rest = number - pairs;
         let chain = rest % (c * c * c);
         let turn = rest / (c * c * c);
-        // Steps that share no factor with the number of settings go through all of them.
-        (vec![chain % c, chain / c % c, chain / (c * c)], (chain * 37 + turn * 167) % SETTINGS)
+        // Steps that share no factor with the number of settings and sizes go through all of them.
+        let k = (chain * 37 + turn * 167) % (SETTINGS * shapes);
+        (vec![chain % c, chain / c % c, chain / (c * c)], setting(k / shapes, k % shapes))
     };
-    let mut s = setting(k);
     let vast = number.is_multiple_of(199);
     let shape = if vast { VAST[(number / 199) as usize % VAST.len()] } else { SHAPES[s.shape] };
     s.in_loop &= !vast;
@@ -204,7 +209,7 @@ pub fn case(number: u64) -> Option<Case> {
     let names: Vec<&str> = chain.iter().map(|i| CATALOGUE[*i as usize].0).collect();
     let mut case = Case::new(format!("{}, {s:?}", names.join("; ")), program, number);
     case.data = if number.is_multiple_of(5) { Data::Whole } else { Data::Plain };
-    case.llvm = number.is_multiple_of(41);
+    case.llvm = number.is_multiple_of(83);
     // Neighbours are of one setting: the turn goes on with the setting, too.
     case.turn = Some(number + number / (c * c));
     Some(case)

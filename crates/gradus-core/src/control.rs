@@ -328,7 +328,8 @@ pub fn while_loop(condition: &Traced, body: &Traced, carries: &[Array], history:
     let count = fixed.iter().filter(|f| **f).count();
     let (limit, checkpoints) = match history {
         History::Checkpoints(n) => (None, n),
-        History::Limit(most) => (Some(most), While::CHECKPOINTS),
+        // More steps than a dimension can count are as good as any.
+        History::Limit(most) => (Some(most.min(i64::MAX as usize)), While::CHECKPOINTS),
     };
     let op = While {
         condition: Arc::new(condition.rearranged(&inputs, &[0])?),

@@ -123,7 +123,9 @@ impl Error {
 
     /// Puts an operation in front of the message, unless one is there or the message is the user's own.
     pub fn in_operation(self, name: &str) -> Error {
-        if self.0.message.starts_with('`') || self.0.kind == ErrorKind::Check {
+        // One with a line is an operand's, and was named where it was made.
+        let named = self.0.message.starts_with('`') || self.place().is_known();
+        if named || self.0.kind == ErrorKind::Check {
             self
         } else {
             self.edit(|p| p.message = format!("`{name}`: {}", p.message))

@@ -92,15 +92,23 @@ fn look(p: &Program, found: &mut Vec<Lint>) {
 struct Definitions<'a> {
     program: &'a Program,
     by_value: Vec<Option<&'a Equation>>,
+    /// Whether a derivative by an input may reach a value: numbers that are drawn, or counted, have none.
+    active: Vec<bool>,
 }
 
 impl<'a> Definitions<'a> {
     fn of(program: &'a Program) -> Definitions<'a> {
         let mut by_value = vec![None; program.value_count()];
+        let mut active: Vec<bool> = program.inputs().iter().map(|t| t.dtype().is_inexact()).collect();
+        active.resize(program.value_count(), false);
         for e in program.equations() {
-            e.results().for_each(|r| by_value[r.index()] = Some(e));
+            let reached = program.operands(e).iter().any(|a| a.value().is_some_and(|v| active[v.index()]));
+            for r in e.results() {
+                by_value[r.index()] = Some(e);
+                active[r.index()] = reached && program.ty(r).dtype().is_inexact();
+            }
         }
-        Definitions { program, by_value }
+        Definitions { program, by_value, active }
     }
 
     fn definition(&self, atom: Atom) -> Option<&'a Equation> {
@@ -152,6 +160,7 @@ impl<'a> Definitions<'a> {
             let operands = self.program.operands(e);
             if let Some(risky) = risky_operand(e)
                 && let Some(operand) = operands.get(risky)
+                && operand.value().is_some_and(|v| self.active[v.index()])
                 && tested.contains(&self.base(*operand))
             {
                 found(e);

@@ -172,6 +172,17 @@ fn with_equal_symbols(mut p: Program) -> Program {
             _ => None,
         });
         let Some((symbol, dim)) = found else { return p };
-        p = p.map_dims(&|d| d.substitute(&|s| (s == symbol).then(|| dim.clone())));
+        let next = p.map_dims(&|d| d.substitute(&|s| (s == symbol).then(|| dim.clone())));
+        // Conditions that contradict each other leave no size; the call says so.
+        let types = next
+            .inputs()
+            .iter()
+            .cloned()
+            .chain(next.equations().iter().flat_map(|e| e.results()).map(|r| next.ty(r).clone()));
+        let negative = |t: &gradus_core::Type| t.shape().iter().any(|d| d.constant().is_some_and(|n| n < 0));
+        if types.into_iter().any(|t| negative(&t)) {
+            return p;
+        }
+        p = next;
     }
 }

@@ -32,11 +32,8 @@ pub struct Bound {
 impl Lowered {
     /// The program for inputs of these types. `signature`: the program as it was before passes, which names symbols as the user did.
     pub fn bind(&self, signature: &Program, types: &[Type]) -> Result<Bound> {
-        let symbols = if self.sizes.is_empty() && !self.inputs.iter().any(|t| t.shape().is_symbolic()) {
-            FxHashMap::default()
-        } else {
-            signature.solve_symbols(types)?
-        };
+        // Also where a condition leaves only one number for each symbol: the other conditions want to be met all the same.
+        let symbols = if signature.is_symbolic() { signature.solve_symbols(types)? } else { FxHashMap::default() };
         let value = |s: &str| symbols.get(s).copied();
         let number = |d: &Dim| -> Result<i64> {
             d.evaluate(&value).map_err(|e| {
@@ -69,10 +66,5 @@ impl Lowered {
                 .collect(),
             sizes,
         })
-    }
-
-    /// Whether sizes are known only when it runs.
-    pub fn is_symbolic(&self) -> bool {
-        !self.sizes.is_empty() || self.inputs.iter().any(|t| t.shape().is_symbolic())
     }
 }

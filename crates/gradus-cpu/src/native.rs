@@ -166,7 +166,7 @@ impl Native {
             .map(|a| a.concrete().ok_or_else(|| error!(Rule, "a constant has no numbers"))?.try_dense())
             .collect::<Result<Vec<_>>>()?;
         let started = Instant::now();
-        let fixed = if lowered.is_symbolic() { None } else { Some(Arc::new(Ready::new(&lowered, &signature, &[])?)) };
+        let fixed = if signature.is_symbolic() { None } else { Some(Arc::new(Ready::new(&lowered, &signature, &[])?)) };
         report(|| {
             let text = fixed.as_ref().map_or_else(|| "when sizes are known\n".into(), |r| r.plan.to_string());
             Phase::described("plan memory", text, started.elapsed())

@@ -63,6 +63,11 @@ impl Prepared {
             .iter()
             .map(|a| a.concrete().ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))?.try_dense())
             .collect::<Result<Vec<_>>>()?;
+        for (i, (c, ty)) in captures.iter().zip(&ready.bound.inputs[free..]).enumerate() {
+            if c.ty() != ty {
+                fail!(Signature, "input {} of `{}` is of type {ty}, not {}", free + i, l.module.name, c.ty());
+            }
+        }
         if l.outputs.iter().any(|(_, o)| !matches!(o, Output::Made(_))) {
             fail!(Value, "`{}` gives back an input or a constant: there is nothing to prepare for it", l.module.name);
         }

@@ -511,7 +511,8 @@ fn traced(inputs: &[Array], f: impl FnOnce(&[Array]) -> Vec<Array>) -> Program {
 #[test]
 fn conversions_between_all_dtypes() {
     let bounds = [7, 8, 15, 16, 31, 32, 63, 64].map(|k| f64::from(k).exp2());
-    let mut numbers = vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 0.5, -0.5, 0.999, 1.5, -1.5, 1e30, -1e30];
+    let mut numbers =
+        vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 0.5, -0.5, 0.999, 1.5, -1.5, 1e30, -1e30];
     for b in bounds {
         for off in [-1.0, -0.5, -0.1, 0.0, 0.5, 1.0, 1.5] {
             numbers.extend([b + off, -b - off]);
@@ -557,8 +558,20 @@ fn small_products_at_points() {
     };
     let shape = |axes: &str| axes.chars().map(sizes).collect::<Vec<usize>>();
     let forms = [
-        "nij,njk->nik", "nij,jk->nik", "nij,nkj->nik", "nij,nj->ni", "ij,njk->nik", "nmij,nmjk->nmik", "nmij,njk->nmik",
-        "nmij,mjk->nmik", "nij,mjk->nmik", "nij,nij->n", "nij,nij->ij", "nij,nmij->nm", "nji,nkj->nik", "inj,njk->nik",
+        "nij,njk->nik",
+        "nij,jk->nik",
+        "nij,nkj->nik",
+        "nij,nj->ni",
+        "ij,njk->nik",
+        "nmij,nmjk->nmik",
+        "nmij,njk->nmik",
+        "nmij,mjk->nmik",
+        "nij,mjk->nmik",
+        "nij,nij->n",
+        "nij,nij->ij",
+        "nij,nmij->nm",
+        "nji,nkj->nik",
+        "inj,njk->nik",
     ];
     let mut source = Source::seed(11);
     for form in forms {

@@ -231,6 +231,83 @@ fn grad_of(
     move |x: &Array| grad(f.clone())(x)
 }
 
+/// The mixed second derivative of x^y is x^(y-1) (1 + y log x), also where the first one by x vanishes: at y = 0 it is 1/x.
+#[test]
+fn powers_have_second_derivatives_where_the_first_vanishes() {
+    let log = f64::ln;
+    for (x, y) in [(3.0_f64, 0.0_f64), (0.5, 0.0), (2.0, 1.0), (3.0, 2.0), (1.0, 0.0)] {
+        let mixed = x.powf(y - 1.0) * (1.0 + y * log(x));
+        let (base, power) = (number(x), number(y));
+        let by_base = grad(|x: &Array, y: &Array| x.pow(y));
+        same(&grad_by::<1, _>(move |x: &Array, y: &Array| by_base(x, y))(&base, &power), &[mixed]);
+        let by_power = grad_by::<1, _>(|x: &Array, y: &Array| x.pow(y));
+        same(&jit(grad(move |x: &Array, y: &Array| by_power(x, y)))(&base, &power), &[mixed]);
+        let wanted = [y * (y - 1.0) * x.powf(y - 2.0), mixed, mixed, x.powf(y) * log(x) * log(x)];
+        let pair = Array::from([x, y]);
+        same(&hessian(|p: &Array| p.index(0).pow(&p.index(1)))(&pair), &wanted);
+    }
+}
+
+/// Second derivatives against differences of first ones, at the points that rules treat in a way of their own.
+#[test]
+fn second_derivatives_at_points_that_rules_single_out() {
+    type Case = (&'static str, fn(&Array) -> Array, &'static [&'static [f64]]);
+    let cases: &[Case] = &[
+        ("prod", |x| x.prod(), &[&[0.0, 2.0, 3.0], &[0.0, 0.0, 3.0], &[0.0, 0.0, 0.0], &[1.0, 2.0, 3.0]]),
+        ("cumprod", |x| (x.cumprod(0) * Array::from([1.0, 2.0, 3.0])).sum(), &[&[0.0, 2.0, 3.0], &[0.0, 0.0, 3.0]]),
+        ("expm1", |x| x.expm1().sum(), &[&[0.0, 1.0]]),
+        ("log1p", |x| x.log1p().sum(), &[&[0.0, 1.0]]),
+        ("powi", |x| x.powi(2).sum() + x.powi(1).sum() + x.powi(0).sum() + x.powi(3).sum(), &[&[0.0, -1.0, 2.0]]),
+        ("pow by whole numbers", |x| (x.pow(2.0) + x.pow(3.0) + x.pow(4.0)).sum(), &[&[0.0, 1.0, 2.0]]),
+        ("atan2", |x| x.index(0).atan2(&x.index(1)), &[&[0.0, 1.0], &[1.0, 0.0], &[0.0, -1.0]]),
+        ("tanh", |x| x.tanh().sum(), &[&[0.0, 1.0, -3.0]]),
+        ("logsumexp", |x| x.logsumexp(), &[&[0.0, 0.0, 0.0], &[-40.0, 0.0, 40.0]]),
+        ("softmax", |x| x.softmax(0).index(0), &[&[0.0, 0.0, 0.0], &[1.0, 2.0, -3.0]]),
+        ("var", |x| x.var(), &[&[0.0, 0.0, 0.0], &[1.0, 2.0, -3.0]]),
+        ("asinh", |x| x.asinh().sum(), &[&[0.0, 1.0]]),
+        ("cosh", |x| x.cosh().sum(), &[&[0.0, 1.0]]),
+        ("erf", |x| x.erf().sum(), &[&[0.0, 1.0]]),
+        ("lgamma", |x| x.lgamma().sum(), &[&[1.0, 2.0, 0.5]]),
+    ];
+    let step = 1e-5;
+    for (name, f, points) in cases {
+        for point in *points {
+            let n = point.len();
+            let x = Array::from(point.to_vec());
+            let have = numbers(&hessian(*f)(&x));
+            let slope = grad(*f);
+            for j in 0..n {
+                let moved = |by: f64| {
+                    let mut p = point.to_vec();
+                    p[j] += by;
+                    numbers(&slope(&Array::from(p)))
+                };
+                let (up, down) = (moved(step), moved(-step));
+                for i in 0..n {
+                    let want = (up[i] - down[i]) / (2.0 * step);
+                    let near = (have[i * n + j] - want).abs() <= 1e-6 * (1.0 + want.abs());
+                    assert!(near, "{name} at {point:?}, {i} and {j}: {} where {want} is right", have[i * n + j]);
+                }
+            }
+        }
+    }
+}
+
+/// asin'' = x / (1 - x²)^1.5, acos'' its negative, atanh'' = 2 x / (1 - x²)²: near zero to the last digits of x, near one to those of 1 - x.
+#[test]
+fn second_derivatives_of_inverse_functions_keep_their_digits() {
+    for x in [1e-9_f64, -1e-17, 1e-5, 0.3, 0.499, 0.51, 1.0 - 1e-9] {
+        let below = (1.0 - x) * (1.0 + x);
+        let near = |have: &Array, want: f64| {
+            let have = have.item::<f64>().unwrap();
+            assert!((have - want).abs() <= 1e-14 * want.abs(), "{have} where {want} is right, at {x}");
+        };
+        near(&grad(grad_of(|x: &Array| x.asin()))(&number(x)), x / below.powf(1.5));
+        near(&grad(grad_of(|x: &Array| x.acos()))(&number(x)), -x / below.powf(1.5));
+        near(&grad(grad_of(|x: &Array| x.atanh()))(&number(x)), 2.0 * x / (below * below));
+    }
+}
+
 #[test]
 fn powers_at_zero() {
     let ln3 = 3.0_f64.ln();

@@ -216,9 +216,17 @@ fn who_wants_texts_has_the_code_made() {
     let dumped = |cache: Option<&Path>, to: &Folder| {
         let said = said(&command(cache, "embedded").env("GRADUS_DUMP", &to.0).output().unwrap());
         assert_eq!(said.count("compiles"), functions().len() as u64);
-        let files = fs::read_dir(&to.0).unwrap().map(|e| e.unwrap().path());
-        let text = |p: &PathBuf| (p.file_name().unwrap().to_owned(), fs::read(p).unwrap());
-        files.map(|p| text(&p)).collect::<BTreeMap<_, _>>()
+        let mut texts = BTreeMap::new();
+        let mut open = vec![to.0.clone()];
+        while let Some(folder) = open.pop() {
+            for path in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+                match path.is_dir() {
+                    true => open.push(path),
+                    false => drop(texts.insert(path.strip_prefix(&to.0).unwrap().to_owned(), fs::read(&path).unwrap())),
+                }
+            }
+        }
+        texts
     };
     let made = dumped(None, &without);
     assert!(made.len() >= functions().len() && made.values().any(|t| t.len() > 1000), "{:?}", made.keys());

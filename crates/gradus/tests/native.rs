@@ -86,6 +86,23 @@ fn row_r1_loops_and_branches_are_machine_code() -> Result<()> {
     Ok(())
 }
 
+/// Memory that code reads is as large as its type says.
+#[test]
+fn a_prepared_call_refuses_arrays_that_are_not_of_their_type() {
+    use gradus::cpu::{Native, Prepared};
+    use gradus::program::Verified;
+    use gradus::{Backend, Cpu};
+    let f = jit(|x: &Array, y: &Array| x + y.sum());
+    let p = f.trace(&Array::spec("f64[4]"), &Array::spec("f64[1000]")).unwrap().program().clone();
+    let code = Cpu::with_tier(Tier::Embedded).compile(&Verified::new(p).unwrap()).unwrap();
+    let native: std::sync::Arc<Native> = code.as_any().downcast().unwrap();
+    for wrong in [Array::ones::<f64>([3]).to_dense(), Array::ones::<i8>([1000]).to_dense()] {
+        let e = Prepared::new(native.clone(), &[wrong]).err().unwrap();
+        assert_eq!(e.kind(), ErrorKind::Signature, "{e}");
+    }
+    assert!(Prepared::new(native, &[Array::ones::<f64>([1000]).to_dense()]).is_ok());
+}
+
 #[test]
 fn a_prepared_call_has_its_buffers_at_hand() -> Result<()> {
     let scale = numbers(100);

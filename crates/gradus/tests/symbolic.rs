@@ -395,3 +395,21 @@ fn row_s4_windows_of_symbolic_size_are_compiled() {
         }
     }
 }
+
+/// A condition that leaves one number for a symbol does not make the others idle, and an unmet one is said in the same way by every backend.
+#[test]
+fn every_condition_is_asked_where_one_number_is_left() {
+    let f = |x: &Array| x + Array::ones::<f64>([6]);
+    for tier in [Tier::Embedded, Tier::Llvm] {
+        let (compiled, interpreted) =
+            (jit(f).symbolic("f64[N]").tier(tier), jit(f).symbolic("f64[N]").backend(Interpreter));
+        assert_eq!(compiled(&numbers(&[6], 1)).to_vec::<f64>(), interpreted(&numbers(&[6], 1)).to_vec::<f64>());
+        for n in [5, 7] {
+            let kind = |a: Array| a.ok().unwrap_err().kind();
+            assert_eq!(kind(compiled(&numbers(&[n], 1))), ErrorKind::Constraint);
+            assert_eq!(kind(interpreted(&numbers(&[n], 1))), ErrorKind::Constraint);
+        }
+        let contradiction = jit(f).symbolic("f64[N] where N >= 7").tier(tier);
+        assert_eq!(contradiction(&numbers(&[6], 1)).ok().unwrap_err().kind(), ErrorKind::Constraint);
+    }
+}

@@ -49,6 +49,19 @@ fn row_s2_a_recompilation_storm_is_seen_and_a_symbolic_dimension_proposed() {
     assert!(explained.proposals().iter().any(|p| p.contains("declare it `B`")), "{explained}");
 }
 
+/// What is drawn has no derivative, and lines of the library are nothing that a user can change.
+#[test]
+fn draws_give_no_warnings() {
+    let ((), all) = warnings::collect(|| {
+        let key = Key::new(0);
+        drop(jit(|k: &Key| random::normal::<f64>(k.take(), [5]))(&key));
+        drop(jit(|k: &Key| random::gamma::<f64>(k.take(), 2.5, [5]))(&Key::new(1)));
+        drop(jit(|k: &Key| random::poisson::<i64>(k.take(), 2.5, [5]))(&Key::new(2)));
+        drop(jit(grad(|a: &Array| random::gamma::<f64>(Key::new(3), a, [5]).sum()))(&Array::from(2.5_f64)));
+    });
+    assert!(all.is_empty(), "{all:?}");
+}
+
 #[test]
 fn row_s2_by_choice_the_call_beyond_the_budget_is_an_error() {
     let f = jit(|x: &Array| x.sum()).budget(3).on_budget(OnBudget::Error);

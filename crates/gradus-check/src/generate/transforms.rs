@@ -27,7 +27,7 @@ pub(crate) fn transformed(source: &mut Source<'_>, p: Program) -> Program {
     if source.chance(50) { gradus_core::optimize::optimize(&p).unwrap_or(p) } else { p }
 }
 
-/// Elements of all values, those of nested programs too, with a guess where a size is symbolic.
+/// Elements of all values, inputs and results (a constant may be one), those of nested programs too, with a guess where a size is symbolic.
 pub(crate) fn elements(p: &Program) -> usize {
     let count = |t: &Type| {
         let n = t.shape().size().evaluate(&|_| Some(33)).unwrap_or(i64::MAX);
@@ -35,7 +35,9 @@ pub(crate) fn elements(p: &Program) -> usize {
     };
     let here = p.equations().iter().flat_map(|e| e.results()).map(|r| count(p.ty(r)));
     let inside = p.equations().iter().flat_map(|e| e.op().programs()).map(|p| elements(&p));
-    here.chain(inside).fold(0, usize::saturating_add)
+    let outputs = p.output_types();
+    let given = p.inputs().iter().chain(&outputs).map(count);
+    here.chain(inside).chain(given).fold(0, usize::saturating_add)
 }
 
 pub(crate) fn active_inputs(p: &Program) -> Option<Vec<bool>> {

@@ -363,9 +363,9 @@ cumulative! {
     cumsum try_cumsum = CumSum, bools (false, DType::I64);
     /// Products of the elements up to each place of an axis. Bools are multiplied in `i64`.
     cumprod try_cumprod = CumProd, bools (false, DType::I64);
-    /// The largest element up to each place of an axis.
+    /// The largest element up to each place of an axis. Of equal ones the first has the derivative.
     cummax try_cummax = CumMax, bools (true, DType::U8);
-    /// The smallest element up to each place of an axis.
+    /// The smallest element up to each place of an axis. Of equal ones the first has the derivative.
     cummin try_cummin = CumMin, bools (true, DType::U8);
 }
 

@@ -335,6 +335,12 @@ pub fn unexplained(
     noise::unexplained(program, (inputs, &[]), (&have, &want), freedom, differs)
 }
 
+/// Which results of a program change at all when what is free to round otherwise does so. Of numbers that leave the range on the way, not more can be said: another order makes anything of
+/// them.
+pub fn touched(program: &Program, inputs: &[Array], want: &[Array], freedom: Freedom) -> Vec<bool> {
+    noise::touched(program, inputs, want, freedom)
+}
+
 /// What is known of an equation, for reports: `reduce_sum`, its rules, its line.
 fn named(name: &str, place: Place) -> String {
     let path = place.path();

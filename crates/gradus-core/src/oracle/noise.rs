@@ -16,11 +16,13 @@ use crate::primitives::effects::replay::Event;
 use crate::primitives::elementwise::Add;
 use crate::primitives::{Op, Outputs};
 use crate::program::Program;
-use crate::types::{DType, Element, Wide, dispatch_number};
+use crate::types::{DType, Element, Scalar, Wide, dispatch_number};
 
 /// So many runs with noise are asked before a difference is nobody's rounding. Where what is moved cancels again, only the roundings on the way are left, and
 /// few of the runs show one; most differences are explained by the first.
-const RUNS: u64 = 64;
+const RUNS: std::ops::RangeInclusive<u64> = 4..=64;
+/// A long program is asked less often: no more than so many equations in all, but for the least number of runs.
+const PATIENCE: u64 = 4_000_000;
 /// A difference of so many times what noise does is explained by it.
 const SPARE: f64 = 8.0;
 
@@ -100,7 +102,8 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     }
     // Many terms, one after the other, are off by as many roundings.
     let units = units.max(roundings(op, operands, y));
-    let step = Step { relative: units * epsilon(y.dtype()), least: units * smallest(y.dtype()) * epsilon(y.dtype()) };
+    let (relative, dtype) = (units * epsilon(y.dtype()), y.dtype());
+    let step = Step { relative, least: relative * smallest(dtype), most: Scalar::highest_finite(dtype).to_f64() };
     let moved: Array = dispatch_number!(c.ty().dtype(), T => {
         let values = c.values::<T>();
         let values = values.iter().zip(&terms).map(|(v, scale)| T::from_wide(match v.to_wide() {
@@ -130,6 +133,8 @@ fn roundings(op: &Op, operands: &[Array], result: &Array) -> f64 {
 struct Step {
     relative: f64,
     least: f64,
+    /// The largest number there is.
+    most: f64,
 }
 
 impl Noise {
@@ -149,7 +154,7 @@ impl Noise {
             return match self.way {
                 Some(way) => way * f64::INFINITY,
                 None if by < -0.5 => f64::NAN,
-                None if by < 0.0 => by * f64::MAX,
+                None if by < 0.0 => by * step.most,
                 None => x,
             };
         }
@@ -272,6 +277,19 @@ fn is_alike(a: Wide, b: Wide) -> bool {
     }
 }
 
+/// Which results change at all when sums are moved in their last places.
+pub(super) fn touched(program: &Program, inputs: &[Array], want: &[Array], freedom: Freedom) -> Vec<bool> {
+    let mut touched = vec![false; want.len()];
+    for run in 0..*RUNS.start() {
+        let noise = Noise { freedom, way: None, state: run, left: u64::MAX / 2, amplitude: 1.0 };
+        let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, &[])) else { continue };
+        for ((seen, now), want) in touched.iter_mut().zip(&moved.outputs).zip(want) {
+            *seen = *seen || !now.concrete().zip(want.concrete()).is_some_and(|(a, b)| a.same_bits(b));
+        }
+    }
+    touched
+}
+
 /// The elements of `have` that rounding alone cannot make of a program whose run without noise gives `want`, as the number of an array and of its
 /// element; `differs` says which differ at all.
 pub(super) fn unexplained(
@@ -298,10 +316,12 @@ pub(super) fn unexplained(
     let most = u64::MAX / 2;
     let quiet = Noise { freedom, way: None, state: 0, left: most, amplitude: 0.0 };
     let (_, left) = within(quiet, || Run::interpreted(program, inputs, given));
-    let allowed = 1000 + 4 * (most - left);
+    let equations = most - left;
+    let allowed = 1000 + 4 * equations;
+    let runs = (PATIENCE / equations.max(1)).clamp(*RUNS.start(), *RUNS.end());
     // Arrays in which noise was seen at all.
     let mut touched = vec![false; have.len()];
-    for run in 0..RUNS {
+    for run in 0..runs {
         // The first two go one way in every sum.
         let way = [1.0, -1.0].get(run as usize).copied();
         let noise = Noise { freedom, way, state: run, left: allowed, amplitude: 1.0 };
@@ -376,6 +396,7 @@ mod tests {
         // From the first to the last an infinity meets the 0.
         let large = f32::MAX.sqrt() * 2.0;
         assert!(explained(text, &[Array::from([0.0_f32, large, large, 3.0])], f32::NAN));
+        assert!(explained(text, &[Array::from([large, large, 0.0_f32, 3.0])], 0.0_f32));
         assert!(!explained(text, &[Array::from([0.0_f32, 2.0, 2.0, 3.0])], f32::NAN));
         assert!(!explained(text, &[Array::from([1.0_f32, 2.0, 2.0, 3.0])], 13.0_f32));
     }

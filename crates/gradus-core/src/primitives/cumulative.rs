@@ -346,7 +346,9 @@ fn winner_tangent(axis: usize, reverse: bool, y: &Array, x_dot: &Array) -> Array
     let n = y.shape().get(axis).cloned().unwrap_or_else(|| Dim::from(1usize));
     let places = bind(Op::new(Iota { dtype: index_dtype(&n), shape: y.shape().clone(), axis }), &[]);
     // What comes in at the front does not matter: the first place is 0 whether it counts as changed or not.
-    let changed = y.ne(shift(&y, axis, 1, Scalar::zero(y.dtype())));
+    let before = shift(&y, axis, 1, Scalar::zero(y.dtype()));
+    // A NaN is the extremum from its place on, though it is not equal to itself.
+    let changed = y.ne(&before) & (y.eq(&y) | before.eq(&before));
     let since = bind(Op::new(CumMax { axis, reverse: false }), &[changed.select(&places, places.zeros_like())]);
     turned(&take_along(&turned(x_dot), &since, axis))
 }

@@ -8,7 +8,7 @@ use super::{Atom, Builder, Constant, Content, Program, ValueId};
 use crate::array::Concrete;
 use crate::error::{Error, Place, Result, error, fail};
 use crate::primitives::{Op, Param};
-use crate::types::{Constraint, DType, Dim, Effects, Element, KeyBits, Scalar, Type, dispatch};
+use crate::types::{Constraint, DType, Dim, Effects, Element, KeyBits, Scalar, Type, Wide, dispatch};
 
 /// Nested programs and lists deeper than this are refused, so that no text can exhaust the stack.
 const DEEPEST: usize = super::builder::DEEPEST_CALL + 4;
@@ -542,11 +542,11 @@ fn parse_scalar(text: &str, dtype: DType) -> Option<Scalar> {
         DType::Bool => Scalar::Bool(text.parse().ok()?),
         DType::F16 => match bits(text) {
             Some(b) => Scalar::F16(f16::from_bits(b.try_into().ok()?)),
-            None => Scalar::F16(f16::from_f64(float(text)?)),
+            None => Scalar::F16(f16::from_wide(Wide::Real(float(text)?))),
         },
         DType::BF16 => match bits(text) {
             Some(b) => Scalar::BF16(bf16::from_bits(b.try_into().ok()?)),
-            None => Scalar::BF16(bf16::from_f64(float(text)?)),
+            None => Scalar::BF16(bf16::from_wide(Wide::Real(float(text)?))),
         },
         DType::F32 => match bits(text) {
             Some(b) => Scalar::F32(f32::from_bits(b.try_into().ok()?)),

@@ -170,6 +170,25 @@ element!(Bool, bool,
         Wide::Complex(re, im) => re != 0.0 || im != 0.0,
     },
     bits: |v| v as u128);
+/// A number in 32 bits, for half floats to be made of: toward zero, and with an odd last place where anything was lost. So the one rounding that follows, to far
+/// fewer places, is that of the number itself; a tie is one only if the number is.
+fn odd(x: f64) -> f32 {
+    let y = x as f32;
+    if x.is_nan() || f64::from(y) == x {
+        return y;
+    }
+    let beyond = f64::from(y).abs() > x.abs();
+    f32::from_bits((y.to_bits() - u32::from(beyond)) | 1)
+}
+
+/// The same of a whole number.
+fn whole_odd(v: impl Into<i128>) -> f32 {
+    let v = v.into();
+    let y = v as f32;
+    let back = y as i128;
+    if back == v { y } else { f32::from_bits((y.to_bits() - u32::from(back.abs() > v.abs())) | 1) }
+}
+
 macro_rules! float_elements {
     ($($variant:ident $rust:ident $to:expr, $from_f64:expr, $from_i64:expr, $from_u64:expr;)*) => {$(
         element!($variant, $rust,
@@ -185,8 +204,8 @@ macro_rules! float_elements {
 float_elements! {
     F32 f32 |v| v as f64, |v| v as f32, |v| v as f32, |v| v as f32;
     F64 f64 |v| v, |v| v, |v| v as f64, |v| v as f64;
-    F16 f16 f16::to_f64, f16::from_f64, |v: i64| f16::from_f64(v as f64), |v: u64| f16::from_f64(v as f64);
-    BF16 bf16 bf16::to_f64, bf16::from_f64, |v: i64| bf16::from_f64(v as f64), |v: u64| bf16::from_f64(v as f64);
+    F16 f16 f16::to_f64, |v| f16::from_f32(odd(v)), |v| f16::from_f32(whole_odd(v)), |v| f16::from_f32(whole_odd(v));
+    BF16 bf16 bf16::to_f64, |v| bf16::from_f32(odd(v)), |v| bf16::from_f32(whole_odd(v)), |v| bf16::from_f32(whole_odd(v));
 }
 macro_rules! complex_elements {
     ($($variant:ident $part:ident),*) => {$(

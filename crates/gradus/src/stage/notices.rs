@@ -68,12 +68,18 @@ pub(super) fn give(
         let found = inside.unwrap_or_else(|| lint(&traced.program));
         let mut said: Vec<Lint> = Vec::new();
         for l in found {
-            if !said.contains(&l) {
+            if !said.contains(&l) && !is_ours(l.place) {
                 l.to_warning().note(format!("in `{name}`")).emit();
                 said.push(l);
             }
         }
     }
+}
+
+/// Whether a line is of this crate: a user can do nothing about it.
+fn is_ours(place: Place) -> bool {
+    let here = file!().strip_suffix("stage/notices.rs");
+    place.file().zip(here).is_some_and(|(file, here)| file.starts_with(here))
 }
 
 fn unused(name: &str, place: Place, key: &Key, traced: &Traced, optimized: &Program) {

@@ -185,7 +185,8 @@ fn map_over<S: Signature>(
     let mut moved = Vec::with_capacity(outputs.len());
     for (o, on) in outputs.into_iter().zip(flags) {
         let o = if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) };
-        moved.push(if out_axis == 0 { o } else { o.move_axis(0, out_axis) }.ok()?);
+        let o = if out_axis == 0 { o } else { trace::at_place(place, || o.move_axis(0, out_axis)) };
+        moved.push(o.ok().map_err(|e| e.at(place))?);
     }
     Ok(fill(&template, moved))
 }

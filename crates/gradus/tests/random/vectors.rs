@@ -127,16 +127,17 @@ pub fn limit(name: &str, dtype: DType) -> (f64, f64) {
     let wide = dtype.real_part() == DType::F64;
     match name {
         // Logarithms of f64 differ in the last bit.
-        "normal" | "exponential" | "truncated_normal" if wide => (2.0, 0.0),
+        "normal" | "exponential" | "truncated_normal" if wide => (3.0, 0.0),
+        // JAX's error function of the bounds is not to the last bit, and the quantile is steep.
+        "truncated_normal" if dtype == DType::F32 => (8.0, 1.0),
         // A complex division.
         "normal" if dtype.is_complex() => (2.0, 0.0),
         // A logarithm of a logarithm is near to zero somewhere.
         "gumbel" if wide => (2.0, 1.0),
         // JAX's own logarithm of f16 is not to the last bit.
-        "gumbel" if dtype == DType::F16 => (4.0, 1.0),
+        "gumbel" if dtype == DType::F16 => (8.0, 1.0),
         // JAX's compiler takes reciprocal roots and powers by ways of its own, and a cube follows.
-        "gamma" => (8.0, 0.0),
-        "loggamma" | "beta" | "ball" => (8.0, 1.0),
+        "gamma" | "loggamma" | "beta" | "ball" => (8.0, 1.0),
         // Sums in another order.
         "multivariate_normal" => (4.0, 1.0),
         _ => (0.0, 0.0),

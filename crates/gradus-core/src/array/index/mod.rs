@@ -306,6 +306,13 @@ impl Lookup {
     }
 }
 
+/// Integers as `i64`. What `u64` alone can hold is outside every axis.
+#[track_caller]
+fn as_places(index: &Array) -> Result<Array> {
+    let places = if index.dtype() == DType::U64 { index.minimum(i64::MAX as u64) } else { index.clone() };
+    places.ok()?.try_cast(DType::I64)
+}
+
 /// Places as `i64`, negative ones counted from the end of an axis of this size.
 #[track_caller]
 fn wrapped(index: &Array, dim: &Dim) -> Result<Array> {
@@ -314,9 +321,8 @@ fn wrapped(index: &Array, dim: &Dim) -> Result<Array> {
         return Err(error!(DType, "places are integers (or bools, which mark them), not {ty}")
             .help("cast first, as in `i.cast(DType::I64)`"));
     }
-    // In i64, because a small dtype may not hold the axis' size. What u64 alone can hold is outside every axis.
-    let places = if ty.dtype() == DType::U64 { index.minimum(i64::MAX as u64) } else { index.clone() };
-    let places = places.ok()?.try_cast(DType::I64)?;
+    // In i64, because a small dtype may not hold the axis' size.
+    let places = as_places(index)?;
     if ty.dtype().is_unsigned() {
         return Ok(places);
     }
@@ -341,7 +347,7 @@ fn starts_of(x: &Type, starts: &[Array]) -> Result<Vec<Array>> {
     let mixed = dtypes.windows(2).any(|pair| pair[0] != pair[1]); // invariant: windows of two
     let mut out = Vec::with_capacity(starts.len());
     for s in starts {
-        out.push(if mixed { s.try_cast(DType::I64)? } else { s.clone() });
+        out.push(if mixed { as_places(s)? } else { s.clone() });
     }
     Ok(out)
 }

@@ -199,14 +199,15 @@ impl Primitive for Pow {
             d => dispatch_real!(d, T => zip(a, b, |a: T, b: T| a.power(b)), else fail!(DType, "not a number")),
         })
     }
-    /// d(x^y) = y x^(y-1) dx + log(x) x^y dy. At y = 0 the first is 0 whatever x is; at x = 0 the second is 0, which
-    /// its limit is for y > 0: log(0) must not turn it into NaN.
+    /// d(x^y) = y x^(y-1) dx + log(x) x^y dy. At x = y = 0 the first is 0: the power of 0 must not turn it into NaN. Elsewhere it stays as it is, also where
+    /// y = 0 makes it 0, because its own derivative there is not. At x = 0 the second is 0, which its limit is for y > 0.
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
         let ([x, y], [x_dot, y_dot], [z]) = (jvp.primals, jvp.tangents, jvp.outputs()) else {
             fail!(Rule, "wants two operands");
         };
         let by_base = x_dot.as_ref().map(|t| {
-            let less = y.eq(0.0_f64).select(y.ones_like(), y - 1.0_f64);
+            let both = x.eq(0.0_f64) & y.eq(0.0_f64);
+            let less = both.select(y.ones_like(), y - 1.0_f64);
             t * (y * x.pow(less))
         });
         let by_power = y_dot.as_ref().map(|t| {

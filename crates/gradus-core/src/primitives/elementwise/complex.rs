@@ -15,6 +15,10 @@ pub(crate) trait ComplexSpecial: Sized {
     fn log_(self) -> Self;
     fn log1p_(self) -> Self;
     fn logistic_(self) -> Self;
+    fn sin_(self) -> Self;
+    fn cos_(self) -> Self;
+    fn sinh_(self) -> Self;
+    fn cosh_(self) -> Self;
     fn rsqrt_(self) -> Self;
     fn tan_(self) -> Self;
     fn tanh_(self) -> Self;
@@ -45,7 +49,10 @@ fn narrow(z: Complex<f64>) -> Complex<f32> {
 }
 
 impl ComplexSpecial for Complex<f32> {
-    through_f64!(expm1_, log_, log1p_, logistic_, rsqrt_, tan_, tanh_, asin_, acos_, atan_, asinh_, acosh_, atanh_);
+    through_f64!(
+        expm1_, log_, log1p_, logistic_, sin_, cos_, sinh_, cosh_, rsqrt_, tan_, tanh_, asin_, acos_, atan_, asinh_,
+        acosh_, atanh_
+    );
     fn complex_power(self, other: Self) -> Self {
         narrow(wide(self).complex_power(wide(other)))
     }
@@ -56,6 +63,10 @@ const LARGE: f64 = 1e16;
 
 /// The logarithm of |x + iy|.
 fn log_modulus(x: f64, y: f64) -> f64 {
+    if x.is_nan() || y.is_nan() {
+        // An infinity beside it has infinite length all the same.
+        return x.hypot(y);
+    }
     let (large, small) = (x.abs().max(y.abs()), x.abs().min(y.abs()));
     if large > 1e300 && large.is_finite() {
         // The length itself may overflow.
@@ -68,6 +79,11 @@ fn log_modulus(x: f64, y: f64) -> f64 {
     let (p, q) = (large * large, small * small);
     let errors = large.mul_add(large, -p) + small.mul_add(small, -q);
     ((p - 1.0) + q + errors).ln_1p() / 2.0
+}
+
+/// The product of a sine or cosine and a hyperbolic one: on an axis there is nothing of it, however far out.
+fn on_axis(turn: f64, growth: f64) -> f64 {
+    if turn == 0.0 && growth.is_infinite() { turn * growth.signum() } else { turn * growth }
 }
 
 /// The parts of asin and acos of `x + iy` for `x, y >= 0`: both real parts, and the imaginary part of asin, which acos
@@ -135,6 +151,22 @@ impl ComplexSpecial for Complex<f64> {
         let power = self.exp();
         power.over(power + one)
     }
+    fn sin_(self) -> Self {
+        let (x, y) = (self.re, self.im);
+        Complex::new(on_axis(x.sin(), y.cosh()), on_axis(x.cos(), y.sinh()))
+    }
+    fn cos_(self) -> Self {
+        let (x, y) = (self.re, self.im);
+        Complex::new(on_axis(x.cos(), y.cosh()), -on_axis(x.sin(), y.sinh()))
+    }
+    fn sinh_(self) -> Self {
+        let (x, y) = (self.re, self.im);
+        Complex::new(on_axis(y.cos(), x.sinh()), on_axis(y.sin(), x.cosh()))
+    }
+    fn cosh_(self) -> Self {
+        let (x, y) = (self.re, self.im);
+        Complex::new(on_axis(y.cos(), x.cosh()), on_axis(y.sin(), x.sinh()))
+    }
     fn rsqrt_(self) -> Self {
         Complex::new(1.0, 0.0).over(self.sqrt())
     }
@@ -148,7 +180,8 @@ impl ComplexSpecial for Complex<f64> {
         if x.abs() > 22.0 {
             // 1 to the last digit; the rest of the imaginary part is 4 sin y cos y e^(-2|x|).
             let small = (-x.abs()).exp();
-            return Complex::new(1f64.copysign(x), 4.0 * y.sin() * y.cos() * small * small);
+            let turn = if y.is_infinite() { 0.0 } else { y.sin() * y.cos() };
+            return Complex::new(1f64.copysign(x), 4.0 * turn * small * small);
         }
         // With t = tan y: (1 + t²) sinh x cosh x / (1 + (1 + t²) sinh² x), and t over the same.
         let (t, s) = (y.tan(), x.sinh());

@@ -126,6 +126,29 @@ floats! {
     bf16 via f32, bf16::to_f32, bf16::from_f32;
 }
 
+/// A quotient of which infinities or a zero are a part, as annex G of C has it: a number over an infinity is zero, and one over zero an infinity.
+fn quotient_at_the_edge(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
+    let sides = |z: Complex<f64>| {
+        let side = |v: f64| if v.is_infinite() { 1_f64.copysign(v) } else { 0_f64.copysign(v) };
+        Complex::new(side(z.re), side(z.im))
+    };
+    let product = |a: Complex<f64>, b: Complex<f64>, by: f64| {
+        Complex::new(by * (a.re * b.re + a.im * b.im), by * (a.im * b.re - a.re * b.im))
+    };
+    let is_infinite = |z: Complex<f64>| z.re.is_infinite() || z.im.is_infinite();
+    if y.re == 0.0 && y.im == 0.0 && !(x.re.is_nan() && x.im.is_nan()) {
+        let side = f64::INFINITY.copysign(y.re);
+        return Complex::new(side * x.re, side * x.im);
+    }
+    if is_infinite(x) && y.is_finite() {
+        return product(sides(x), y, f64::INFINITY);
+    }
+    if x.is_finite() && is_infinite(y) {
+        return product(x, sides(y), 0.0);
+    }
+    x / y
+}
+
 macro_rules! complex {
     ($($t:ident),*) => {$(
         impl Number for Complex<$t> {
@@ -135,11 +158,22 @@ macro_rules! complex {
             fn over(self, other: Self) -> Self {
                 // Scaled, so that the squares of large or small parts do not overflow.
                 let scale = other.re.abs().max(other.im.abs());
+                let wide = |z: Self| Complex::new(f64::from(z.re), f64::from(z.im));
+                let at_the_edge = || {
+                    let q = quotient_at_the_edge(wide(self), wide(other));
+                    Complex::new(q.re as $t, q.im as $t)
+                };
                 if scale == 0.0 || !scale.is_finite() {
-                    return self / other;
+                    return at_the_edge();
+                }
+                if scale < $t::MIN_POSITIVE {
+                    // Its reciprocal may be no number; that of its part above is one.
+                    const UP: $t = (1_u64 << 60) as $t;
+                    return self.over(other * UP) * UP;
                 }
                 let d = other / scale;
-                (self / scale) * d.conj() / (d.re * d.re + d.im * d.im)
+                let q = (self / scale) * d.conj() / (d.re * d.re + d.im * d.im);
+                if q.re.is_nan() && q.im.is_nan() { at_the_edge() } else { q }
             }
             fn integer_power(self, exponent: i64) -> Self {
                 let n = exponent.unsigned_abs();

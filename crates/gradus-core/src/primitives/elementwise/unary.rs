@@ -90,9 +90,9 @@ macro_rules! functions {
     };
 }
 
-/// 1 - x², as a product that loses no digits where x is near to one.
+/// 1 - x²: where x is near to one as a product, which loses no digits there; where it is near to zero as it stands, because the slope of the product loses those of x.
 fn beside_one(x: &Array) -> Array {
-    (1.0_f64 - x) * (x + 1.0_f64)
+    x.abs().lt(0.5_f64).select(1.0_f64 - x * x, (1.0_f64 - x) * (x + 1.0_f64))
 }
 
 const WIDE: &[f64] = &[0.3, -1.2, 2.5, -0.7, 4.1];
@@ -124,9 +124,9 @@ functions! {
     /// The cube root.
     Cbrt = "cbrt", Floats, at WIDE, |v| v.cbrt_(), d |_x, y, t| Some(t / (y * y * 3.0_f64));
     /// Sine.
-    Sin = "sin", Inexact, at WIDE, |v| v.sin_(), complex v.sin(), d |x, _y, t| Some(t * x.cos());
+    Sin = "sin", Inexact, at WIDE, |v| v.sin_(), complex v.sin_(), d |x, _y, t| Some(t * x.cos());
     /// Cosine.
-    Cos = "cos", Inexact, at WIDE, |v| v.cos_(), complex v.cos(), d |x, _y, t| Some(t * -x.sin());
+    Cos = "cos", Inexact, at WIDE, |v| v.cos_(), complex v.cos_(), d |x, _y, t| Some(t * -x.sin());
     /// Tangent: y' = 1 + y².
     Tan = "tan", Inexact, at UNIT, |v| v.tan_(), complex v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
     /// Inverse sine.
@@ -136,9 +136,9 @@ functions! {
     /// Inverse tangent.
     Atan = "atan", Inexact, at WIDE, |v| v.atan_(), complex v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
     /// Hyperbolic sine.
-    Sinh = "sinh", Inexact, at WIDE, |v| v.sinh_(), complex v.sinh(), d |x, _y, t| Some(t * x.cosh());
+    Sinh = "sinh", Inexact, at WIDE, |v| v.sinh_(), complex v.sinh_(), d |x, _y, t| Some(t * x.cosh());
     /// Hyperbolic cosine.
-    Cosh = "cosh", Inexact, at WIDE, |v| v.cosh_(), complex v.cosh(), d |x, _y, t| Some(t * x.sinh());
+    Cosh = "cosh", Inexact, at WIDE, |v| v.cosh_(), complex v.cosh_(), d |x, _y, t| Some(t * x.sinh());
     /// Hyperbolic tangent: y' = 1 - y².
     Tanh = "tanh", Inexact, at WIDE, |v| v.tanh_(), complex v.tanh_(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
     /// Inverse hyperbolic sine.
