@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use gradus_core::optimize::{CONTRACT, EXECUTION_PASSES, Exactness, run_passes};
 use gradus_core::phases::{Phase, report};
-use gradus_core::program::{Program, Verified};
-use gradus_core::{Backend, Constraint, Executable, Interpreter};
+use gradus_core::program::{Program, Verified, verify};
+use gradus_core::{Backend, Constraint, Executable, Interpreter, Type};
 
 use crate::codegen::{llvm, x86};
 use crate::error::{Result, error};
@@ -173,16 +173,42 @@ fn with_equal_symbols(mut p: Program) -> Program {
         });
         let Some((symbol, dim)) = found else { return p };
         let next = p.map_dims(&|d| d.substitute(&|s| (s == symbol).then(|| dim.clone())));
-        // Conditions that contradict each other leave no size; the call says so.
-        let types = next
-            .inputs()
-            .iter()
-            .cloned()
-            .chain(next.equations().iter().flat_map(|e| e.results()).map(|r| next.ty(r).clone()));
-        let negative = |t: &gradus_core::Type| t.shape().iter().any(|d| d.constant().is_some_and(|n| n < 0));
-        if types.into_iter().any(|t| negative(&t)) {
+        // Conditions that contradict each other leave no program that could run; the call says so.
+        let negative = |t: &Type| t.shape().iter().any(|d| d.constant().is_some_and(|n| n < 0));
+        if next.inputs().iter().any(negative) || verify(&next).is_err() {
             return p;
         }
         p = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn equal(inputs: &str, conditions: &str, result: &str, body: &str) -> Vec<String> {
+        let text = format!("fn f({inputs}) -> {result} where {conditions} {{\n{body}}}\n");
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        with_equal_symbols(p).inputs().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn symbols_that_are_equal_become_one() {
+        let body = "  x2: f64[N] = add x0 x1\n  return x2\n";
+        assert_eq!(equal("x0: f64[N], x1: f64[M]", "N==M", "f64[N]", body), ["f64[N]", "f64[N]"]);
+        let body = "  x2: f64[N] = add x0 x1\n  return x2\n";
+        assert_eq!(equal("x0: f64[N], x1: f64[2*M]", "N==2*M", "f64[N]", body), ["f64[2*M]", "f64[2*M]"]);
+        let body = "  x2: f64[N] = add x0 x1\n  return x2\n";
+        assert_eq!(equal("x0: f64[N], x1: f64[6]", "N==6", "f64[N]", body), ["f64[6]", "f64[6]"]);
+    }
+
+    #[test]
+    fn conditions_that_contradict_each_other_leave_the_program_as_it_is() {
+        let body = "  x2: u8[N,3*N,3*N+2] = concatenate{axis=2} x0 x1 x0\n  return x2\n";
+        let inputs = "x0: u8[N,3*N,1], x1: u8[1,N,3*N]";
+        let found = equal(inputs, "N==1, 3*N==N", "u8[N,3*N,3*N+2]", body);
+        assert_eq!(found, ["u8[N,3*N,1]", "u8[1,N,3*N]"]);
+        let found = equal("x0: f64[N,2*N-1]", "0==N", "f64[N,2*N-1]", "  return x0\n");
+        assert_eq!(found, ["f64[N,2*N-1]"]);
     }
 }

@@ -71,9 +71,17 @@ pub struct Ranges {
     pub steps: FxHashMap<Value, Value>,
     /// Numbers of a case that are 1 where a size is 1, and 0 where it is not.
     pub ones: FxHashMap<Value, Size>,
-    /// Indices along the loops of a row that is walked as one: worked out of the place in the row, which these counters make (the place in a part, and
-    /// the part).
-    pub digits: FxHashMap<Value, (Value, Option<Value>)>,
+    /// Indices along the loops of a row that is walked as one.
+    pub digits: FxHashMap<Value, Digit>,
+}
+
+/// An index that is worked out of the place in a row.
+#[derive(Clone, Copy, Debug)]
+pub struct Digit {
+    /// What makes the place: the place in a part, and the part.
+    pub counters: (Value, Option<Value>),
+    /// How many places all digits of the row tell apart.
+    pub whole: Size,
 }
 
 impl Ranges {
@@ -83,9 +91,9 @@ impl Ranges {
     }
 
     /// An index below this, worked out of the place in a row.
-    pub fn digit(&mut self, v: Value, extent: Size, counters: (Value, Option<Value>)) {
+    pub fn digit(&mut self, v: Value, extent: Size, digit: Digit) {
         self.below(v, extent);
-        self.digits.insert(v, counters);
+        self.digits.insert(v, digit);
     }
 
     /// A value that is this.

@@ -106,12 +106,16 @@ impl Place {
         if self.terms.iter().any(|(v, ..)| v == outer) {
             return Some(digits);
         }
-        // Places of a row are as many as its digits can tell apart.
-        let of_outer =
-            |v: &Value| ranges.digits.get(v).is_some_and(|(var, start)| var == outer || start.as_ref() == Some(outer));
-        let told: Size = self.terms.iter().filter(|(v, ..)| of_outer(v)).map(|(_, _, n)| *n).product();
-        let row = ranges.joint.iter().find(|j| j.at == *outer).map_or(range.hi, |j| j.most);
-        (told == row + 1i64).then_some(digits)
+        // Places of a row are told apart by all of its digits together, also where a loop goes over a part of the row alone.
+        let of_outer = |v: &Value| {
+            let digit = ranges.digits.get(v)?;
+            let (var, start) = digit.counters;
+            (var == *outer || start == Some(*outer)).then_some(digit.whole)
+        };
+        let told: Size = self.terms.iter().filter(|(v, ..)| of_outer(v).is_some()).map(|(_, _, n)| *n).product();
+        let whole = self.terms.iter().find_map(|(v, ..)| of_outer(v))?;
+        let row = ranges.joint.iter().find(|j| j.at == *outer).map_or(range.hi, |j| j.most) + 1i64;
+        (told == whole && (row == whole || (whole - row).at_least(0))).then_some(digits)
     }
 }
 

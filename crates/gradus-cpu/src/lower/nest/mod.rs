@@ -401,13 +401,14 @@ impl Nest<'_, '_> {
             let whole = e.op(Op::Mul, &[rounds, extent]);
             e.op(Op::Sub, &[q, whole])
         };
-        let counters = (flat.var, flat.start.map(|(v, _)| v));
-        e.ranges().digit(index, extent, counters);
+        let whole = flat.groups.iter().map(|g| g.extent).product();
+        let digit = crate::check::Digit { counters: (flat.var, flat.start.map(|(v, _)| v)), whole };
+        e.ranges().digit(index, extent, digit);
         let mut terms = vec![(index, 1)];
         if blocks && k == last {
             let mask = e.int(LANES as i64 - 1);
             let lane = e.op(Op::And, &[flat.var, mask]);
-            e.ranges().digit(lane, LANES.into(), counters);
+            e.ranges().digit(lane, LANES.into(), digit);
             terms = vec![(index, LANES), (lane, 1)];
         }
         if let Some(flat) = &mut self.flat {
