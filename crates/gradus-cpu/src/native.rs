@@ -283,6 +283,18 @@ impl Native {
         }
     }
 
+    /// Outputs that the code does not certainly write as a whole are cleared; what it is to write is no number where that is wanted.
+    #[cold]
+    fn begin(&self, bound: &Bound, table: &mut [*mut u8]) {
+        if self.shared.options.fill {
+            self.fill(bound, table);
+        }
+        for b in &self.shared.lowered.uncovered {
+            // SAFETY: the table has memory of these bytes for every output.
+            unsafe { table[b.index()].write_bytes(0, bound.bytes[b.index()]) };
+        }
+    }
+
     /// Bytes that are a NaN of every float, in all memory that the code is to write.
     fn fill(&self, bound: &Bound, table: &[*mut u8]) {
         let buffers = self.shared.lowered.module.buffers.iter();
@@ -296,12 +308,8 @@ impl Native {
 
     /// Runs the code on given memory.
     pub(crate) fn run_on(&self, bound: &Bound, table: &mut [*mut u8]) -> Result<()> {
-        if self.shared.options.fill {
-            self.fill(bound, table);
-        }
-        for b in &self.shared.lowered.uncovered {
-            // SAFETY: the table has memory of these bytes for every output.
-            unsafe { table[b.index()].write_bytes(0, bound.bytes[b.index()]) };
+        if self.shared.options.fill || !self.shared.lowered.uncovered.is_empty() {
+            self.begin(bound, table);
         }
         let main = self
             .shared

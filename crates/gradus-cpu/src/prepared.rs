@@ -112,7 +112,14 @@ impl Prepared {
 
     /// Runs the program.
     pub fn run(&mut self) -> Result<()> {
-        let Some(watched) = self.watched.clone() else { return self.run_alone() };
+        match self.watched.clone() {
+            None => self.run_alone(),
+            Some(watched) => self.run_watched(&watched),
+        }
+    }
+
+    #[cold]
+    fn run_watched(&mut self, watched: &Watched) -> Result<()> {
         let array = |ty: &Type, data: &Data| -> Array {
             by_dtype!(ty.dtype(), T => {
                 Concrete::new(ty.clone(), T::slice(data).unwrap_or_default().to_vec()).map(Array::from).into()

@@ -28,6 +28,15 @@ fn a_logarithm_keeps_nan() {
         }
     }
     assert!(complex(1.0, NAN).atanh().real().item::<f64>().unwrap().is_nan());
+    // The sign of a NaN means nothing, and nothing follows from it.
+    for nan in [NAN, -NAN] {
+        same(&complex(INF, nan).atanh(), (0.0, NAN));
+        same(&complex(nan, INF).atanh(), (0.0, std::f64::consts::FRAC_PI_2));
+        same(&complex(0.0, nan).atanh(), (0.0, NAN));
+        same(&(complex(1.0, 1.0) / complex(INF, nan)), (0.0, 0.0));
+        let zero = (complex(1.0, 1.0) / complex(INF, nan)).item::<Complex<f64>>().unwrap();
+        assert!(zero.re.is_sign_positive() && zero.im.is_sign_positive(), "{zero:?}");
+    }
     assert!(complex(NAN, 1.0).asin().imag().item::<f64>().unwrap().is_nan());
     // An infinity has infinite length, whatever is beside it.
     same(&complex(INF, NAN).log(), (INF, NAN));

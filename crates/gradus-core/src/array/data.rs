@@ -104,10 +104,17 @@ pub(crate) fn row_major(dims: &[usize]) -> Strides {
 impl Concrete {
     /// A dense row-major array of a type; refuses numbers of another dtype, and more or fewer than the type has.
     pub fn new<T: Element>(ty: Type, values: Vec<T>) -> Result<Concrete> {
-        if ty.dtype() != T::DTYPE || ty.shape().count() != Some(values.len()) {
-            fail!(Shape, "{} numbers of {} are no array of type {ty}", values.len(), T::DTYPE);
+        match ty.shape().known() {
+            Some(dims) if ty.dtype() == T::DTYPE && count(&dims) == values.len() => {
+                Ok(Concrete::row_major(ty, dims, values))
+            }
+            _ => fail!(Shape, "{} numbers of {} are no array of type {ty}", values.len(), T::DTYPE),
         }
-        Ok(Concrete::dense(ty, values))
+    }
+
+    fn row_major<T: Element>(ty: Type, dims: Dims, values: Vec<T>) -> Concrete {
+        let strides = row_major(&dims);
+        Concrete { ty, dims, strides, offset: 0, data: Arc::new(T::into_data(values)) }
     }
 
     /// A dense row-major array over a whole buffer. The type's shape is known and counts the buffer's elements: who cannot be sure asks
@@ -116,8 +123,7 @@ impl Concrete {
         let dims = ty.shape().known().unwrap_or_default();
         debug_assert_eq!(count(&dims), values.len(), "{ty}");
         debug_assert_eq!(ty.dtype(), T::DTYPE);
-        let strides = row_major(&dims);
-        Concrete { ty, dims, strides, offset: 0, data: Arc::new(T::into_data(values)) }
+        Concrete::row_major(ty, dims, values)
     }
 
     /// A dense array from known dimensions, which count the numbers.

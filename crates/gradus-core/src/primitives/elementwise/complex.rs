@@ -215,6 +215,11 @@ impl ComplexSpecial for Complex<f64> {
     }
     fn atanh_(self) -> Self {
         let (x, y) = (self.re.abs(), self.im.abs());
+        if (x.is_nan() || y.is_nan()) && !y.is_infinite() {
+            // On the real axis, and infinitely far from it, at least the real part is known.
+            let re = if x == 0.0 || x.is_infinite() { 0_f64.copysign(self.re) } else { f64::NAN };
+            return Complex::new(re, f64::NAN);
+        }
         let (re, im) = if x.max(y) > LARGE {
             // 1/z and a quarter turn.
             let length = x.hypot(y);
