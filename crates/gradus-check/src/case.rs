@@ -68,6 +68,13 @@ impl Case {
         Case { program, ..self.clone() }
     }
 
+    /// Whether every input has dimensions at these sizes: what is one less than a symbol may be less than none.
+    pub fn fits(&self, sizes: &Sizes) -> bool {
+        let number = |s: &str| sizes.iter().find(|(n, _)| n == s).map(|(_, v)| *v);
+        let mut dims = self.program.inputs().iter().flat_map(|t| t.shape().iter());
+        dims.all(|d| d.evaluate(&number).is_ok_and(|n| n >= 0))
+    }
+
     /// Inputs for one set of sizes; another `round` gives other numbers.
     pub fn inputs(&self, sizes: &Sizes, round: u64) -> Vec<Array> {
         let mut source = Source::seed(self.seed.wrapping_mul(31).wrapping_add(round));

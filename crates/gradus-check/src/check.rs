@@ -108,7 +108,7 @@ pub fn check(case: &Case, tried: &mut [u64; Way::ALL.len()]) -> Result<(), Failu
         }
     }
     let mut known = Vec::new();
-    for sizes in &case.sizes {
+    for sizes in case.sizes.iter().filter(|s| case.fits(s)) {
         tried[0] += 1;
         known.push(known_at(case, &ready, sizes)?);
     }

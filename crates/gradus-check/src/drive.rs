@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -138,7 +139,9 @@ fn settle(plan: &Plan, job: usize, number: u64, failure: Failure, tally: &Mutex<
             None => found.failure.class += " (not alone)",
             Some(alone) => {
                 let same = |f: &Failure| kind(&f.class) == kind(&alone.class);
-                let small = shrink(&case, plan.tries, &mut |c| replayed(&file, c).is_some_and(|f| same(&f)));
+                // An edit that the tool itself cannot make ends the search, not the run.
+                let search = || shrink(&case, plan.tries, &mut |c| replayed(&file, c).is_some_and(|f| same(&f)));
+                let small = catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|_| case.clone());
                 found.failure = replayed(&file, &small).unwrap_or(alone);
                 found.small = Some(small);
             }

@@ -57,7 +57,7 @@ fn array_from(ty: &Type, bytes: &[u8]) -> Array {
         let mut values: Vec<T> = vec![T::default(); n];
         // SAFETY: n elements; every bit pattern that code writes is a number of the type (bools are 0 or 1).
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), values.as_mut_ptr().cast(), n * size_of::<T>()) };
-        Concrete::new(ty.clone(), values).map(Array::from).into()
+        Concrete::array(ty.clone(), values)
     }
     by_dtype!(ty.dtype(), T => read::<T>(ty, bytes))
 }

@@ -368,7 +368,7 @@ impl<'a> Made<'a> {
         by_dtype!(this.ty.dtype(), T => {
             // SAFETY: memory of a vector of T with this capacity, all of it written.
             let values = unsafe { Vec::from_raw_parts(this.memory.cast::<T>(), this.count, this.capacity) };
-            Concrete::new(this.ty.clone(), values).map(Array::from).into()
+            Concrete::array(this.ty.clone(), values)
         })
     }
 }

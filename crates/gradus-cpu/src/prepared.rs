@@ -121,9 +121,7 @@ impl Prepared {
     #[cold]
     fn run_watched(&mut self, watched: &Watched) -> Result<()> {
         let array = |ty: &Type, data: &Data| -> Array {
-            by_dtype!(ty.dtype(), T => {
-                Concrete::new(ty.clone(), T::slice(data).unwrap_or_default().to_vec()).map(Array::from).into()
-            })
+            by_dtype!(ty.dtype(), T => Concrete::array(ty.clone(), T::slice(data).unwrap_or_default().to_vec()))
         };
         let ready = self.ready.clone();
         let inputs: Vec<Array> =

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::error::{Result, error, fail};
+use super::Array;
+use crate::error::{Error, Result, error, fail};
 use crate::types::{Complex, DType, Element, KeyBits, Scalar, Shape, Type, bf16, dispatch, f16};
 
 /// A buffer of elements of one dtype.
@@ -101,17 +102,36 @@ pub(crate) fn row_major(dims: &[usize]) -> Strides {
     strides
 }
 
+#[cold]
+fn misfit<T: Element>(ty: &Type, numbers: usize) -> Error {
+    error!(Shape, "{numbers} numbers of {} are no array of type {ty}", T::DTYPE)
+}
+
 impl Concrete {
     /// A dense row-major array of a type; refuses numbers of another dtype, and more or fewer than the type has.
     pub fn new<T: Element>(ty: Type, values: Vec<T>) -> Result<Concrete> {
-        match ty.shape().known() {
-            Some(dims) if ty.dtype() == T::DTYPE && count(&dims) == values.len() => {
-                Ok(Concrete::row_major(ty, dims, values))
-            }
-            _ => fail!(Shape, "{} numbers of {} are no array of type {ty}", values.len(), T::DTYPE),
+        match Concrete::fitting::<T>(&ty, values.len()) {
+            Some(dims) => Ok(Concrete::row_major(ty, dims, values)),
+            None => Err(misfit::<T>(&ty, values.len())),
         }
     }
 
+    /// The same as an [`Array`], which carries the error if there is one. Every call makes its results by it, so it moves them once.
+    #[inline]
+    pub fn array<T: Element>(ty: Type, values: Vec<T>) -> Array {
+        match Concrete::fitting::<T>(&ty, values.len()) {
+            Some(dims) => Array::from(Concrete::row_major(ty, dims, values)),
+            None => misfit::<T>(&ty, values.len()).into(),
+        }
+    }
+
+    /// The dimensions of a type, if so many numbers of a dtype are an array of it.
+    #[inline]
+    fn fitting<T: Element>(ty: &Type, numbers: usize) -> Option<Dims> {
+        ty.shape().known().filter(|dims| ty.dtype() == T::DTYPE && count(dims) == numbers)
+    }
+
+    #[inline]
     fn row_major<T: Element>(ty: Type, dims: Dims, values: Vec<T>) -> Concrete {
         let strides = row_major(&dims);
         Concrete { ty, dims, strides, offset: 0, data: Arc::new(T::into_data(values)) }
