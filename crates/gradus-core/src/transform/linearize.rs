@@ -3,7 +3,7 @@
 use super::partial::partial_eval_saving;
 use super::{jvp, jvp_on, transpose, transpose_on};
 use crate::array::Array;
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::optimize::{eliminate_dead_code, simplify};
 use crate::program::{Equation, Program};
 use crate::trace::{Mode, is_tracing, trace};
@@ -42,6 +42,10 @@ pub fn linearize(program: &Program, active: &[bool]) -> Result<Linearized> {
     // A tangent that turned out not to depend on any input tangent (a constant zero) is made part of the linear
     // program all the same, so that its outputs are exactly the varying tangents.
     let outputs = program.outputs().len();
+    // Results depend on inputs alone, and those are known.
+    if let Some(lost) = split.known_outputs[..outputs].iter().position(|known| !known) {
+        fail!(Rule, "result {lost} of `{}` was lost when its derivative was set apart", program.name());
+    }
     let late: Vec<bool> = split.known_outputs[outputs..].to_vec();
     let mut kept = late.iter();
     let varies = varies.into_iter().map(|v| v && kept.next().is_some_and(|known| !known)).collect();

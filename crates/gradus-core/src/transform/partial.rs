@@ -115,10 +115,11 @@ pub(super) fn split(
             continue;
         }
         let results: Vec<usize> = e.results().map(|r| r.index()).collect();
-        // An operation that holds a program is split inside, so that what it can compute early it does.
+        // An operation that holds a program is split inside, so that what it can compute early it does: also where no operand is known, if a result depends on none.
         let flags: Vec<bool> = early.iter().map(Option::is_some).collect();
+        let free = || e.op().depends(&vec![true; flags.len()]).is_some_and(|on| on.contains(&false));
         if e.op().holds_programs()
-            && flags.contains(&true)
+            && (flags.contains(&true) || free())
             && let Some(parts) = e.op().partial_eval(&flags)?
         {
             let inputs: Vec<Atom> = early.iter().flatten().copied().collect();
