@@ -300,11 +300,16 @@ pub(super) fn touched(program: &Program, inputs: &[Array], want: &[Array], freed
     for run in 0..*RUNS.start() {
         let noise = Noise { freedom, way: None, state: run, left: u64::MAX / 2, amplitude: 1.0 };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, &[])) else { continue };
-        for ((seen, now), want) in touched.iter_mut().zip(&moved.outputs).zip(want) {
-            *seen = *seen || !now.concrete().zip(want.concrete()).is_some_and(|(a, b)| a.same_bits(b));
-        }
+        touch(&mut touched, moved.outputs.iter().zip(want));
     }
     touched
+}
+
+/// Marks the arrays that noise has changed.
+fn touch<'a>(touched: &mut [bool], arrays: impl Iterator<Item = (&'a Array, &'a Array)>) {
+    for (seen, (now, want)) in touched.iter_mut().zip(arrays) {
+        *seen = *seen || !now.concrete().zip(want.concrete()).is_some_and(|(a, b)| a.same_bits(b));
+    }
 }
 
 /// The elements of `have` that rounding alone cannot make of a program whose run without noise gives `want`, as the number of an array and of its
@@ -345,9 +350,7 @@ pub(super) fn unexplained(
         let noise = Noise { freedom, way, state: run, left: allowed, amplitude: 1.0 };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, given)) else { continue };
         let moved = moved.arrays();
-        for ((seen, now), want) in touched.iter_mut().zip(&moved).zip(want) {
-            *seen = *seen || !now.concrete().zip(want.concrete()).is_some_and(|(a, b)| a.same_bits(b));
-        }
+        touch(&mut touched, moved.iter().copied().zip(want.iter().copied()));
         doubts.retain_mut(|d| {
             let Some(now) = moved.get(d.array).and_then(|a| number(a, d.element)) else { return true };
             d.seen(now);

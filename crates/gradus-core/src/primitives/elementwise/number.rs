@@ -129,12 +129,9 @@ floats! {
 /// A quotient of which infinities or a zero are a part, as annex G of C has it: a number over an infinity is zero, and one over zero an infinity.
 fn quotient_at_the_edge(x: Complex<f64>, y: Complex<f64>) -> Complex<f64> {
     let sides = |z: Complex<f64>| {
+        let length = |v: f64| if v.is_infinite() { 1_f64 } else { 0.0 };
         // A NaN has a sign that means nothing.
-        let side = |v: f64| match () {
-            () if v.is_nan() => 0.0,
-            () if v.is_infinite() => 1_f64.copysign(v),
-            () => 0_f64.copysign(v),
-        };
+        let side = |v: f64| if v.is_nan() { 0.0 } else { length(v).copysign(v) };
         Complex::new(side(z.re), side(z.im))
     };
     let product = |a: Complex<f64>, b: Complex<f64>, by: f64| {
