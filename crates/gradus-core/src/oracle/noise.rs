@@ -26,6 +26,9 @@ const PATIENCE: u64 = 4_000_000;
 /// A difference of so many times what noise does is explained by it.
 const SPARE: f64 = 8.0;
 
+/// How often a sum that noise could take to 0 is 0.
+const NOTHING: f64 = 0.25;
+
 /// What may round differently in two right runs of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Freedom {
@@ -158,11 +161,15 @@ impl Noise {
                 None => x,
             };
         }
-        if x.is_finite() {
-            x + self.way.unwrap_or(by) * step.least.max(step.relative * scale) * self.amplitude
-        } else {
-            x
+        if !x.is_finite() {
+            return x;
         }
+        let most = step.least.max(step.relative * scale) * self.amplitude;
+        if self.way.is_none() && x.abs() <= most && by.abs() < NOTHING {
+            // What nearly cancels may cancel: another order finds exactly nothing, and who divides by it an infinity.
+            return 0.0_f64.copysign(by);
+        }
+        x + self.way.unwrap_or(by) * most
     }
 }
 
@@ -403,6 +410,20 @@ mod tests {
         assert!(want.is_infinite(), "{want}");
         assert!(explained(text, &inputs, 0.0_f32));
         assert!(!explained(text, &[Array::from(0.5_f32), Array::from(0.25_f32)], f32::NAN));
+    }
+
+    /// A sum that nearly cancels is 0 in another order, and a quotient by it is infinite.
+    #[test]
+    fn what_nearly_cancels_may_be_nothing_to_divide_by() {
+        let text = "fn f(x0: f64[], x1: f64[], x2: f64[]) -> f64[] {\n  x3: f64[] = add x0 x1\n  x4: f64[] = sub x3 x2\n  x5: f64[] = div 1.0:f64[] x4\n  return x5\n}\n";
+        let of = |last: f64| [Array::from(0.1_f64), Array::from(0.2_f64), Array::from(last)];
+        let p: Program = text.parse().unwrap();
+        let want = interpret(&p, &of(0.3)).unwrap()[0].item::<f64>().unwrap();
+        assert!(want.is_finite() && want != 0.0, "{want}");
+        assert!(explained(text, &of(0.3), f64::INFINITY));
+        assert!(explained(text, &of(0.3), f64::NEG_INFINITY));
+        // A sum far from 0 is never 0.
+        assert!(!explained(text, &of(0.4), f64::INFINITY));
     }
 
     #[test]
