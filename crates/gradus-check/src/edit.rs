@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gradus_core::optimize::eliminate_dead_code;
+use gradus_core::primitives::control::{Call, Checkpoint};
 use gradus_core::primitives::{Op, Param};
 use gradus_core::program::{Atom, Builder, Constant, ValueId, verify};
 use gradus_core::types::Scalar;
@@ -211,7 +212,7 @@ pub(crate) fn smaller(p: &Program) -> Vec<Program> {
     for k in (0..n).rev() {
         let e = &p.equations()[k];
         let operands = p.operands(e);
-        if ["call", "checkpoint"].contains(&e.op().name()) {
+        if e.op().is::<Call>() || e.op().is::<Checkpoint>() {
             found.push(clean(rebuilt(p, k, &Fate::Inlined)));
         }
         found.push(clean(rebuilt(p, k, &Fate::Inputs)));

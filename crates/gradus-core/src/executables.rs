@@ -1,5 +1,6 @@
 //! Code shared by the whole process: equal programs are compiled once, whichever function they came from.
 
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -44,8 +45,8 @@ struct Kept {
     last_used: u64,
 }
 
-/// The backend, what it may change, and the program's fingerprint.
-type Key = (&'static str, Exactness, u128);
+/// The backend with every option of it, what it may change, and the program's fingerprint.
+type Key = (TypeId, Arc<str>, Exactness, u128);
 
 struct Shared {
     table: FxHashMap<Key, Kept>,
@@ -164,12 +165,13 @@ pub fn make_ready(
 }
 
 fn is_interpreter(backend: &dyn Backend) -> bool {
-    backend.name() == Interpreter.name()
+    (backend as &dyn Any).is::<Interpreter>()
 }
 
 /// The code of a program, and where it came from. Threads that want the same code at once wait for the one that makes it.
 pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc<dyn Executable>, Origin)> {
-    let key = (backend.name(), program.exactness(), program.fingerprint());
+    let kind = (backend as &dyn Any).type_id();
+    let key: Key = (kind, backend.key().into(), program.exactness(), program.fingerprint());
     let _making = {
         let mut shared = shared();
         loop {
@@ -185,8 +187,8 @@ pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc
             }
             shared = MADE.wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
-        shared.making.push(key);
-        Making(key)
+        shared.making.push(key.clone());
+        Making(key.clone())
     };
     let code = compile(backend, program)?;
     let origin = if code.is_loaded() { Origin::Loaded } else { Origin::Compiled };
@@ -253,7 +255,9 @@ pub(crate) fn run_called(program: &Arc<Program>, inputs: &[Array]) -> Result<Vec
 impl Shared {
     fn shrink(&mut self) {
         while self.stats.bytes > self.limit && self.table.len() > 1 {
-            let Some(oldest) = self.table.iter().min_by_key(|(_, k)| k.last_used).map(|(key, _)| *key) else { return };
+            let Some(oldest) = self.table.iter().min_by_key(|(_, k)| k.last_used).map(|(key, _)| key.clone()) else {
+                return;
+            };
             if let Some(kept) = self.table.remove(&oldest) {
                 self.stats.bytes -= kept.code.bytes();
                 self.stats.evictions += 1;

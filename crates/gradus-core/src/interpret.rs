@@ -41,9 +41,14 @@ pub trait Executable: fmt::Debug + Send + Sync {
 }
 
 /// What turns programs into executables.
-pub trait Backend: fmt::Debug + Send + Sync {
-    /// Its name; part of cache keys.
+pub trait Backend: Any + fmt::Debug + Send + Sync {
+    /// Its name, for readers.
     fn name(&self) -> &'static str;
+    /// Everything about it that shapes what it makes of a program, as text: code is found again only for an equal one. As `Debug` shows it, that is every
+    /// field; what two equal texts may not share belongs here.
+    fn key(&self) -> String {
+        format!("{self:?}")
+    }
     /// What it found on this machine and what it does without: a line for `explain`. Nothing to say: an empty text.
     fn about(&self) -> String {
         String::new()

@@ -20,6 +20,7 @@ pub mod phases;
 pub mod place;
 pub mod primitives;
 pub mod program;
+pub mod scalar;
 pub mod testing;
 pub mod trace;
 pub mod transform;

@@ -7,10 +7,7 @@ use std::fmt;
 
 use crate::error::Place;
 use crate::primitives::convert::Convert;
-use crate::primitives::elementwise::{
-    Abs, Acos, Acosh, And, Asin, Atanh, Cbrt, Compare, Div, IntegerPow, Log, Log1p, Mul, Neg, Not, Or, Pow, Rsqrt,
-    Select, Sqrt, Xor, is_elementwise,
-};
+use crate::primitives::elementwise::{Abs, And, Compare, IntegerPow, Mul, Neg, Not, Or, Select, Xor};
 use crate::primitives::shaping::{Slice, is_view};
 use crate::program::{Atom, Equation, Program, ValueId};
 use crate::warnings::{Warning, WarningKind};
@@ -22,6 +19,8 @@ pub struct Lint {
     pub place: Place,
     /// The name of the operation that it guards.
     pub operation: &'static str,
+    /// How that operation is written, with the operand that is tested as `x`; otherwise as a method of its name.
+    pub written: Option<&'static str>,
     /// The line of that operation.
     pub guarded: Place,
 }
@@ -29,13 +28,8 @@ pub struct Lint {
 impl Lint {
     /// What is odd, why, and what to do.
     fn texts(&self) -> [String; 3] {
-        let Lint { operation, guarded, .. } = self;
-        let safe = match *operation {
-            "div" => "y / x".to_string(),
-            "pow" => "x.pow(y)".to_string(),
-            "integer_pow" => "x.powi(n)".to_string(),
-            name => format!("x.{name}()"),
-        };
+        let Lint { operation, guarded, written, .. } = self;
+        let safe = written.map_or_else(|| format!("x.{operation}()"), str::to_string);
         [
             format!(
                 "this `select` tests an operand of `{operation}` (at {guarded}), but both of its sides are computed"
@@ -79,7 +73,9 @@ fn look(p: &Program, found: &mut Vec<Lint>) {
         let tested = definitions.tested(operands[0]);
         for side in &operands[1..] {
             definitions.partial_functions(*side, &tested, |guarded| {
-                let lint = Lint { place: e.place(), operation: guarded.op().name(), guarded: guarded.place() };
+                let op = guarded.op();
+                let (operation, written) = (op.name(), op.limits().written);
+                let lint = Lint { place: e.place(), operation, written, guarded: guarded.place() };
                 if !found.contains(&lint) {
                     found.push(lint);
                 }
@@ -158,33 +154,16 @@ impl<'a> Definitions<'a> {
             }
             seen.push(v);
             let operands = self.program.operands(e);
-            if let Some(risky) = risky_operand(e)
+            if let Some(risky) = e.op().limits().operand
                 && let Some(operand) = operands.get(risky)
                 && operand.value().is_some_and(|v| self.active[v.index()])
                 && tested.contains(&self.base(*operand))
             {
                 found(e);
             }
-            if (is_elementwise(e.op()) && !e.op().is::<Select>()) || is_view(e.op()) {
+            if (e.op().is_elementwise() && !e.op().is::<Select>()) || is_view(e.op()) {
                 open.extend_from_slice(operands);
             }
         }
     }
-}
-
-/// The operand at some value of which the slope is infinite, or the function ends.
-fn risky_operand(e: &Equation) -> Option<usize> {
-    let op = e.op();
-    let first = op.is::<Sqrt>()
-        || op.is::<Rsqrt>()
-        || op.is::<Cbrt>()
-        || op.is::<Log>()
-        || op.is::<Log1p>()
-        || op.is::<Pow>()
-        || op.is::<Asin>()
-        || op.is::<Acos>()
-        || op.is::<Acosh>()
-        || op.is::<Atanh>()
-        || op.downcast::<IntegerPow>().is_some_and(|p| p.exponent < 0);
-    if op.is::<Div>() { Some(1) } else { first.then_some(0) }
 }

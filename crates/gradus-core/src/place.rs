@@ -47,7 +47,7 @@ impl Place {
     }
 
     /// The same line, for what the rule of an operation records there.
-    pub(crate) fn through(self, rule: Rule, operation: &'static str) -> Place {
+    pub(crate) fn through(self, rule: Rule, operation: Named) -> Place {
         Place { origin: self.origin.then(rule, operation), ..self }
     }
 
@@ -108,9 +108,18 @@ impl Rule {
     }
 }
 
+/// What is said of an operation whose rule recorded an equation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Named {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Where its slope is infinite, in words.
+    pub(crate) slope: Option<&'static str>,
+}
+
 /// What was done to a user's operation; the last rule comes first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Path(Vec<(Rule, &'static str)>);
+pub struct Path(Vec<(Rule, Named)>);
 
 impl Path {
     /// Whether no transformation had a part in it.
@@ -135,6 +144,11 @@ impl Path {
 
     /// The operation that the user wrote.
     pub fn operation(&self) -> Option<&'static str> {
+        self.named().map(|operation| operation.name)
+    }
+
+    /// The operation that the user wrote, and where its slope is infinite.
+    pub(crate) fn named(&self) -> Option<Named> {
         self.0.last().map(|(_, operation)| *operation)
     }
 }
@@ -158,7 +172,7 @@ struct Origin(u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Link {
     rule: Rule,
-    operation: &'static str,
+    operation: Named,
     before: Origin,
 }
 
@@ -176,7 +190,7 @@ thread_local! {
 impl Origin {
     const USER: Origin = Origin(0);
 
-    fn then(self, rule: Rule, operation: &'static str) -> Origin {
+    fn then(self, rule: Rule, operation: Named) -> Origin {
         let link = Link { rule, operation, before: self };
         if let Some(found) = KNOWN.with_borrow(|known| known.get(&link).copied()) {
             return found;
@@ -186,7 +200,7 @@ impl Origin {
         made
     }
 
-    fn steps(self) -> Vec<(Rule, &'static str)> {
+    fn steps(self) -> Vec<(Rule, Named)> {
         let links = LINKS.read().unwrap_or_else(PoisonError::into_inner);
         let link = |o: &Origin| (o.0 as usize).checked_sub(1).and_then(|i| links.get(i));
         std::iter::successors(link(&self), |l| link(&l.before)).map(|l| (l.rule, l.operation)).collect()
@@ -210,15 +224,16 @@ mod tests {
 
     #[test]
     fn a_path_names_rules_from_the_last_to_the_first() {
+        let named = |name| Named { name, slope: None };
         let here = Place::caller();
         assert!(here.path().is_empty() && !here.path().is_backward());
-        let there = here.through(Rule::Derivative, "log").through(Rule::Transpose, "div");
+        let there = here.through(Rule::Derivative, named("log")).through(Rule::Transpose, named("div"));
         assert_eq!(there.path().to_string(), "transpose of jvp of `log`");
         assert_eq!(there.path().operation(), Some("log"));
         assert!(there.path().is_backward());
         assert_eq!(there, here, "the path is no part of what a place is");
-        assert_eq!(there.through(Rule::Batch, "mul").path().batches(), 1);
-        let deep = (0..100).fold(here, |place, _| place.through(Rule::Derivative, "sin"));
+        assert_eq!(there.through(Rule::Batch, named("mul")).path().batches(), 1);
+        let deep = (0..100).fold(here, |place, _| place.through(Rule::Derivative, named("sin")));
         assert_eq!(deep.path().to_string().matches("jvp").count(), LONGEST);
     }
 }

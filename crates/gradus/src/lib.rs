@@ -54,8 +54,8 @@ pub use gradus_core::warnings::{self, Warning, WarningKind, reset_warning_handle
 pub use gradus_core::{
     Array, Backend, Complex, Constraint, DType, Decision, Dim, Effects, Element, Error, ErrorKind, Executable, Index,
     Interpreter, IntoAxes, IntoIndex, IntoShape, Mode, Operand, OperandValue, Place, Program, Result, Scalar, Shape,
-    Type, array, bf16, error, f16, interop, interpret, optimize, oracle, param_names, phases, primitives, program,
-    rules_of, testing, trace, transform, types,
+    Type, array, bf16, error, f16, interop, interpret, math, optimize, oracle, param_names, phases, primitives,
+    program, rules_of, scalar, testing, trace, transform, types,
 };
 pub use gradus_cpu::{
     self as cpu, Cpu, DiskCacheStats, Tier, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache,

@@ -13,11 +13,11 @@ use crate::array::Array;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::optimize::{Made, Nested, equations};
 use crate::primitives::control::{Call, CustomLinear, Name, StopGradient};
-use crate::primitives::convert::{Bitcast, Convert};
+use crate::primitives::convert::Bitcast;
 use crate::primitives::effects::{Callback, Host, Kind};
-use crate::primitives::elementwise::{Select, is_elementwise};
+use crate::primitives::elementwise::Select;
 use crate::primitives::shaping::{Concatenate, Slice, is_view};
-use crate::primitives::{Op, Types};
+use crate::primitives::{NotFinite, Op, Types};
 use crate::program::{Atom, Program};
 use crate::types::Type;
 
@@ -89,6 +89,7 @@ fn is_watched(op: &Op) -> bool {
 #[derive(Clone, Copy, Debug)]
 struct Subject {
     name: &'static str,
+    not_finite: Option<NotFinite>,
     place: Place,
     /// Whether an element of its result is made of the same element of each operand.
     by_element: bool,
@@ -96,7 +97,7 @@ struct Subject {
 
 impl Subject {
     fn of(op: &Op, place: Place) -> Subject {
-        Subject { name: op.name(), place, by_element: is_elementwise(op) || op.is::<Convert>() }
+        Subject { name: op.name(), not_finite: op.limits().not_finite, place, by_element: op.is_elementwise() }
     }
 }
 

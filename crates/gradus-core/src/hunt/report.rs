@@ -3,6 +3,8 @@
 use super::{Class, Subject, not_finite};
 use crate::array::{Array, Concrete};
 use crate::error::Error;
+use crate::place::Named;
+use crate::primitives::NotFinite;
 use crate::types::{Element, Type, Wide, dispatch};
 
 /// An array's numbers, each with its class.
@@ -137,7 +139,7 @@ impl Found<'_> {
             };
             e = e.note(format!("operand {i} is {}{here}", operand.summary()));
         }
-        match hint(subject.name, path.operation().filter(|_| path.is_derivative())) {
+        match hint(subject, path.named().filter(|_| path.is_derivative())) {
             Some(help) => e.help(help),
             None => e,
         }
@@ -160,39 +162,28 @@ impl Found<'_> {
     }
 }
 
-/// The way out, by the operation that was caught and the user's operation whose derivative it belongs to.
-fn hint(name: &str, written: Option<&str>) -> Option<String> {
+/// The way out, by what is known of the operation that was caught and of the user's operation whose derivative it belongs to.
+fn hint(subject: Subject, written: Option<Named>) -> Option<String> {
     let safe = "keep such operands away with `mask.guarded(&x, 1.0, |x| .., 0.0)`";
-    let partial = |name: &str| {
-        let where_ = match name {
-            "sqrt" | "cbrt" | "log" | "rsqrt" | "pow" | "integer_pow" => "at 0",
-            "div" | "rem" => "where the divisor is 0",
-            "log1p" => "at -1",
-            "asin" | "acos" | "atanh" => "at -1 and 1",
-            "acosh" => "at 1",
-            _ => return None,
-        };
-        Some(where_)
-    };
-    if let Some((written, where_)) = written.and_then(|w| Some((w, partial(w)?))) {
+    if let Some((written, where_)) = written.and_then(|w| Some((w.name, w.slope?))) {
         return Some(format!(
             "the slope of `{written}` is infinite {where_}, also where a `select` drops its value: {safe}; \
              `.trace(..)?.lints()` lists such places"
         ));
     }
-    Some(match name {
-        "log" | "log1p" | "sqrt" | "rsqrt" | "asin" | "acos" | "acosh" | "atanh" | "lgamma" | "digamma" => {
-            format!("the operand is outside of where `{name}` is defined: {safe}, or clamp it")
+    Some(match subject.not_finite? {
+        NotFinite::Outside => {
+            format!("the operand is outside of where `{}` is defined: {safe}, or clamp it", subject.name)
         }
-        "div" | "rem" => format!("a division by zero: {safe}, or add a small number"),
-        "pow" => format!("a power of a number that is zero or negative: {safe}"),
-        "exp" | "exp2" | "expm1" | "cosh" | "sinh" => {
+        NotFinite::ByZero => format!("a division by zero: {safe}, or add a small number"),
+        NotFinite::Power => format!("a power of a number that is zero or negative: {safe}"),
+        NotFinite::Exponent => {
             "the exponent is too large: subtract the largest one first, as `softmax` and `logsumexp` do".into()
         }
-        "convert" => "the number is too large for the dtype: scale it, or use a wider dtype".into(),
-        "mul" | "sub" | "add" => {
+        NotFinite::Narrow => "the number is too large for the dtype: scale it, or use a wider dtype".into(),
+        NotFinite::Range => {
             "look at the operand that is infinite, or overflows: `Hunt::NanAndInf` finds where that began".into()
         }
-        _ => return None,
+        NotFinite::Words(words) => words.into(),
     })
 }

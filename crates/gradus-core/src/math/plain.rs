@@ -60,7 +60,7 @@ plain! {
 }
 
 macro_rules! functions {
-    ($($name:ident $method:ident $narrow:ident $wide:ident ($($arg:ident),*);)*) => {
+    ($($name:ident $narrow:ident $wide:ident ($($arg:ident),*);)*) => {
         $(
             #[doc = concat!("[`", stringify!($name), "`](super::", stringify!($name), ") in `f32`.")]
             pub fn $narrow($($arg: f32),*) -> f32 {
@@ -72,47 +72,30 @@ macro_rules! functions {
                 super::$name(&mut Plain::<f64>::default(), $($arg),*)
             }
         )*
-
-        /// The elementary functions as methods, for code that is generic over the width.
-        pub(crate) trait Elementary: Sized {
-            $(functions!(@declare $method $($arg)*);)*
-        }
-
-        impl Elementary for f32 {
-            $(functions!(@define $method $narrow $($arg)*);)*
-        }
-
-        impl Elementary for f64 {
-            $(functions!(@define $method $wide $($arg)*);)*
-        }
     };
-    (@declare $method:ident $a:ident) => { fn $method(self) -> Self; };
-    (@declare $method:ident $a:ident $b:ident) => { fn $method(self, other: Self) -> Self; };
-    (@define $method:ident $f:ident $a:ident) => { fn $method(self) -> Self { $f(self) } };
-    (@define $method:ident $f:ident $a:ident $b:ident) => { fn $method(self, other: Self) -> Self { $f(self, other) } };
 }
 functions! {
-    exp exp_ exp_f32 exp_f64 (x);
-    expm1 expm1_ expm1_f32 expm1_f64 (x);
-    log log_ log_f32 log_f64 (x);
-    log1p log1p_ log1p_f32 log1p_f64 (x);
-    logistic logistic_ logistic_f32 logistic_f64 (x);
-    sinh sinh_ sinh_f32 sinh_f64 (x);
-    cosh cosh_ cosh_f32 cosh_f64 (x);
-    tanh tanh_ tanh_f32 tanh_f64 (x);
-    sin sin_ sin_f32 sin_f64 (x);
-    cos cos_ cos_f32 cos_f64 (x);
-    tan tan_ tan_f32 tan_f64 (x);
-    asin asin_ asin_f32 asin_f64 (x);
-    acos acos_ acos_f32 acos_f64 (x);
-    atan atan_ atan_f32 atan_f64 (x);
-    asinh asinh_ asinh_f32 asinh_f64 (x);
-    acosh acosh_ acosh_f32 acosh_f64 (x);
-    atanh atanh_ atanh_f32 atanh_f64 (x);
-    cbrt cbrt_ cbrt_f32 cbrt_f64 (x);
-    erf erf_ erf_f32 erf_f64 (x);
-    erfc erfc_ erfc_f32 erfc_f64 (x);
-    rsqrt rsqrt_ rsqrt_f32 rsqrt_f64 (x);
-    pow pow_ pow_f32 pow_f64 (x, y);
-    atan2 atan2_ atan2_f32 atan2_f64 (y, x);
+    exp exp_f32 exp_f64 (x);
+    expm1 expm1_f32 expm1_f64 (x);
+    log log_f32 log_f64 (x);
+    log1p log1p_f32 log1p_f64 (x);
+    logistic logistic_f32 logistic_f64 (x);
+    sinh sinh_f32 sinh_f64 (x);
+    cosh cosh_f32 cosh_f64 (x);
+    tanh tanh_f32 tanh_f64 (x);
+    sin sin_f32 sin_f64 (x);
+    cos cos_f32 cos_f64 (x);
+    tan tan_f32 tan_f64 (x);
+    asin asin_f32 asin_f64 (x);
+    acos acos_f32 acos_f64 (x);
+    atan atan_f32 atan_f64 (x);
+    asinh asinh_f32 asinh_f64 (x);
+    acosh acosh_f32 acosh_f64 (x);
+    atanh atanh_f32 atanh_f64 (x);
+    cbrt cbrt_f32 cbrt_f64 (x);
+    erf erf_f32 erf_f64 (x);
+    erfc erfc_f32 erfc_f64 (x);
+    rsqrt rsqrt_f32 rsqrt_f64 (x);
+    pow pow_f32 pow_f64 (x, y);
+    atan2 atan2_f32 atan2_f64 (y, x);
 }

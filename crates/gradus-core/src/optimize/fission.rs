@@ -14,7 +14,6 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::kinds::is_total;
 use super::nested::{Made, Nested, equations};
 use super::{Exactness, applied, visit};
 use crate::error::{Place, Result};
@@ -119,7 +118,7 @@ impl<'a> Loop<'a> {
         for e in body.equations() {
             visit();
             let same = |a: &Atom| a.value().is_none_or(|v| fixed[v.index()]);
-            let stays = is_total(e.op()) && body.operands(e).iter().all(same);
+            let stays = e.op().is_total() && e.op().effects().is_pure() && body.operands(e).iter().all(same);
             for r in e.results() {
                 definitions[r.index()] = Some(e);
                 fixed[r.index()] = stays;

@@ -2,7 +2,7 @@
 //! transposes meet others that cancel them, or reductions and products, which take axes in any order.
 
 use super::Exactness;
-use super::kinds::{Combine, is_pointwise, reduction};
+use super::kinds::{Combine, reduction};
 use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::shapes::{broadcast_sources, is_repeated, unit_axes};
 use super::simplify::with_rules;
@@ -49,7 +49,7 @@ fn below_elementwise(s: &Site<'_>) -> Option<Rewrite> {
         values.push(Some(operands[0]));
     }
     let (view, at) = view?;
-    if !is_pointwise(s.op) {
+    if !s.op.is_elementwise() {
         return None;
     }
     let shape = s.shape_of(values.get(at).copied().flatten()?);

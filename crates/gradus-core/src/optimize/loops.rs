@@ -10,7 +10,6 @@
 
 use std::sync::Arc;
 
-use super::kinds::{is_pointwise, is_total};
 use super::nested::{Made, Nested, equations};
 use super::{Exactness, applied, visit};
 use crate::error::{Place, Result};
@@ -128,7 +127,7 @@ impl Room {
             return false;
         }
         // Anything that is more than one operation for each element of its result.
-        if !is_pointwise(e.op()) {
+        if !e.op().is_elementwise() {
             return true;
         }
         let bytes: u128 = e.results().map(|r| estimated_bytes(p.ty(r))).sum();
@@ -155,7 +154,7 @@ fn movable(p: &Program, of: &Loop<'_>, sure_to_run: bool) -> Vec<bool> {
     for e in p.equations() {
         visit();
         let fixed = p.operands(e).iter().all(|a| a.value().is_none_or(|v| movable[v.index()]));
-        let moves = fixed && (is_total(e.op()) || (sure_to_run && e.op().effects().is_pure()));
+        let moves = fixed && (e.op().is_total() || sure_to_run) && e.op().effects().is_pure();
         e.results().for_each(|r| movable[r.index()] = moves);
     }
     movable

@@ -10,7 +10,7 @@ mod checkpoints;
 mod contract;
 mod dead;
 mod dots;
-mod draws;
+mod expand;
 mod fission;
 mod inline;
 mod kinds;
@@ -74,7 +74,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
     Pass { name: "totals", run: totals::by_rows },
-    Pass { name: "draws", run: draws::write_out },
+    Pass { name: "expand", run: expand::write_out },
     Pass { name: "strength", run: strength::reduce },
     DEAD_CODE,
 ];

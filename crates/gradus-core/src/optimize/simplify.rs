@@ -17,10 +17,9 @@ use crate::array::Array;
 use crate::error::{Place, Result, error};
 use crate::hunt;
 use crate::primitives::control::Switch;
-use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{Add, And, Mul, Or, Xor};
 use crate::primitives::shaping::{Slice, is_view};
-use crate::primitives::{Op, Param, elementwise};
+use crate::primitives::{Op, Param};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, infer};
 use crate::transform::simplified;
 use crate::types::{Scalar, Type};
@@ -309,7 +308,7 @@ fn computed(b: &Builder, op: &Op, operands: &[Atom], ty: &Type, budget: &mut usi
         if is_view(op) || op.is::<Slice>() {
             return Some(Constant::splat(ty.clone(), numbers[0]));
         }
-        if elementwise::is_elementwise(op) || op.is::<Convert>() {
+        if op.is_elementwise() {
             let numbers: SmallVec<[Array; 4]> = numbers.into_iter().map(Array::scalar).collect();
             let value = op.evaluate(&numbers).ok()?.first()?.item_scalar().ok()?;
             return Some(Constant::splat(ty.clone(), value));
@@ -349,7 +348,7 @@ pub(super) fn hash_of(op: &Op, operands: &[impl Hash]) -> u64 {
         }
     }
     let mut h = FxHasher::default();
-    op.name().hash(&mut h);
+    op.identity().hash(&mut h);
     operands.hash(&mut h);
     for (_, p) in op.params() {
         param(&p, &mut h);

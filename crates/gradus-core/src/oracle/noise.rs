@@ -12,8 +12,12 @@ use super::Run;
 use super::compare::{epsilon, size, sizes, smallest};
 use crate::array::{Array, Concrete};
 use crate::error::{Result, error};
+use crate::primitives::cumulative::{CumProd, CumSum};
+use crate::primitives::dot::DotGeneral;
 use crate::primitives::effects::replay::Event;
-use crate::primitives::elementwise::Add;
+use crate::primitives::elementwise::{Add, MulAdd, Sub};
+use crate::primitives::index::Scatter;
+use crate::primitives::reduce::{ReduceProd, ReduceSum};
 use crate::primitives::{Op, Outputs};
 use crate::program::Program;
 use crate::types::{DType, Element, Scalar, Wide, dispatch_number};
@@ -42,13 +46,40 @@ pub enum Freedom {
 
 impl Freedom {
     /// How many units in the last place of its terms an operation may move its result by.
-    fn units(self, op: &str) -> Option<f64> {
-        match op {
-            "dot_general" => Some(32.0),
-            "reduce_sum" | "cumsum" | "reduce_prod" | "cumprod" | "scatter" if self >= Freedom::Sums => Some(32.0),
+    fn units(self, op: &Op) -> Option<f64> {
+        match Terms::of(op)? {
+            Terms::Products => Some(32.0),
+            Terms::Many | Terms::Factors if self >= Freedom::Sums => Some(32.0),
             // A term is rounded once where two are added.
-            "add" | "sub" | "mul_add" if self >= Freedom::Contraction => Some(2.0),
+            Terms::Two if self >= Freedom::Contraction => Some(2.0),
             _ => None,
+        }
+    }
+}
+
+/// What an operation adds up or multiplies, for each element of its result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Terms {
+    /// Products of two numbers.
+    Products,
+    /// Numbers, as many as there are.
+    Many,
+    /// Two, of which one may be a product.
+    Two,
+    /// Factors.
+    Factors,
+}
+
+impl Terms {
+    fn of(op: &Op) -> Option<Terms> {
+        let many = op.is::<ReduceSum>() || op.is::<CumSum>() || op.is::<Scatter>();
+        let two = op.is::<Add>() || op.is::<Sub>() || op.is::<MulAdd>();
+        let factors = op.is::<ReduceProd>() || op.is::<CumProd>();
+        match op.is::<DotGeneral>() {
+            true => Some(Terms::Products),
+            false if many => Some(Terms::Many),
+            false if two => Some(Terms::Two),
+            false => factors.then_some(Terms::Factors),
         }
     }
 }
@@ -90,12 +121,12 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
         return Ok(outputs);
     }
     let y = &outputs[0];
-    let Some(units) = noise.freedom.units(op.name()).filter(|_| y.dtype().is_inexact()) else { return Ok(outputs) };
+    let Some(units) = noise.freedom.units(op).filter(|_| y.dtype().is_inexact()) else { return Ok(outputs) };
     // Sums of small whole numbers are exact in every order; a product of many leaves the range in one order and is 0 in another.
     let exact = !is_product(op) && operands.iter().chain([y]).all(is_whole);
     let Some(c) = y.concrete().filter(|_| !exact) else { return Ok(outputs) };
     let mut terms = terms(op, operands, y);
-    if matches!(op.name(), "add" | "sub" | "mul_add") {
+    if Terms::of(op) == Some(Terms::Two) {
         // A product that leaves the range by itself may stay in it with the sum that it is contracted into.
         for a in operands {
             let infinite = |v: &f64| v.is_infinite();
@@ -123,10 +154,12 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
 /// A part of how many terms an operation adds up for each element: sums of equal terms go wrong in one direction.
 fn roundings(op: &Op, operands: &[Array], result: &Array) -> f64 {
     let count = |a: &Array| a.concrete().map_or(1, Concrete::count).max(1) as f64;
-    let terms = match (op.name(), operands) {
-        ("dot_general", [a, b]) => (count(a) * count(b) / count(result)).sqrt(),
-        ("reduce_sum" | "reduce_prod", [a]) => count(a) / count(result),
-        ("cumsum" | "cumprod", [a]) => count(a),
+    let reduces = op.is::<ReduceSum>() || op.is::<ReduceProd>();
+    let runs = op.is::<CumSum>() || op.is::<CumProd>();
+    let terms = match operands {
+        [a, b] if op.is::<DotGeneral>() => (count(a) * count(b) / count(result)).sqrt(),
+        [a] if reduces => count(a) / count(result),
+        [a] if runs => count(a),
         _ => 1.0,
     };
     terms / 8.0
@@ -154,10 +187,12 @@ impl Noise {
         let by = self.random();
         if !scale.is_finite() {
             // Terms that leave the range together: the order decides whether they do, and to which side.
+            let fate = self.random();
             return match self.way {
                 Some(way) => way * f64::INFINITY,
-                None if by < -0.5 => f64::NAN,
-                None if by < 0.0 => by * step.most,
+                None if fate < -0.8 => f64::NAN,
+                None if fate < 0.0 => by * step.most,
+                None if fate < 0.7 => by.signum() * f64::INFINITY,
                 None => x,
             };
         }
@@ -200,17 +235,16 @@ pub(super) fn terms(op: &Op, operands: &[Array], result: &Array) -> Vec<f64> {
     if is_product(op) {
         return factors(op, operands, result);
     }
-    let summing = matches!(op.name(), "dot_general" | "reduce_sum" | "cumsum" | "add" | "sub" | "mul_add" | "scatter");
-    if !summing || !dtype.is_inexact() {
+    if Terms::of(op).is_none() || !dtype.is_inexact() {
         return sizes(result);
     }
     let sized: Vec<Array> = operands.iter().map(|a| of_size(a, |x| x)).collect();
-    let added = if op.name() == "sub" { Op::fixed(&Add).evaluate(&sized) } else { op.evaluate(&sized) };
+    let added = if op.is::<Sub>() { Op::fixed(&Add).evaluate(&sized) } else { op.evaluate(&sized) };
     first(added).unwrap_or_else(|| sizes(result))
 }
 
 fn is_product(op: &Op) -> bool {
-    matches!(op.name(), "reduce_prod" | "cumprod")
+    Terms::of(op) == Some(Terms::Factors)
 }
 
 /// The size of a product; not finite where the large factors alone, or the small ones, leave the range of the dtype.
@@ -424,6 +458,18 @@ mod tests {
         assert!(explained(text, &of(0.3), f64::NEG_INFINITY));
         // A sum far from 0 is never 0.
         assert!(!explained(text, &of(0.4), f64::INFINITY));
+    }
+
+    /// Several sums that leave the range, each to any side: their product may be anything that is not finite.
+    #[test]
+    fn several_that_leave_the_range_leave_it_each_their_own_way() {
+        let text = "fn f(x0: f32[2,4]) -> f32[] {\n  x1: f32[2] = reduce_sum{axes=[1]} x0\n  x2: f32[] = reduce_prod{axes=[0]} x1\n  return x2\n}\n";
+        let (m, row) = (f32::MAX, f32::MAX / 2.0);
+        let inputs = [Array::from([[m, row, -m, -row], [m, m, -m, -row]])];
+        for have in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+            assert!(explained(text, &inputs, have), "{have}");
+        }
+        assert!(!explained(text, &[Array::from([[1.0_f32, 2.0, 3.5, 4.0]; 2])], f32::INFINITY));
     }
 
     #[test]

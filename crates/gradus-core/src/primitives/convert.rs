@@ -4,10 +4,14 @@ use super::elementwise::kernel::{map, one_output, operand};
 use super::elementwise::{NOT_A_NUMBER, Real};
 use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
-use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+use super::{
+    Batch, Batched, Derivative, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose, Transposed,
+    Types,
+};
 use crate::array::{Array, Concrete, collected};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
+use crate::scalar::{self, Local, Scalars};
 use crate::trace::bind;
 use crate::types::{DType, Effects, Element, KeyBits, bf16, dispatch, dispatch_real, f16};
 
@@ -74,6 +78,22 @@ impl Primitive for Convert {
             true => y_bar,
             false => bind(Op::new(Convert { dtype: ty.dtype() }), &[y_bar]),
         })
+    }
+
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
+    fn is_total(&self) -> bool {
+        true
+    }
+
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.convert(s.operand(0), s.to()))
+    }
+
+    fn limits(&self) -> Limits {
+        Limits::NONE.making(NotFinite::Narrow)
     }
 
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
@@ -165,6 +185,19 @@ impl Primitive for Bitcast {
 
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
+    }
+
+    fn is_elementwise(&self) -> bool {
+        true
+    }
+
+    fn is_total(&self) -> bool {
+        true
+    }
+
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let x = s.operand(0);
+        Some(if s.ty(x) == s.to() { x } else { s.op(scalar::Op::Bitcast(s.to()), &[x]) })
     }
 
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {

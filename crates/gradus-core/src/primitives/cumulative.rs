@@ -73,6 +73,9 @@ macro_rules! cumulatives {
             fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
                 batch.elementwise(Op::new($name { axis: self.axis + 1, reverse: self.reverse }))
             }
+            fn is_total(&self) -> bool {
+                true
+            }
             fn effects(&self) -> Effects {
                 Effects::PURE
             }

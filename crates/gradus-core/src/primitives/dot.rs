@@ -206,6 +206,10 @@ impl Primitive for DotGeneral {
         Batched::one(bind(Op::new(Permute { axes }), &[y]))
     }
 
+    fn is_total(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects::PURE
     }

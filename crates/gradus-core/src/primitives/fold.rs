@@ -9,12 +9,12 @@ use crate::error::Result;
 use crate::types::{Element, Scalar, Shape};
 
 /// How many neighbours are combined before their result meets that of the next as many.
-pub(super) const CHUNK: usize = 1 << 16;
+pub const CHUNK: usize = 1 << 16;
 /// How many results a chunk has on the way: more than the lanes of any vector unit, so that each has its own.
-pub(super) const LANES: usize = 32;
+pub const LANES: usize = 32;
 
 /// How many elements of kept axes may stand behind a run.
-pub(super) const NARROW: usize = 16;
+pub const NARROW: usize = 16;
 
 /// Whether the result depends on the order of the elements.
 #[derive(Clone, Copy, PartialEq, Debug)]

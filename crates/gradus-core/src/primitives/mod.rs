@@ -9,6 +9,7 @@ pub mod effects;
 pub mod elementwise;
 mod fold;
 pub mod index;
+mod limits;
 mod params;
 pub mod random;
 pub mod reduce;
@@ -19,7 +20,7 @@ pub mod size;
 pub mod sort;
 pub(crate) mod special;
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
@@ -27,6 +28,7 @@ use std::sync::{Arc, LazyLock, RwLock};
 
 use smallvec::SmallVec;
 
+pub use limits::{Limits, NotFinite};
 pub use params::{Param, ParamReader, ParamValue, Params};
 pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Partition, Pruned, Transpose, Transposed};
 pub use sample::Sample;
@@ -34,10 +36,13 @@ pub use sample::Sample;
 use crate::array::Array;
 use crate::error::{Result, error, fail};
 use crate::program::Program;
+use crate::scalar::{Local, Scalars};
 use crate::types::{Dim, Effects, Type};
 
 /// Types of an operation's results, most often one.
 pub type Types = SmallVec<[Type; 1]>;
+/// What an operation is made of, as a function of its operands: see [`Primitive::expand`].
+pub type Expansion<'a> = Box<dyn Fn(&[Array]) -> Result<Outputs> + 'a>;
 /// Results of an operation, most often one.
 pub type Outputs = SmallVec<[Array; 1]>;
 
@@ -76,6 +81,37 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     /// The operation on operands of which some have a leading batch axis.
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched>;
 
+    /// Whether an element of the result depends on the same element of each operand and on nothing else; operands and result have one shape. Passes
+    /// then move views and loops past it.
+    fn is_elementwise(&self) -> bool {
+        false
+    }
+
+    /// Whether it gives a result for all operands that the type rule accepts, in bounded time. Then a pass may compute it where the user's program
+    /// would not have.
+    fn is_total(&self) -> bool {
+        false
+    }
+
+    /// Its scalar form: one element of the result, as arithmetic on the same element of each operand. It is asked where every element is a number of
+    /// 1, 2, 4 or 8 bytes that is neither a half float nor complex, and used where operands and result have one shape. With a form an operation is fused with
+    /// its neighbours; without one it is [evaluated](Primitive::evaluate) on whole arrays. Both give the same bits, which
+    /// [`testing::check_samples`](crate::testing::check_samples) holds them to.
+    fn scalar(&self, _scalars: &mut Scalars) -> Option<Local> {
+        None
+    }
+
+    /// What it is made of in other operations, as a function of its operands: any backend can run it then, and its parts are fused. `None`, the answer
+    /// of most, means that it is one thing, and [evaluated](Primitive::evaluate). Both give the same numbers.
+    fn expand(&self) -> Option<Expansion<'_>> {
+        None
+    }
+
+    /// Where it ends, where its slope is infinite, and how it comes by numbers that are not finite: what lints and reports of NaN say.
+    fn limits(&self) -> Limits {
+        Limits::default()
+    }
+
     /// Whether it holds programs, so that its derivative computes results and tangents together.
     fn holds_programs(&self) -> bool {
         false
@@ -111,11 +147,18 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
 pub trait Rebuild {
     /// The operation of `self`'s type that has these parameters.
     fn rebuild(&self, params: &mut ParamReader<'_>) -> Result<Op>;
+
+    /// The path of `self`'s type.
+    fn rust_type(&self) -> &'static str;
 }
 
 impl<P: Primitive> Rebuild for P {
     fn rebuild(&self, params: &mut ParamReader<'_>) -> Result<Op> {
         P::from_params(params).map(Op::new)
+    }
+
+    fn rust_type(&self) -> &'static str {
+        std::any::type_name::<P>()
     }
 }
 
@@ -143,6 +186,11 @@ impl Op {
     /// The operation as its own type, if it is that.
     pub fn downcast<P: Primitive>(&self) -> Option<&P> {
         (&**self as &dyn Any).downcast_ref()
+    }
+
+    /// Which type of operation it is: what tells it from another of the same name.
+    pub(crate) fn identity(&self) -> TypeId {
+        (&**self as &dyn Any).type_id()
     }
 
     /// Whether it is of this type.
@@ -229,13 +277,12 @@ impl fmt::Debug for Op {
     }
 }
 
-/// Equal operations have the same name and the same parameters.
+/// Equal operations are of one type and have the same parameters. A name tells nothing: anyone may give it to an operation of theirs.
 impl PartialEq for Op {
     fn eq(&self, other: &Op) -> bool {
         match (&self.0, &other.0) {
             (Inner::Shared(a), Inner::Shared(b)) if Arc::ptr_eq(a, b) => true,
-            (Inner::Static(a), Inner::Static(b)) => a.name() == b.name(),
-            _ => self.name() == other.name() && self.params() == other.params(),
+            _ => self.identity() == other.identity() && self.params() == other.params(),
         }
     }
 }

@@ -8,12 +8,13 @@ use super::elementwise::kernel::{one_output, operand, zip};
 use super::reduce::{array, elements};
 use super::rules::one;
 use super::shaping::{Broadcast, Iota, Reshape, known};
-use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+use super::{
+    Batch, Batched, Derivative, Expansion, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+};
 use crate::array::{Array, Concrete, reserve};
 use crate::error::{Result, error, fail};
-use crate::program::Program;
 use crate::rules_of;
-use crate::trace::{bind, record, trace_closed};
+use crate::trace::{bind, record};
 use crate::types::{DType, Effects, Element, KeyBits, Scalar, Shape, Type};
 
 /// The rotations of the eight rounds, four by four in turns.
@@ -61,29 +62,6 @@ impl RandomBits {
     /// The whole shape: the keys' dimensions, then those of the draw.
     fn shape_for(&self, keys: &Shape) -> Shape {
         keys.iter().chain(self.shape.iter()).cloned().collect()
-    }
-
-    /// The same bits by arithmetic on 32-bit words, for code that runs many elements at once.
-    pub(crate) fn written_out(&self, keys: &Type) -> Result<Program> {
-        trace_closed("random_bits", &[Array::of_type(keys.clone())], |inputs| {
-            let [key] = inputs else { fail!(Verify, "takes one operand") };
-            let shape = self.shape_for(keys.shape());
-            let spread = |word: Array| {
-                record(Op::new(Broadcast { shape: shape.clone(), axes: (0..keys.rank()).collect() }), &[word])
-            };
-            let whole = key.bitcast(DType::U64);
-            let key_words = [high(&whole), low(&whole)].map(spread);
-            let counter = self.counter(&shape, keys.rank());
-            let [a, b] = threefry_arrays(key_words, counter);
-            Ok(vec![match self.dtype {
-                DType::U32 => a ^ b,
-                DType::U64 | DType::Key => {
-                    let bits = (a.cast(DType::U64) << 32u64) | b.cast(DType::U64);
-                    if self.dtype == DType::Key { bits.bitcast(DType::Key) } else { bits }
-                }
-                narrow => (a ^ b).cast(narrow),
-            }])
-        })
     }
 
     /// The place of each element of a draw as two words.
@@ -176,6 +154,34 @@ impl Primitive for RandomBits {
         Batched::one(bind(Op::new(self.clone()), batch.inputs))
     }
 
+    /// The same bits by arithmetic on 32-bit words, for code that runs many elements at once.
+    fn expand(&self) -> Option<Expansion<'_>> {
+        Some(Box::new(|inputs| {
+            let [key] = inputs else { fail!(Verify, "takes one operand") };
+            let keys = key.ty()?;
+            let shape = self.shape_for(keys.shape());
+            let spread = |word: Array| {
+                record(Op::new(Broadcast { shape: shape.clone(), axes: (0..keys.rank()).collect() }), &[word])
+            };
+            let whole = key.bitcast(DType::U64);
+            let key_words = [high(&whole), low(&whole)].map(spread);
+            let counter = self.counter(&shape, keys.rank());
+            let [a, b] = threefry_arrays(key_words, counter);
+            Ok(smallvec::smallvec![match self.dtype {
+                DType::U32 => a ^ b,
+                DType::U64 | DType::Key => {
+                    let bits = (a.cast(DType::U64) << 32u64) | b.cast(DType::U64);
+                    if self.dtype == DType::Key { bits.bitcast(DType::Key) } else { bits }
+                }
+                narrow => (a ^ b).cast(narrow),
+            }])
+        }))
+    }
+
+    fn is_total(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -205,20 +211,6 @@ const NEEDS_A_KEY: &str = "make a key with `Key::new(seed)`";
 /// For each key another one that follows from it and a number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FoldIn;
-
-impl FoldIn {
-    /// The same keys by arithmetic on 32-bit words.
-    pub(crate) fn written_out(keys: &Type) -> Result<Program> {
-        let data = keys.with_dtype(DType::U32);
-        trace_closed("fold_in", &[Array::of_type(keys.clone()), Array::of_type(data)], |inputs| {
-            let [key, data] = inputs else { fail!(Verify, "takes two operands") };
-            let whole = key.bitcast(DType::U64);
-            let zero = Array::full_scalar(keys.shape().clone(), Scalar::U32(0));
-            let [a, b] = threefry_arrays([high(&whole), low(&whole)], [zero, data.clone()]);
-            Ok(vec![((a.cast(DType::U64) << 32u64) | b.cast(DType::U64)).bitcast(DType::Key)])
-        })
-    }
-}
 
 impl Primitive for FoldIn {
     rules_of!("fold_in");
@@ -252,6 +244,21 @@ impl Primitive for FoldIn {
         batch.elementwise(Op::fixed(&FoldIn))
     }
 
+    /// The same keys by arithmetic on 32-bit words.
+    fn expand(&self) -> Option<Expansion<'_>> {
+        Some(Box::new(|inputs| {
+            let [key, data] = inputs else { fail!(Verify, "takes two operands") };
+            let whole = key.bitcast(DType::U64);
+            let zero = Array::full_scalar(key.ty()?.shape().clone(), Scalar::U32(0));
+            let [a, b] = threefry_arrays([high(&whole), low(&whole)], [zero, data.clone()]);
+            Ok(smallvec::smallvec![((a.cast(DType::U64) << 32u64) | b.cast(DType::U64)).bitcast(DType::Key)])
+        }))
+    }
+
+    fn is_total(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -269,6 +276,8 @@ impl Primitive for FoldIn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::Program;
+    use crate::trace::trace_closed;
     use crate::types::Dim;
 
     /// The vectors of the paper's reference implementation (Random123, `kat_vectors`).
@@ -279,16 +288,16 @@ mod tests {
         assert_eq!(threefry([0x13198a2e, 0x03707344], [0x243f6a88, 0x85a308d3]), [0xc492_3a9c, 0x483d_f7a0]);
     }
 
+    fn written_out(op: &Op, inputs: &[Array]) -> Program {
+        let specs: Vec<Array> = inputs.iter().map(|a| Array::of_type(a.ty().unwrap().clone())).collect();
+        let expand = op.expand().unwrap();
+        trace_closed("parts", &specs, |xs| Ok(expand(xs)?.to_vec())).unwrap()
+    }
+
     #[test]
     fn arithmetic_on_words_gives_the_same_bits() {
-        for sample in RandomBits::samples() {
-            let op: &RandomBits = sample.op.downcast().unwrap();
-            let program = op.written_out(sample.inputs[0].ty().unwrap()).unwrap();
-            let out = crate::interpret(&program, &sample.inputs).unwrap();
-            assert!(out[0].is_identical(&bind(sample.op.clone(), &sample.inputs)), "{program}");
-        }
-        for sample in FoldIn::samples() {
-            let program = FoldIn::written_out(sample.inputs[0].ty().unwrap()).unwrap();
+        for sample in RandomBits::samples().into_iter().chain(FoldIn::samples()) {
+            let program = written_out(&sample.op, &sample.inputs);
             let out = crate::interpret(&program, &sample.inputs).unwrap();
             assert!(out[0].is_identical(&bind(sample.op.clone(), &sample.inputs)), "{program}");
         }
@@ -300,7 +309,7 @@ mod tests {
             dtype: DType::U32,
             shape: [Dim::symbol("B").unwrap(), Dim::from(3usize)].into_iter().collect(),
         };
-        let program = op.written_out(&Type::scalar(DType::Key)).unwrap();
+        let program = written_out(&Op::new(op), &[Array::of_type(Type::scalar(DType::Key))]);
         assert!(program.to_string().contains("iota{dtype=u64"), "{program}");
     }
 }

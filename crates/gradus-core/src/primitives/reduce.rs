@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use super::cumulative::{CumProd, shift};
 use super::elementwise::kernel::{map, one_output, operand};
 use super::elementwise::number::{Number, Ordered};
+pub use super::fold::{CHUNK, LANES, NARROW};
 use super::fold::{Order, fold};
 use super::rules::one;
 use super::shaping::{Broadcast, Permute, Reshape, shifted};
@@ -61,6 +62,9 @@ macro_rules! reductions {
             }
             fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
                 batch.elementwise(Op::new($name { axes: shifted(&self.axes) }))
+            }
+            fn is_total(&self) -> bool {
+                true
             }
             fn effects(&self) -> Effects {
                 Effects::PURE
@@ -333,6 +337,9 @@ macro_rules! places {
             }
             fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
                 batch.elementwise(Op::new($name { axis: self.axis + 1, dtype: self.dtype }))
+            }
+            fn is_total(&self) -> bool {
+                true
             }
             fn effects(&self) -> Effects {
                 Effects::PURE

@@ -43,6 +43,9 @@ impl Primitive for Size {
     fn batch(&self, _: &Batch<'_>) -> Result<Batched> {
         Ok(Batched::Missing("a size has no operands to batch"))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }

@@ -95,6 +95,10 @@ impl Primitive for Sort {
         batch.elementwise(Op::new(Sort { axis: self.axis + 1, ..self.clone() }))
     }
 
+    fn is_total(&self) -> bool {
+        true
+    }
+
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -194,6 +198,10 @@ impl Primitive for TopK {
 
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         batch.elementwise(Op::new(self.clone()))
+    }
+
+    fn is_total(&self) -> bool {
+        true
     }
 
     fn effects(&self) -> Effects {

@@ -476,7 +476,7 @@ impl Program {
         self
     }
 
-    /// A hash of what the program computes, the same in every process; names and source lines do not count.
+    /// A hash of what the program computes, the same in every process of a program; names of functions and source lines do not count.
     pub fn fingerprint(&self) -> u128 {
         // The canonical text is the program; hashing it cannot miss a parameter.
         let text = print::to_text(self, print::Names::Hidden);

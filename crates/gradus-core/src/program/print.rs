@@ -53,6 +53,11 @@ fn write_program(out: &mut String, p: &Program, indent: usize, names: Names) -> 
             out.push_str(" = ");
         }
         out.push_str(e.op().name());
+        // A user's operation may have the name of another: what is computed is told by its type.
+        let path = e.op().rust_type();
+        if names == Names::Hidden && !path.starts_with(concat!(env!("CARGO_CRATE_NAME"), "::")) {
+            write!(out, "@{path}")?;
+        }
         write_params(out, &e.op().params(), indent, names)?;
         for &a in p.operands(e) {
             out.push(' ');

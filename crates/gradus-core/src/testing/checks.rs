@@ -12,11 +12,13 @@ use std::fmt::Write;
 
 use self::numbers::{near, repeated, scrambled};
 use crate::array::Array;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Place, Result, error};
 use crate::interpret::interpret;
 use crate::primitives::{Infer, Op, Sample};
 use crate::program::{Builder, Program, verify};
-use crate::types::Type;
+use crate::scalar::{Form, Ty};
+use crate::trace::trace_closed;
+use crate::types::{Element, Type, dispatch};
 
 /// One of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -229,10 +231,12 @@ impl Steps<'_> {
             }
             Ok(gave.len())
         });
+        self.step("scalar form", || form(op, inputs, &outputs));
+        self.step("what it is made of", || parts(op, inputs, &outputs));
         self.step("operands with strides", || {
             let moved = inputs.iter().map(scrambled).collect::<Result<Vec<_>>>()?;
             // Another layout may be summed in another order.
-            all_near(&op.evaluate(&moved)?, &outputs, if op_is_elementwise(op) { 0.0 } else { 8.0 })
+            all_near(&op.evaluate(&moved)?, &outputs, if op.is_elementwise() { 0.0 } else { 8.0 })
         });
         for i in 0..inputs.len() {
             self.step("an operand of equal elements", || {
@@ -240,15 +244,50 @@ impl Steps<'_> {
                 let with =
                     |x: Array| inputs.iter().enumerate().map(|(j, a)| if i == j { &x } else { a }.clone()).collect();
                 let (splat, dense): (Vec<_>, Vec<_>) = (with(splat), with(dense));
-                let units = if op_is_elementwise(op) { 0.0 } else { 8.0 };
+                let units = if op.is_elementwise() { 0.0 } else { 8.0 };
                 all_near(&op.evaluate(&splat)?, &op.evaluate(&dense)?, units)
             });
         }
     }
 }
 
-fn op_is_elementwise(op: &Op) -> bool {
-    crate::primitives::elementwise::is_elementwise(op)
+/// The scalar form of an operation gives the bits of its evaluation, element by element; nothing to compare where it has none.
+fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
+    let [output] = outputs else { return Ok(0) };
+    let ty = |a: &Array| Ty::computing(a.dtype());
+    let Some((from, to)) = inputs.iter().map(ty).collect::<Option<Vec<Ty>>>().zip(ty(output)) else { return Ok(0) };
+    let form = Form::of(op, &from, to).map_err(|e| Trouble::Wrong(e.to_string()))?;
+    let Some(form) = form else { return Ok(0) };
+    if inputs.iter().any(|a| a.shape() != output.shape()) {
+        return Err("it has a scalar form, but operands of another shape than its result".to_string().into());
+    }
+    let bits = |a: &Array| -> Result<Vec<u64>> {
+        let c = a.concrete().ok_or_else(|| error!(NotConcrete, "no numbers"))?;
+        Ok(dispatch!(c.ty().dtype(), T => c.values::<T>().iter().map(|v| v.bits() as u64).collect()))
+    };
+    let is_nan = |bits: u64| match to {
+        Ty::F32 => f32::from_bits(bits as u32).is_nan(),
+        Ty::F64 => f64::from_bits(bits).is_nan(),
+        _ => false,
+    };
+    let operands = inputs.iter().map(bits).collect::<Result<Vec<_>>>()?;
+    let wanted = bits(output)?;
+    for (i, want) in wanted.iter().enumerate() {
+        let of: Vec<u64> = operands.iter().map(|o| o[i]).collect();
+        let have = form.evaluate(&of);
+        if have != *want && !(is_nan(have) && is_nan(*want)) {
+            return Err(format!("element {i} has bits {have:#x} by the scalar form and {want:#x} evaluated").into());
+        }
+    }
+    Ok(wanted.len())
+}
+
+/// What an operation is made of gives what it gives.
+fn parts(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
+    let Some(expand) = op.expand() else { return Ok(0) };
+    let specs = inputs.iter().map(|a| Ok(Array::of_type(a.ty()?.clone()))).collect::<Result<Vec<_>>>()?;
+    let program = trace_closed(op.name(), &specs, |xs| Ok(expand(xs)?.to_vec()))?;
+    all_near(&interpret(&program, inputs)?, outputs, if op.is_elementwise() { 0.0 } else { 8.0 })
 }
 
 fn all_near(have: &[Array], want: &[Array], units: f64) -> Outcome {

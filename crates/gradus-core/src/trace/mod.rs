@@ -16,7 +16,6 @@ use smallvec::SmallVec;
 use crate::array::{Array, Form};
 use crate::error::{Error, Place, Result, error};
 use crate::hunt::look_at;
-use crate::primitives::elementwise::is_elementwise;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Program, ValueId, infer};
@@ -280,7 +279,7 @@ const COMPUTED_AT_ONCE: usize = 16;
 fn belongs_to_program(op: &Op, inputs: &[Array], results: &[Type]) -> bool {
     let large = || results.iter().any(|t| t.shape().count().is_none_or(|n| n > COMPUTED_AT_ONCE));
     let splat = |a: &Array| a.concrete().is_some_and(|c| c.splat_value().is_some());
-    let single = || (is_elementwise(op) || op.is::<Broadcast>()) && inputs.iter().all(splat);
+    let single = || (op.is_elementwise() || op.is::<Broadcast>()) && inputs.iter().all(splat);
     state::is_closed() && (inputs.is_empty() || op.holds_programs() || (large() && !single()))
 }
 

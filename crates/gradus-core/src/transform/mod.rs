@@ -22,7 +22,7 @@ pub use vmap::{vmap, vmap_on};
 
 use crate::array::Array;
 use crate::error::{Place, Result, error};
-use crate::place::Rule;
+use crate::place::{Named, Rule};
 use crate::primitives::Outputs;
 pub(crate) use crate::primitives::shaping::zeros as zeros_of;
 use crate::program::{Equation, Program};
@@ -55,7 +55,8 @@ fn place_of(equation: &Equation, otherwise: Place) -> Place {
 
 /// The place that a rule of an equation's operation runs on behalf of: what it records is there because of the rule.
 fn behind(rule: Rule, equation: &Equation, otherwise: Place) -> Place {
-    place_of(equation, otherwise).through(rule, equation.op().name())
+    let op = equation.op();
+    place_of(equation, otherwise).through(rule, Named { name: op.name(), slope: op.limits().slope })
 }
 
 /// The line of the first effect of some kind in a program or in what it holds.

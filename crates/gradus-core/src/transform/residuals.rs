@@ -5,7 +5,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Result;
-use crate::primitives::elementwise::{Abs, Add, Compare, Mul, Neg, Select, Sub, is_elementwise};
+use crate::primitives::elementwise::{Abs, Add, Compare, Mul, Neg, Select, Sub};
 use crate::primitives::shaping::is_view;
 use crate::program::{Atom, Builder, Equation, ValueId};
 use crate::types::Type;
@@ -77,7 +77,7 @@ fn sources(known: &Builder, atom: Atom, saved: &FxHashSet<ValueId>) -> Option<Ve
     let v = atom.value()?;
     let e = known.definition(v)?;
     let mut from = Vec::new();
-    if !is_view(e.op()) && !is_elementwise(e.op()) {
+    if !is_view(e.op()) && !e.op().is_elementwise() {
         return None;
     }
     let elementwise = !is_view(e.op());
@@ -86,7 +86,7 @@ fn sources(known: &Builder, atom: Atom, saved: &FxHashSet<ValueId>) -> Option<Ve
         match through_views(known, v) {
             (v, None) => from.push(v),
             // Views of one elementwise operation on inputs are as cheap as the operation.
-            (_, Some(inner)) if !elementwise && is_elementwise(inner.op()) && on_inputs(known, inner) => {
+            (_, Some(inner)) if !elementwise && inner.op().is_elementwise() && on_inputs(known, inner) => {
                 let operands = known.program().operands(inner).iter().filter_map(|a| a.value());
                 from.extend(operands.map(|v| through_views(known, v).0));
             }

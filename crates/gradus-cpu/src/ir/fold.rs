@@ -7,9 +7,9 @@ use gradus_core::optimize::Exactness;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::eval::scalar;
 use super::rewrite::{Renames, Rewriter, rewrite, sweep};
 use super::{Expr, Module, Op, Stmt, Ty, Value, one};
+use gradus_core::scalar::evaluate as scalar;
 
 /// Simplifies every body. Exact rules keep every bit; relaxed ones keep what [`Exactness::Relaxed`] promises.
 pub fn fold(module: Module, exactness: Exactness) -> Module {
@@ -103,7 +103,7 @@ impl Folder {
         }
         let numbers: SmallVec<[u64; 3]> = args.iter().map(|a| self.known.get(a).copied()).collect::<Option<_>>()?;
         let types: SmallVec<[Ty; 3]> = args.iter().map(|a| m.ty(*a)).collect();
-        let bits = scalar(op, &types, &numbers).ok()?;
+        let bits = scalar(op, &types, &numbers);
         let nan = match ty {
             Ty::F32 => f32::from_bits(bits as u32).is_nan(),
             Ty::F64 => f64::from_bits(bits).is_nan(),

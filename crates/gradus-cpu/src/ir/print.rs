@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{Call, Carried, Expr, Function, Index, Int, Kind, Module, Op, Role, Special, Stmt, Value};
+use super::{Call, Carried, Expr, Function, Index, Int, Kind, Module, Role, Stmt, Value};
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -41,20 +41,6 @@ impl Display for Index {
             o if first => write!(f, "{o}"),
             o if o < 0 => write!(f, " - {}", -o),
             o => write!(f, " + {o}"),
-        }
-    }
-}
-
-impl Display for Op {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Op::Convert(to) => write!(f, "convert.{to}"),
-            Op::Bitcast(to) => write!(f, "bitcast.{to}"),
-            Op::Math(m) => f.write_str(&format!("{m:?}").to_lowercase()),
-            Op::Special(Special::Polygamma(n)) => write!(f, "polygamma.{n}"),
-            Op::Special(Special::Rare(r)) => write!(f, "rare.{}", format!("{r:?}").to_lowercase()),
-            Op::Special(s) => f.write_str(&format!("{s:?}").to_lowercase()),
-            op => f.write_str(&format!("{op:?}").to_lowercase()),
         }
     }
 }
@@ -201,7 +187,7 @@ pub fn kernel_text(module: &Module, index: usize) -> String {
 fn function_text(module: &Module, function: &Function) -> String {
     let params: Vec<_> = function.params.iter().map(|v| format!("{v}: {}", module.ty(*v))).collect();
     let mut p = Printer { module, out: String::new(), depth: 0 };
-    p.line(format_args!("function {}({}) {{", Op::Math(function.of), params.join(", ")));
+    p.line(format_args!("function {}({}) {{", function.of.name, params.join(", ")));
     p.block(&function.body);
     p.line(format_args!("  give {}", function.result));
     p.line("}");

@@ -2,7 +2,7 @@
 
 use crate::error::{Result, error, fail};
 
-use super::{Carried, Expr, Function, Index, Int, Kernel, Kind, Loop, Module, Op, Special, Stmt, Ty, Value};
+use super::{Carried, Expr, Function, Index, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value};
 
 /// Where a statement stands.
 #[derive(Clone, Copy, PartialEq)]
@@ -32,8 +32,8 @@ pub fn verify(module: &Module) -> Result<()> {
 
 impl Verifier<'_> {
     fn function(&mut self, f: &Function) -> Result<()> {
-        let op = Op::Math(f.of);
-        if f.params.len() != op.arity() || !f.ty.is_float() {
+        let op = f.of.name;
+        if f.params.len() != f.of.arity || !f.ty.is_float() {
             fail!(Verify, "a function for {op} of {} does not take {} operands", f.ty, f.params.len());
         }
         self.scoped(|this| {
@@ -249,7 +249,7 @@ impl Verifier<'_> {
             }
             Expr::Op(op, args) => {
                 let types = args.iter().map(|a| self.used(*a)).collect::<Result<Vec<_>>>()?;
-                if types.len() != op.arity() || !accepts(*op, &types) {
+                if !op.accepts(&types) {
                     fail!(Verify, "{v}: {op} does not take {types:?}");
                 }
                 if op.result(&types) != ty {
@@ -258,30 +258,5 @@ impl Verifier<'_> {
                 Ok(())
             }
         }
-    }
-}
-
-/// Whether an operation takes operands of these types.
-fn accepts(op: Op, t: &[Ty]) -> bool {
-    let same = t.iter().all(|x| *x == t[0]);
-    let float = t[0].is_float();
-    match op {
-        Op::Select => t[0] == Ty::Bool && t[1] == t[2],
-        Op::Special(Special::Rare(_)) => float && t[0] == t[1] && t[2] == Ty::Bool,
-        Op::Fma
-        | Op::Sqrt
-        | Op::Floor
-        | Op::Ceil
-        | Op::Round
-        | Op::Trunc
-        | Op::Lesser
-        | Op::Greater
-        | Op::Math(_)
-        | Op::Special(_) => same && float,
-        Op::Rem | Op::Shl | Op::Shr | Op::Sar | Op::Rotl | Op::Popcount | Op::LeadingZeros => same && t[0].is_int(),
-        Op::And | Op::Or | Op::Xor | Op::Not => same && !float,
-        Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::Abs | Op::Max | Op::Min => same && t[0] != Ty::Bool,
-        Op::Bitcast(to) => to.size() == t[0].size(),
-        Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Convert(_) => same,
     }
 }

@@ -1,15 +1,15 @@
-//! Writing statements: the body that is being written, and the scalar form of every elementwise primitive.
+//! Writing statements: the body that is being written, and what scalar forms of operations cost there.
 
 use gradus_core::primitives::Op as Primitive;
-use gradus_core::primitives::convert::{Bitcast, Convert};
-use gradus_core::primitives::elementwise::{Compare, Direction, IntegerPow, Polygamma};
+use gradus_core::program::{Equation, Program};
+use gradus_core::scalar::{Form, Writer};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::views::At;
 use crate::check::Ranges;
 use crate::ir::meaning::{Meaning, Means};
-use crate::ir::{Buffer, Carried, Expr, Fold, Index, Int, Kind, Loop, Math, Module, Op, Special, Stmt, Ty, Value, one};
+use crate::ir::{Buffer, Carried, Expr, Fold, Index, Int, Kind, Loop, Module, Op, Stmt, Ty, Value};
 use crate::size::Size;
 
 /// The module that is being made, with a stack of open bodies.
@@ -178,171 +178,35 @@ impl Emitter {
     }
 }
 
-fn math(name: &str) -> Option<Math> {
-    Some(match name {
-        "exp" => Math::Exp,
-        "expm1" => Math::Expm1,
-        "log" => Math::Log,
-        "log1p" => Math::Log1p,
-        "tanh" => Math::Tanh,
-        "logistic" => Math::Logistic,
-        "sin" => Math::Sin,
-        "cos" => Math::Cos,
-        "tan" => Math::Tan,
-        "asin" => Math::Asin,
-        "acos" => Math::Acos,
-        "atan" => Math::Atan,
-        "atan2" => Math::Atan2,
-        "sinh" => Math::Sinh,
-        "cosh" => Math::Cosh,
-        "asinh" => Math::Asinh,
-        "acosh" => Math::Acosh,
-        "atanh" => Math::Atanh,
-        "cbrt" => Math::Cbrt,
-        "erf" => Math::Erf,
-        "erfc" => Math::Erfc,
-        "pow" => Math::Pow,
-        "rsqrt" => Math::Rsqrt,
-        _ => return None,
-    })
+/// The scalar form of an operation on elements of these types, if it has one. One that does not fit together is said when the program is lowered.
+pub(super) fn form(op: &Primitive, from: &[Ty], to: Ty) -> Option<Form> {
+    Form::of(op, from, to).ok().flatten()
 }
 
-fn direct(name: &str) -> Option<Op> {
-    Some(match name {
-        "add" => Op::Add,
-        "sub" => Op::Sub,
-        "mul" => Op::Mul,
-        "div" => Op::Div,
-        "max" => Op::Max,
-        "min" => Op::Min,
-        "neg" => Op::Neg,
-        "abs" => Op::Abs,
-        "sqrt" => Op::Sqrt,
-        "floor" => Op::Floor,
-        "ceil" => Op::Ceil,
-        "round" => Op::Round,
-        "trunc" => Op::Trunc,
-        "not" => Op::Not,
-        "popcount" => Op::Popcount,
-        "count_leading_zeros" => Op::LeadingZeros,
-        "and" => Op::And,
-        "or" => Op::Or,
-        "xor" => Op::Xor,
-        "shift_left" => Op::Shl,
-        "shift_right_logical" => Op::Shr,
-        "shift_right_arithmetic" => Op::Sar,
-        "select" => Op::Select,
-        "mul_add" => Op::Fma,
-        "erf_inv" => Op::Special(Special::ErfInv),
-        "lgamma" => Op::Special(Special::Lgamma),
-        "digamma" => Op::Special(Special::Digamma),
-        "nextafter" => Op::Special(Special::Nextafter),
-        _ => return None,
-    })
-}
+/// Operations of loops that have no form: what is moved, counted, reduced.
+const PLAIN: f32 = 0.08;
 
-/// Primitives whose scalar form [`elementwise`] knows, for operands of this type. `to` is the type of the result.
-pub(super) fn is_elementwise(op: &Primitive, from: &[Ty], to: Ty) -> bool {
-    let Some(&ty) = from.first() else { return false };
-    match op.name() {
-        "pow" => ty.is_float(),
-        "bitcast" => ty.size() == to.size() && (ty == Ty::Bool) == (to == Ty::Bool),
-        "rem" | "sign" | "integer_pow" | "polygamma" | "is_finite" | "compare" | "clamp" | "convert"
-        | "stop_gradient" | "name" => true,
-        name => direct(name).is_some() || math(name).is_some(),
-    }
-}
-
-/// About how many nanoseconds an element of a primitive takes on one core, in wide vectors.
-pub(super) fn cost(op: &Primitive) -> f32 {
-    match op.name() {
-        "pow" | "tan" | "asin" | "acos" | "atan2" | "sinh" | "cosh" | "asinh" | "acosh" | "atanh" | "cbrt" => 4.0,
-        "erf_inv" | "lgamma" | "digamma" | "polygamma" | "nextafter" => 40.0,
-        "div" | "sqrt" | "rsqrt" | "rem" => 0.6,
-        name if math(name).is_some() => 1.2,
-        _ => 0.08,
-    }
+/// About how many nanoseconds an element of an equation takes on one core, in wide vectors.
+pub(super) fn cost(p: &Program, e: &Equation) -> f32 {
+    let types = p.operands(e).iter().map(|a| Ty::computing(p.ty(*a).dtype())).collect::<Option<SmallVec<[Ty; 3]>>>();
+    let to = if e.results().len() == 1 { Ty::computing(p.ty(e.result()).dtype()) } else { None };
+    let form = types.zip(to).and_then(|(from, to)| form(e.op(), &from, to));
+    form.map_or(PLAIN, |f| f.cost().max(PLAIN))
 }
 
 /// Whether recomputing it costs more than reading it back from memory.
-pub(super) fn is_expensive(op: &Primitive) -> bool {
-    cost(op) > 0.5
+pub(super) fn is_expensive(p: &Program, e: &Equation) -> bool {
+    cost(p, e) > 0.5
 }
 
-/// The scalar form of a primitive. Called only where [`is_elementwise`] holds.
-pub(super) fn elementwise(e: &mut Emitter, op: &Primitive, args: &[Value], to: Ty) -> Value {
-    let ty = e.ty(args[0]);
-    match op.name() {
-        "stop_gradient" | "name" => args[0],
-        "convert" => match op.downcast::<Convert>() {
-            Some(_) => e.convert(args[0], to),
-            None => args[0],
-        },
-        "bitcast" if op.is::<Bitcast>() && ty == to => args[0],
-        "bitcast" => e.op(Op::Bitcast(to), args),
-        "rem" if ty.is_float() => e.op(Op::Special(Special::FloatRem), args),
-        "rem" => e.op(Op::Rem, args),
-        // -1, 0 or 1; a float's zero keeps its sign and NaN stays.
-        "sign" => {
-            let (zero, plus, minus) = (e.number(ty, 0.0), e.number(ty, 1.0), e.number(ty, -1.0));
-            let above = e.op(Op::Lt, &[zero, args[0]]);
-            let below = e.op(Op::Lt, &[args[0], zero]);
-            let low = e.op(Op::Select, &[below, minus, args[0]]);
-            e.op(Op::Select, &[above, plus, low])
-        }
-        "integer_pow" => integer_pow(e, args[0], op.downcast::<IntegerPow>().map_or(1, |p| p.exponent)),
-        "polygamma" => {
-            let order = op.downcast::<Polygamma>().map_or(1, |p| p.order);
-            e.op(Op::Special(Special::Polygamma(order)), args)
-        }
-        "is_finite" => {
-            let size = e.op(Op::Abs, args);
-            let infinity = e.number(ty, f64::INFINITY);
-            e.op(Op::Lt, &[size, infinity])
-        }
-        "compare" => {
-            let (a, b) = (args[0], args[1]);
-            match op.downcast::<Compare>().map(|c| c.direction) {
-                Some(Direction::Ne) => e.op(Op::Ne, &[a, b]),
-                Some(Direction::Lt) => e.op(Op::Lt, &[a, b]),
-                Some(Direction::Le) => e.op(Op::Le, &[a, b]),
-                Some(Direction::Gt) => e.op(Op::Lt, &[b, a]),
-                Some(Direction::Ge) => e.op(Op::Le, &[b, a]),
-                _ => e.op(Op::Eq, &[a, b]),
-            }
-        }
-        "clamp" => {
-            let low = e.op(Op::Max, &[args[1], args[0]]);
-            e.op(Op::Min, &[low, args[2]])
-        }
-        name => match (direct(name), math(name)) {
-            (Some(op), _) => e.op(op, args),
-            (None, Some(m)) => e.op(Op::Math(m), args),
-            (None, None) => args[0],
-        },
-    }
-}
+impl Writer for Emitter {
+    type Value = Value;
 
-/// Repeated squaring in the order of the interpreter, so that the bits are the same.
-fn integer_pow(e: &mut Emitter, x: Value, exponent: i64) -> Value {
-    let ty = e.ty(x);
-    let (mut base, mut n, mut product) = (x, exponent.unsigned_abs(), None);
-    while n > 0 {
-        if n & 1 == 1 {
-            product = Some(product.map_or(base, |p| e.op(Op::Mul, &[p, base])));
-        }
-        n >>= 1;
-        if n > 0 {
-            base = e.op(Op::Mul, &[base, base]);
-        }
+    fn number(&mut self, ty: Ty, bits: u64) -> Value {
+        self.constant(ty, bits)
     }
-    let power = match product {
-        Some(p) => p,
-        None => e.constant(ty, one(ty)),
-    };
-    if exponent < 0 {
-        let unit = e.constant(ty, one(ty));
-        return e.op(Op::Div, &[unit, power]);
+
+    fn op(&mut self, op: Op, ty: Ty, args: &[Value]) -> Value {
+        self.define(ty, Expr::Op(op, args.into()))
     }
-    power
 }

@@ -10,9 +10,11 @@ mod values;
 mod views;
 
 use gradus_core::program::{Atom, Constant, Equation, Program, ValueId};
+use gradus_core::scalar::Form;
 use gradus_core::types::Scalar;
 use gradus_core::{Array, Dim, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use self::emit::Emitter;
 use self::fusion::{Class, Plan, Unit};
@@ -210,6 +212,18 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
         apart,
         uncovered,
     })
+}
+
+/// Says of the first scalar form that does not fit together what is wrong with it: it is a user's.
+fn fitting_forms(p: &Program) -> Result<()> {
+    for e in p.equations().iter().filter(|e| e.results().len() == 1) {
+        let of = |a: &Atom| Ty::computing(p.ty(*a).dtype());
+        let from = p.operands(e).iter().map(of).collect::<Option<SmallVec<[Ty; 3]>>>();
+        if let Some((from, to)) = from.zip(of(&e.result().into())) {
+            Form::of(e.op(), &from, to).map_err(|err| err.at(e.place()))?;
+        }
+    }
+    Ok(())
 }
 
 impl Lower {
@@ -489,6 +503,7 @@ impl Lower {
         wanted: &[(Atom, Option<View>)],
         owned: FxHashSet<Buffer>,
     ) -> Result<Vec<Repr>> {
+        fitting_forms(p)?;
         let first = self.tags_for(p);
         let values = Values::new(p, &inputs, self.small, first);
         let plan = fusion::plan(p, &values);

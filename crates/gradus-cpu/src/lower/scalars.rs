@@ -2,10 +2,11 @@
 
 use gradus_core::primitives::Op as Primitive;
 use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::reduce::NARROW;
 use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use smallvec::SmallVec;
 
-use super::emit::{Emitter, elementwise};
+use super::emit::{Emitter, form};
 use super::fusion::reduction;
 use super::values::{moves, view_of};
 use super::views::{Dims, View, count, fixed, offsets, row_major};
@@ -78,10 +79,18 @@ pub(super) fn unroll(
             None => xs[0].elements.to_vec(),
         };
     }
-    (0..total)
+    let operands: SmallVec<[&[Value]; 3]> = xs.iter().map(|x| x.elements).collect();
+    each(e, op, &operands, total, ty)
+}
+
+/// The scalar form of an operation on so many elements of each operand, one after the other.
+pub(super) fn each(e: &mut Emitter, op: &Primitive, operands: &[&[Value]], n: usize, ty: Ty) -> Vec<Value> {
+    let from = operands.iter().map(|o| o.first().map(|v| e.ty(*v))).collect::<Option<SmallVec<[Ty; 3]>>>();
+    let Some(form) = from.and_then(|from| form(op, &from, ty)) else { return Vec::new() };
+    (0..n)
         .map(|k| {
-            let args: SmallVec<[Value; 3]> = xs.iter().map(|x| x.elements[k]).collect();
-            elementwise(e, op, &args, ty)
+            let args: SmallVec<[Value; 3]> = operands.iter().map(|o| o[k]).collect();
+            form.write(e, &args)
         })
         .collect()
 }
@@ -131,8 +140,10 @@ fn reduce(e: &mut Emitter, fold: FoldOp, x: &Inner<'_>, axes: &[usize]) -> Vec<V
     let fold = fold.on(ty);
     let sized: Vec<usize> = (0..x.dims.len()).filter(|a| x.dims[*a] != 1).collect();
     let reduced = |a: &usize| axes.contains(a);
-    // Behind the last reduced axis everything is kept, and small.
-    let behind = sized.iter().rev().take_while(|a| !reduced(a)).count();
+    // Few kept elements behind the last reduced axis do not count; behind many there is no run.
+    let behind: Vec<usize> = sized.iter().rev().take_while(|a| !reduced(a)).copied().collect();
+    let few = behind.iter().map(|a| x.dims[*a]).product::<Size>().at_most(NARROW);
+    let behind = if few { behind.len() } else { 0 };
     let run: Vec<usize> = sized[..sized.len() - behind].iter().rev().take_while(|a| reduced(a)).copied().collect();
     let run: Vec<usize> = run.into_iter().rev().collect();
     let before: Vec<usize> = sized.iter().filter(|a| reduced(a) && !run.contains(a)).copied().collect();

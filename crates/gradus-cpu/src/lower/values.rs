@@ -2,6 +2,7 @@
 //! elements really are (views are looked through).
 
 use gradus_core::primitives::Op;
+use gradus_core::primitives::control::{Name, StopGradient};
 use gradus_core::primitives::index::DynamicSlice;
 use gradus_core::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
 use gradus_core::program::{Atom, Program, ValueId};
@@ -83,7 +84,7 @@ pub(super) fn view_of(op: &Op, x: &View, dims: &[Size]) -> Option<View> {
     if op.is::<Reshape>() {
         return x.reshaped(dims);
     }
-    matches!(op.name(), "stop_gradient" | "name").then(|| x.clone())
+    is_mark(op).then(|| x.clone())
 }
 
 /// Whether an operation only moves elements, so that [`view_of`] is asked.
@@ -93,7 +94,12 @@ pub(super) fn moves(op: &Op) -> bool {
         || op.is::<Reverse>()
         || op.is::<Slice>()
         || op.is::<Reshape>()
-        || matches!(op.name(), "stop_gradient" | "name")
+        || is_mark(op)
+}
+
+/// Whether an operation only says something to transformations.
+fn is_mark(op: &Op) -> bool {
+    op.is::<StopGradient>() || op.is::<Name>()
 }
 
 /// The root and view of every value and constant of a block.

@@ -232,7 +232,7 @@ fn work(p: &Program, e: &Equation) -> f64 {
     let inside = |q: &Arc<Program>| q.equations().iter().map(|e| work(q, e)).sum::<f64>();
     let nested: f64 = e.op().programs().iter().map(inside).sum();
     let times = e.op().downcast::<Scan>().map_or(1.0, |s| estimated(&s.length));
-    let each = if crate::primitives::elementwise::is_elementwise(e.op()) { 4.0 } else { 1.0 };
+    let each = if e.op().is_elementwise() { 4.0 } else { 1.0 };
     results * each + operands + nested * times
 }
 

@@ -8,6 +8,7 @@ use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
 };
 use crate::rules_of;
+use crate::scalar::{Local, Scalars};
 use crate::types::{DType, Dim, Effects};
 
 fn same(infer: &mut Infer<'_>) -> Result<Types> {
@@ -37,8 +38,14 @@ impl Primitive for StopGradient {
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
     }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.operand(0))
+    }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         batch.elementwise(Op::new(StopGradient {}))
+    }
+    fn is_total(&self) -> bool {
+        true
     }
     fn effects(&self) -> Effects {
         Effects::PURE
@@ -71,8 +78,14 @@ impl Primitive for Name {
     fn transpose(&self, transpose: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::Cotangents(smallvec::smallvec![transpose.cotangents[0].clone()]))
     }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.operand(0))
+    }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         batch.elementwise(Op::new(self.clone()))
+    }
+    fn is_total(&self) -> bool {
+        true
     }
     fn effects(&self) -> Effects {
         Effects::PURE
@@ -109,6 +122,9 @@ impl Primitive for BatchMost {
         // It is asked again where the batch is an example of another.
         Ok(Batched::Common(smallvec::smallvec![crate::trace::bind(Op::fixed(&BatchMost), &[most])]))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -142,6 +158,9 @@ impl Primitive for OwnStep {
     }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         batch.elementwise(Op::new(Compare { direction: Direction::Lt }))
+    }
+    fn is_total(&self) -> bool {
+        true
     }
     fn effects(&self) -> Effects {
         Effects::PURE

@@ -7,12 +7,13 @@ use super::unary::elementwise_rules;
 use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
-use crate::math::plain::Elementary;
+use crate::math::plain::{atan2_f32, atan2_f64};
 use crate::primitives::{
-    Batch, Batched, Derivative, Entry, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed,
-    Types, entry, special,
+    Batch, Batched, Derivative, Entry, Infer, Jvp, Limits, Linear, NotFinite, Op, Outputs, Primitive, Sample,
+    Transpose, Transposed, Types, entry, special,
 };
 use crate::rules_of;
+use crate::scalar::{self, Local, Scalars, elementary};
 use crate::types::{Complex, DType, Effects, bf16, dispatch_float, dispatch_number, dispatch_real, f16};
 
 /// The sum of what each operand's tangent contributes; zero if none varies.
@@ -27,7 +28,7 @@ pub(super) fn sum_rule(parts: [Option<Array>; 2]) -> Result<Derivative> {
 macro_rules! functions {
     ($(
         $(#[$doc:meta])* $name:ident = $text:literal, $takes:ident via $dispatch:ident, at $points:expr,
-        |$a:ident, $b:ident| $value:expr,
+        |$a:ident, $b:ident| $value:expr, scalar |$s:ident| $scalar:expr, $(limits $limits:expr,)?
         d |$x:ident, $y:ident, $z:ident, $t:ident| ($dx:expr, $dy:expr),
         transpose |$ops:ident, $bar:ident| $transpose:expr;
     )*) => {
@@ -66,6 +67,12 @@ macro_rules! functions {
                         None => Transposed::NotLinear,
                     })
                 }
+                fn scalar(&self, $s: &mut Scalars) -> Option<Local> {
+                    Some($scalar)
+                }
+                $(fn limits(&self) -> Limits {
+                    $limits
+                })?
                 elementwise_rules!();
                 fn samples() -> Vec<Sample> {
                     samples_at(&Op::new($name), 2, Takes::$takes, $points)
@@ -87,17 +94,20 @@ fn unknown(operands: &[Linear], i: usize) -> bool {
 const WIDE: &[f64] = &[0.3, -1.2, 2.5, -0.7, 4.1];
 const POSITIVE: &[f64] = &[0.3, 1.2, 2.5, 0.7, 4.1];
 
+/// Sums and products leave the range.
+const RANGE: Limits = Limits::NONE.making(NotFinite::Range);
+
 functions! {
     /// Sum.
-    Add = "add", Numbers via dispatch_number, at WIDE, |a, b| a.plus(b),
+    Add = "add", Numbers via dispatch_number, at WIDE, |a, b| a.plus(b), scalar |s| s.op(scalar::Op::Add, &s.operands()), limits RANGE,
         d |x, y, z, t| (t.clone(), t.clone()),
         transpose |ops, bar| Some([0, 1].map(|i| unknown(ops, i).then(|| bar.clone())));
     /// Difference.
-    Sub = "sub", Numbers via dispatch_number, at WIDE, |a, b| a.minus(b),
+    Sub = "sub", Numbers via dispatch_number, at WIDE, |a, b| a.minus(b), scalar |s| s.op(scalar::Op::Sub, &s.operands()), limits RANGE,
         d |x, y, z, t| (t.clone(), -t),
         transpose |ops, bar| Some([unknown(ops, 0).then(|| bar.clone()), unknown(ops, 1).then(|| -bar)]);
     /// Product.
-    Mul = "mul", Numbers via dispatch_number, at WIDE, |a, b| a.times(b),
+    Mul = "mul", Numbers via dispatch_number, at WIDE, |a, b| a.times(b), scalar |s| s.op(scalar::Op::Mul, &s.operands()), limits RANGE,
         d |x, y, z, t| (t * y, x * t),
         transpose |ops, bar| match ops {
             [Linear::Unknown(_), Linear::Known(y)] => Some([Some(bar * y), None]),
@@ -105,7 +115,8 @@ functions! {
             _ => None,
         };
     /// Quotient; of integers toward zero, by zero all bits set.
-    Div = "div", Numbers via dispatch_number, at WIDE, |a, b| a.over(b),
+    Div = "div", Numbers via dispatch_number, at WIDE, |a, b| a.over(b), scalar |s| s.op(scalar::Op::Div, &s.operands()),
+        limits Limits { operand: Some(1), ..Limits::at("where the divisor is 0").written("y / x").making(NotFinite::ByZero) },
         // Transposed, both sides have the quotient of the cotangent by y: it is taken once.
         d |x, y, z, t| (t / y, -(z * t) / y),
         transpose |ops, bar| match ops {
@@ -114,22 +125,29 @@ functions! {
         };
     /// Remainder with the sign of the dividend; of integers by zero, the dividend.
     Rem = "rem", Reals via dispatch_real, at WIDE, |a, b| a.remainder(b),
+        scalar |s| {
+            let float = s.ty(s.operand(0)).is_float();
+            s.op(if float { scalar::Op::Special(scalar::Special::FloatRem) } else { scalar::Op::Rem }, &s.operands())
+        },
+        limits Limits { operand: None, ..Limits::at("where the divisor is 0").making(NotFinite::ByZero) },
         d |x, y, z, t| (t.clone(), -(t * (x / y).trunc())),
         transpose |_ops, _bar| None;
     /// The larger; NaN if either is. Where both are equal, each has half the derivative.
-    Max = "max", Reals via dispatch_real, at WIDE, |a, b| a.larger(b),
+    Max = "max", Reals via dispatch_real, at WIDE, |a, b| a.larger(b), scalar |s| s.op(scalar::Op::Max, &s.operands()),
         d |x, y, z, t| (t * winner(x, y, z), t * winner(y, x, z)),
         transpose |_ops, _bar| None;
     /// The smaller; NaN if either is. Where both are equal, each has half the derivative.
-    Min = "min", Reals via dispatch_real, at WIDE, |a, b| a.smaller(b),
+    Min = "min", Reals via dispatch_real, at WIDE, |a, b| a.smaller(b), scalar |s| s.op(scalar::Op::Min, &s.operands()),
         d |x, y, z, t| (t * winner(x, y, z), t * winner(y, x, z)),
         transpose |_ops, _bar| None;
     /// The angle of the point (second, first) in the plane.
     Atan2 = "atan2", Floats via dispatch_float, at WIDE, |a, b| a.angle(b),
+        scalar |s| s.op(elementary!(atan2(y, x), 4.0), &s.operands()),
         d |x, y, z, t| (t * (y / (x * x + y * y)), t * (-x / (x * x + y * y))),
         transpose |_ops, _bar| None;
     /// The next number from the first toward the second. Its derivative is that of the first.
     Nextafter = "nextafter", Floats via dispatch_float, at WIDE, |a, b| a.next_toward(b),
+        scalar |s| s.op(scalar::Op::Special(scalar::Special::Nextafter), &s.operands()),
         d |x, y, z, t| (t.clone(), t.zeros_like()),
         transpose |_ops, _bar| None;
 }
@@ -148,7 +166,7 @@ trait FloatBits: Sized {
 
 impl FloatBits for f32 {
     fn angle(self, other: f32) -> f32 {
-        self.atan2_(other)
+        atan2_f32(self, other)
     }
     fn next_toward(self, other: f32) -> f32 {
         special::nextafter_f32(self, other)
@@ -157,7 +175,7 @@ impl FloatBits for f32 {
 
 impl FloatBits for f64 {
     fn angle(self, other: f64) -> f64 {
-        self.atan2_(other)
+        atan2_f64(self, other)
     }
     fn next_toward(self, other: f64) -> f64 {
         special::nextafter(self, other)
@@ -166,7 +184,7 @@ impl FloatBits for f64 {
 
 impl FloatBits for f16 {
     fn angle(self, other: f16) -> f16 {
-        f16::from_f32(self.to_f32().atan2_(other.to_f32()))
+        f16::from_f32(atan2_f32(self.to_f32(), other.to_f32()))
     }
     fn next_toward(self, other: f16) -> f16 {
         f16::from_bits(special::nextafter_f16(self.to_bits(), other.to_bits()))
@@ -175,7 +193,7 @@ impl FloatBits for f16 {
 
 impl FloatBits for bf16 {
     fn angle(self, other: bf16) -> bf16 {
-        bf16::from_f32(self.to_f32().atan2_(other.to_f32()))
+        bf16::from_f32(atan2_f32(self.to_f32(), other.to_f32()))
     }
     fn next_toward(self, other: bf16) -> bf16 {
         bf16::from_bits(special::nextafter_bf16(self.to_bits(), other.to_bits()))
@@ -218,6 +236,13 @@ impl Primitive for Pow {
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
+    }
+    /// Of integers it is a loop.
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        s.to().is_float().then(|| s.op(elementary!(pow(x, y), 4.0), &s.operands()))
+    }
+    fn limits(&self) -> Limits {
+        Limits::at("at 0").written("x.pow(y)").making(NotFinite::Power)
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {

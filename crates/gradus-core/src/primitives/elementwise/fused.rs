@@ -11,6 +11,7 @@ use crate::primitives::{
     Batch, Batched, Derivative, Entry, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types, entry,
 };
 use crate::rules_of;
+use crate::scalar::{self, Local, Scalars};
 use crate::types::{DType, Effects};
 
 /// The product of the first two operands and the third added to it, rounded once. Of `f32` and `f64`.
@@ -43,6 +44,9 @@ impl Primitive for MulAdd {
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
+    }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.op(scalar::Op::Fma, &s.operands()))
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {

@@ -13,6 +13,7 @@ use crate::error::{Result, fail};
 use crate::primitives::{
     Batch, Batched, Derivative, Entry, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types, entry,
 };
+use crate::scalar::{self, Local, Scalars};
 use crate::types::{Complex, DType, Effects, bf16, dispatch, dispatch_int, dispatch_real, f16};
 use crate::{param_names, rules_of};
 
@@ -29,7 +30,7 @@ macro_rules! no_derivative {
 }
 
 macro_rules! bit_operations {
-    ($($(#[$doc:meta])* $name:ident = $text:literal, $takes:ident, $arity:literal,
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $takes:ident, $arity:literal, $scalar:ident,
         $(|$($v:ident),*| $int:expr)? $(, bool |$($w:ident),*| $bool:expr)?;)*) => {
         $(
             $(#[$doc])*
@@ -50,6 +51,9 @@ macro_rules! bit_operations {
                     })
                 }
                 no_derivative!();
+                fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+                    Some(s.op(scalar::Op::$scalar, &s.operands()))
+                }
                 elementwise_rules!();
                 fn samples() -> Vec<Sample> {
                     samples_at(&Op::new($name), $arity, Takes::$takes, &[])
@@ -73,24 +77,24 @@ macro_rules! bit_operations {
 
 bit_operations! {
     /// Every bit turned; of bools, not.
-    Not = "not", Bits, 1, |x| !x, bool |x| !x;
+    Not = "not", Bits, 1, Not, |x| !x, bool |x| !x;
     /// The number of set bits.
-    Popcount = "popcount", Ints, 1, |x| x.count_ones() as T;
+    Popcount = "popcount", Ints, 1, Popcount, |x| x.count_ones() as T;
     /// The number of zero bits before the first set one.
-    CountLeadingZeros = "count_leading_zeros", Ints, 1, |x| x.leading_zeros() as T;
+    CountLeadingZeros = "count_leading_zeros", Ints, 1, LeadingZeros, |x| x.leading_zeros() as T;
     /// Bits set in both.
-    And = "and", Bits, 2, |x, y| x & y, bool |x, y| x & y;
+    And = "and", Bits, 2, And, |x, y| x & y, bool |x, y| x & y;
     /// Bits set in either.
-    Or = "or", Bits, 2, |x, y| x | y, bool |x, y| x | y;
+    Or = "or", Bits, 2, Or, |x, y| x | y, bool |x, y| x | y;
     /// Bits set in one of the two.
-    Xor = "xor", Bits, 2, |x, y| x ^ y, bool |x, y| x ^ y;
+    Xor = "xor", Bits, 2, Xor, |x, y| x ^ y, bool |x, y| x ^ y;
     /// Bits moved up; by the width or more, or a negative count: zero.
-    ShiftLeft = "shift_left", Ints, 2, |x, y| u32::try_from(y).ok().and_then(|n| x.checked_shl(n)).unwrap_or(0);
+    ShiftLeft = "shift_left", Ints, 2, Shl, |x, y| u32::try_from(y).ok().and_then(|n| x.checked_shl(n)).unwrap_or(0);
     /// Bits moved down, zeros coming in; by the width or more, or a negative count: zero.
-    ShiftRightLogical = "shift_right_logical", Ints, 2,
+    ShiftRightLogical = "shift_right_logical", Ints, 2, Shr,
         |x, y| u32::try_from(y).ok().and_then(|n| x.shift_down(n)).unwrap_or(0);
     /// Bits moved down, the sign coming in; by the width or more, or a negative count: all sign.
-    ShiftRightArithmetic = "shift_right_arithmetic", Ints, 2, |x, y| {
+    ShiftRightArithmetic = "shift_right_arithmetic", Ints, 2, Sar, |x, y| {
         let n = u32::try_from(y).ok().filter(|n| *n < T::BITS).unwrap_or(T::BITS - 1);
         x.sign_shift(n)
     };
@@ -135,6 +139,11 @@ impl Primitive for IsFinite {
         })
     }
     no_derivative!();
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let x = s.operand(0);
+        let (size, infinity) = (s.op(scalar::Op::Abs, &[x]), s.number(s.ty(x), f64::INFINITY));
+        Some(s.op(scalar::Op::Lt, &[size, infinity]))
+    }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
         samples_at(&Op::new(IsFinite), 1, Takes::Floats, &[0.5, -3.0])
@@ -207,6 +216,17 @@ impl Primitive for Compare {
         })
     }
     no_derivative!();
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let (a, b) = (s.operand(0), s.operand(1));
+        Some(match self.direction {
+            Direction::Eq => s.op(scalar::Op::Eq, &[a, b]),
+            Direction::Ne => s.op(scalar::Op::Ne, &[a, b]),
+            Direction::Lt => s.op(scalar::Op::Lt, &[a, b]),
+            Direction::Le => s.op(scalar::Op::Le, &[a, b]),
+            Direction::Gt => s.op(scalar::Op::Lt, &[b, a]),
+            Direction::Ge => s.op(scalar::Op::Le, &[b, a]),
+        })
+    }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
         let equality = |d: &Direction| matches!(d, Direction::Eq | Direction::Ne);
@@ -263,6 +283,9 @@ impl Primitive for Select {
         let b_bar = b.unknown().map(|_| pred.select(&zero, y_bar));
         Ok(Transposed::Cotangents(smallvec::smallvec![None, a_bar, b_bar]))
     }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.op(scalar::Op::Select, &s.operands()))
+    }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
         let op = Op::new(Select);
@@ -304,6 +327,11 @@ impl Primitive for Clamp {
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
+    }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let (low, x, high) = (s.operand(0), s.operand(1), s.operand(2));
+        let above = s.op(scalar::Op::Max, &[x, low]);
+        Some(s.op(scalar::Op::Min, &[above, high]))
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {

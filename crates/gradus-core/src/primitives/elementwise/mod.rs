@@ -16,9 +16,6 @@ pub use logical::*;
 pub use parts::*;
 pub use unary::*;
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
-
 use super::{Entry, Infer, Op, Sample, Types};
 use crate::array::Array;
 use crate::error::Result;
@@ -145,13 +142,7 @@ pub(crate) fn samples_at(op: &Op, arity: usize, takes: Takes, points: &[f64]) ->
     all
 }
 
-/// Whether a built-in operation computes each element of its result from the same element of its operands.
-pub(crate) fn is_elementwise(op: &Op) -> bool {
-    static NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| entries().iter().map(|e| e.name).collect());
-    NAMES.contains(op.name())
-}
-
-pub(super) fn entries() -> Vec<Entry> {
+pub(crate) fn entries() -> Vec<Entry> {
     let mut list = unary::entries();
     list.extend(binary::entries());
     list.extend(logical::entries());

@@ -1,6 +1,6 @@
 //! Arithmetic of single numbers with the meaning every backend keeps: integers wrap, division by zero is defined.
 
-use crate::math::plain::Elementary;
+use crate::math::{Plain, pow};
 use crate::primitives::special;
 use crate::types::{Complex, Element, bf16, f16};
 
@@ -110,7 +110,7 @@ macro_rules! floats {
                 if self.is_nan() { self } else if other.is_nan() { other }
                 else if self < other || (self == other && self.is_sign_negative()) { self } else { other }
             }
-            fn power(self, other: Self) -> Self { $from($to(self).pow_($to(other))) }
+            fn power(self, other: Self) -> Self { $from(pow(&mut Plain::<$wide>::default(), $to(self), $to(other))) }
             fn absolute(self) -> Self { $from($to(self).abs()) }
             fn sign_of(self) -> Self {
                 let v: $wide = $to(self);

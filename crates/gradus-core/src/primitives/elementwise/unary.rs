@@ -7,16 +7,23 @@ use super::number::{Number, Ordered, Special};
 use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
-use crate::math::plain::Elementary;
 use crate::primitives::{
-    Batch, Batched, Derivative, Entry, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types, entry,
+    Batch, Batched, Derivative, Entry, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose,
+    Transposed, Types, entry,
 };
 use crate::rules_of;
+use crate::scalar::{self, Local, Scalars, elementary};
 use crate::types::{Complex, DType, Effects, bf16, dispatch_number, dispatch_real, f16};
 
 /// The rules that all functions of one element share.
 macro_rules! elementwise_rules {
     () => {
+        fn is_elementwise(&self) -> bool {
+            true
+        }
+        fn is_total(&self) -> bool {
+            true
+        }
         fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
             batch.elementwise(Op::new(*self))
         }
@@ -37,10 +44,37 @@ pub(super) fn chain(jvp: &Jvp<'_>, tangent: impl Fn(&Array, &Array, &Array) -> O
     }
 }
 
+/// The value of a function: `math f cost` is an elementary function written over basic operations; others say what compiled Rust computes.
+macro_rules! value {
+    (math $f:ident $cost:literal, $v:ident: f32) => {
+        $crate::math::$f(&mut $crate::math::Plain::<f32>::default(), $v)
+    };
+    (math $f:ident $cost:literal, $v:ident: f64) => {
+        $crate::math::$f(&mut $crate::math::Plain::<f64>::default(), $v)
+    };
+    ($how:ident $op:ident |$w:ident| $real:expr, $v:ident: $t:ident) => {{
+        let $w: $t = $v;
+        $real
+    }};
+}
+
+/// The same as an operation on scalars.
+macro_rules! scalar {
+    (math $f:ident $cost:literal) => {
+        elementary!($f(x), $cost)
+    };
+    (op $op:ident |$v:ident| $real:expr) => {
+        scalar::Op::$op
+    };
+    (special $f:ident |$v:ident| $real:expr) => {
+        scalar::Op::Special(scalar::Special::$f)
+    };
+}
+
 macro_rules! functions {
     ($(
         $(#[$doc:meta])* $name:ident = $text:literal, $takes:ident, at $points:expr,
-        |$v:ident| $real:expr, $(complex $complex:expr,)?
+        [$($how:tt)*], $(complex |$v:ident| $complex:expr,)? $(limits $limits:expr,)?
         d |$x:ident, $y:ident, $t:ident| $d:expr;
     )*) => {
         $(
@@ -56,10 +90,10 @@ macro_rules! functions {
                 fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
                     let a = operand(inputs, 0)?;
                     one_output(match a.ty().dtype() {
-                        DType::F32 => map(a, |$v: f32| -> f32 { $real }),
-                        DType::F64 => map(a, |$v: f64| -> f64 { $real }),
-                        DType::F16 => map(a, |h: f16| { let $v = h.to_f32(); let r: f32 = $real; f16::from_f32(r) }),
-                        DType::BF16 => map(a, |h: bf16| { let $v = h.to_f32(); let r: f32 = $real; bf16::from_f32(r) }),
+                        DType::F32 => map(a, |v: f32| -> f32 { value!($($how)*, v: f32) }),
+                        DType::F64 => map(a, |v: f64| -> f64 { value!($($how)*, v: f64) }),
+                        DType::F16 => map(a, |h: f16| { let v = h.to_f32(); f16::from_f32(value!($($how)*, v: f32)) }),
+                        DType::BF16 => map(a, |h: bf16| { let v = h.to_f32(); bf16::from_f32(value!($($how)*, v: f32)) }),
                         $(
                             DType::C64 => map(a, |$v: Complex<f32>| -> Complex<f32> { $complex }),
                             DType::C128 => map(a, |$v: Complex<f64>| -> Complex<f64> { $complex }),
@@ -73,6 +107,12 @@ macro_rules! functions {
                 fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
                     Ok(Transposed::NotLinear)
                 }
+                fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+                    Some(s.op(scalar!($($how)*), &s.operands()))
+                }
+                $(fn limits(&self) -> Limits {
+                    $limits
+                })?
                 elementwise_rules!();
                 fn samples() -> Vec<Sample> {
                     samples_at(&Op::new($name), 1, Takes::$takes, $points)
@@ -101,69 +141,74 @@ const UNIT: &[f64] = &[0.3, -0.2, 0.75, -0.9, 0.05];
 
 functions! {
     /// The largest whole number not above.
-    Floor = "floor", Floats, at WIDE, |v| v.floor(), d |_x, _y, _t| None;
+    Floor = "floor", Floats, at WIDE, [op Floor |v| v.floor()], d |_x, _y, _t| None;
     /// The smallest whole number not below.
-    Ceil = "ceil", Floats, at WIDE, |v| v.ceil(), d |_x, _y, _t| None;
+    Ceil = "ceil", Floats, at WIDE, [op Ceil |v| v.ceil()], d |_x, _y, _t| None;
     /// The nearest whole number, halves to even.
-    Round = "round", Floats, at &[0.3, -1.2, 2.6, -0.7, 4.1], |v| v.round_even(), d |_x, _y, _t| None;
+    Round = "round", Floats, at &[0.3, -1.2, 2.6, -0.7, 4.1], [op Round |v| v.round_even()], d |_x, _y, _t| None;
     /// The whole part.
-    Trunc = "trunc", Floats, at WIDE, |v| v.trunc(), d |_x, _y, _t| None;
+    Trunc = "trunc", Floats, at WIDE, [op Trunc |v| v.trunc()], d |_x, _y, _t| None;
     /// e to a power.
-    Exp = "exp", Inexact, at WIDE, |v| v.exp_(), complex v.exp(), d |_x, y, t| Some(t * y);
+    Exp = "exp", Inexact, at WIDE, [math exp 1.2], complex |v| v.exp(), limits Limits::NONE.making(NotFinite::Exponent), d |_x, y, t| Some(t * y);
     /// e to a power, less one, exact for small arguments.
-    Expm1 = "expm1", Inexact, at WIDE, |v| v.expm1_(), complex v.expm1_(), d |_x, y, t| Some(t * (y + 1.0_f64));
+    Expm1 = "expm1", Inexact, at WIDE, [math expm1 1.2], complex |v| v.expm1_(), limits Limits::NONE.making(NotFinite::Exponent),
+        d |_x, y, t| Some(t * (y + 1.0_f64));
     /// The natural logarithm.
-    Log = "log", Inexact, at POSITIVE, |v| v.log_(), complex v.log_(), d |x, _y, t| Some(t / x);
+    Log = "log", Inexact, at POSITIVE, [math log 1.2], complex |v| v.log_(), limits Limits::at("at 0").outside(), d |x, _y, t| Some(t / x);
     /// The natural logarithm of one more, exact for small arguments.
-    Log1p = "log1p", Inexact, at POSITIVE, |v| v.log1p_(), complex v.log1p_(), d |x, _y, t| Some(t / (x + 1.0_f64));
+    Log1p = "log1p", Inexact, at POSITIVE, [math log1p 1.2], complex |v| v.log1p_(), limits Limits::at("at -1").outside(),
+        d |x, _y, t| Some(t / (x + 1.0_f64));
     /// The square root.
-    Sqrt = "sqrt", Inexact, at POSITIVE, |v| v.sqrt(), complex v.sqrt(), d |_x, y, t| Some(t * 0.5_f64 / y);
+    Sqrt = "sqrt", Inexact, at POSITIVE, [op Sqrt |v| v.sqrt()], complex |v| v.sqrt(), limits Limits::at("at 0").outside(),
+        d |_x, y, t| Some(t * 0.5_f64 / y);
     /// One over the square root.
-    Rsqrt = "rsqrt", Inexact, at POSITIVE, |v| v.rsqrt_(), complex v.rsqrt_(),
+    Rsqrt = "rsqrt", Inexact, at POSITIVE, [math rsqrt 0.6], complex |v| v.rsqrt_(), limits Limits::at("at 0").outside(),
         d |x, y, t| Some(t * (y / x) * -0.5_f64);
     /// The cube root.
-    Cbrt = "cbrt", Floats, at WIDE, |v| v.cbrt_(), d |_x, y, t| Some(t / (y * y * 3.0_f64));
+    Cbrt = "cbrt", Floats, at WIDE, [math cbrt 4.0], limits Limits::at("at 0"), d |_x, y, t| Some(t / (y * y * 3.0_f64));
     /// Sine.
-    Sin = "sin", Inexact, at WIDE, |v| v.sin_(), complex v.sin_(), d |x, _y, t| Some(t * x.cos());
+    Sin = "sin", Inexact, at WIDE, [math sin 1.2], complex |v| v.sin_(), d |x, _y, t| Some(t * x.cos());
     /// Cosine.
-    Cos = "cos", Inexact, at WIDE, |v| v.cos_(), complex v.cos_(), d |x, _y, t| Some(t * -x.sin());
+    Cos = "cos", Inexact, at WIDE, [math cos 1.2], complex |v| v.cos_(), d |x, _y, t| Some(t * -x.sin());
     /// Tangent: y' = 1 + y².
-    Tan = "tan", Inexact, at UNIT, |v| v.tan_(), complex v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
+    Tan = "tan", Inexact, at UNIT, [math tan 4.0], complex |v| v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
     /// Inverse sine.
-    Asin = "asin", Inexact, at UNIT, |v| v.asin_(), complex v.asin_(), d |x, _y, t| Some(t * beside_one(x).rsqrt());
+    Asin = "asin", Inexact, at UNIT, [math asin 4.0], complex |v| v.asin_(), limits Limits::at("at -1 and 1").outside(),
+        d |x, _y, t| Some(t * beside_one(x).rsqrt());
     /// Inverse cosine.
-    Acos = "acos", Inexact, at UNIT, |v| v.acos_(), complex v.acos_(), d |x, _y, t| Some(t * -beside_one(x).rsqrt());
+    Acos = "acos", Inexact, at UNIT, [math acos 4.0], complex |v| v.acos_(), limits Limits::at("at -1 and 1").outside(),
+        d |x, _y, t| Some(t * -beside_one(x).rsqrt());
     /// Inverse tangent.
-    Atan = "atan", Inexact, at WIDE, |v| v.atan_(), complex v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
+    Atan = "atan", Inexact, at WIDE, [math atan 1.2], complex |v| v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
     /// Hyperbolic sine.
-    Sinh = "sinh", Inexact, at WIDE, |v| v.sinh_(), complex v.sinh_(), d |x, _y, t| Some(t * x.cosh());
+    Sinh = "sinh", Inexact, at WIDE, [math sinh 4.0], complex |v| v.sinh_(), limits Limits::NONE.making(NotFinite::Exponent),
+        d |x, _y, t| Some(t * x.cosh());
     /// Hyperbolic cosine.
-    Cosh = "cosh", Inexact, at WIDE, |v| v.cosh_(), complex v.cosh_(), d |x, _y, t| Some(t * x.sinh());
+    Cosh = "cosh", Inexact, at WIDE, [math cosh 4.0], complex |v| v.cosh_(), limits Limits::NONE.making(NotFinite::Exponent),
+        d |x, _y, t| Some(t * x.sinh());
     /// Hyperbolic tangent: y' = 1 - y².
-    Tanh = "tanh", Inexact, at WIDE, |v| v.tanh_(), complex v.tanh_(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
+    Tanh = "tanh", Inexact, at WIDE, [math tanh 1.2], complex |v| v.tanh_(), d |_x, y, t| Some(t * (1.0_f64 - y * y));
     /// Inverse hyperbolic sine.
-    Asinh = "asinh", Inexact, at WIDE, |v| v.asinh_(), complex v.asinh_(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
+    Asinh = "asinh", Inexact, at WIDE, [math asinh 4.0], complex |v| v.asinh_(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic cosine.
-    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], |v| v.acosh_(), complex v.acosh_(),
+    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], [math acosh 4.0], complex |v| v.acosh_(), limits Limits::at("at 1").outside(),
         d |x, _y, t| Some(t * (x - 1.0_f64).rsqrt() * (x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic tangent.
-    Atanh = "atanh", Inexact, at UNIT, |v| v.atanh_(), complex v.atanh_(), d |x, _y, t| Some(t / beside_one(x));
+    Atanh = "atanh", Inexact, at UNIT, [math atanh 4.0], complex |v| v.atanh_(), limits Limits::at("at -1 and 1").outside(),
+        d |x, _y, t| Some(t / beside_one(x));
     /// 1 / (1 + e^-x): y' = y (1 - y).
-    Logistic = "logistic", Inexact, at WIDE, |v| v.logistic_(), complex v.logistic_(),
-        d |_x, y, t| Some(t * (y * (1.0_f64 - y)));
+    Logistic = "logistic", Inexact, at WIDE, [math logistic 1.2], complex |v| v.logistic_(), d |_x, y, t| Some(t * (y * (1.0_f64 - y)));
     /// The error function: y' = 2/√π e^(-x²).
-    Erf = "erf", Floats, at WIDE, |v| v.erf_(),
-        d |x, _y, t| Some(t * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI);
+    Erf = "erf", Floats, at WIDE, [math erf 1.2], d |x, _y, t| Some(t * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI);
     /// One less the error function.
-    Erfc = "erfc", Floats, at WIDE, |v| v.erfc_(),
-        d |x, _y, t| Some(t * (-(x * x)).exp() * -std::f64::consts::FRAC_2_SQRT_PI);
+    Erfc = "erfc", Floats, at WIDE, [math erfc 1.2], d |x, _y, t| Some(t * (-(x * x)).exp() * -std::f64::consts::FRAC_2_SQRT_PI);
     /// The inverse of the error function: y' = √π/2 e^(y²).
-    ErfInv = "erf_inv", Floats, at UNIT, |v| v.erf_inv_(),
+    ErfInv = "erf_inv", Floats, at UNIT, [special ErfInv |v| v.erf_inv_()],
         d |_x, y, t| Some(t * (y * y).exp() * (1.0 / std::f64::consts::FRAC_2_SQRT_PI));
     /// The logarithm of the absolute value of the gamma function.
-    Lgamma = "lgamma", Floats, at POSITIVE, |v| v.lgamma_(), d |x, _y, t| Some(t * x.digamma());
+    Lgamma = "lgamma", Floats, at POSITIVE, [special Lgamma |v| v.lgamma_()], limits Limits::NONE.outside(), d |x, _y, t| Some(t * x.digamma());
     /// The derivative of the logarithm of the gamma function.
-    Digamma = "digamma", Floats, at POSITIVE, |v| v.digamma_(), d |x, _y, t| Some(t * x.polygamma(1));
+    Digamma = "digamma", Floats, at POSITIVE, [special Digamma |v| v.digamma_()], limits Limits::NONE.outside(), d |x, _y, t| Some(t * x.polygamma(1));
 }
 
 /// Minus.
@@ -187,6 +232,9 @@ impl Primitive for Neg {
             [Some(y_bar)] => Transposed::one(-y_bar),
             _ => Ok(Transposed::Cotangents(smallvec::smallvec![None])),
         }
+    }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.op(scalar::Op::Neg, &s.operands()))
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
@@ -225,6 +273,9 @@ impl Primitive for Abs {
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
     }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.op(scalar::Op::Abs, &s.operands()))
+    }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
         samples_at(&Op::new(Abs), 1, Takes::Numbers, WIDE)
@@ -262,6 +313,16 @@ impl Primitive for Sign {
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
+    }
+    /// A float's zero keeps its sign, and NaN stays.
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let x = s.operand(0);
+        let ty = s.ty(x);
+        let (zero, plus, minus) = (s.number(ty, 0.0), s.number(ty, 1.0), s.number(ty, -1.0));
+        let above = s.op(scalar::Op::Lt, &[zero, x]);
+        let below = s.op(scalar::Op::Lt, &[x, zero]);
+        let low = s.op(scalar::Op::Select, &[below, minus, x]);
+        Some(s.op(scalar::Op::Select, &[above, plus, low]))
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
@@ -304,6 +365,31 @@ impl Primitive for IntegerPow {
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
+    }
+    /// In the order of [`Number::integer_power`].
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let x = s.operand(0);
+        let ty = s.ty(x);
+        let (mut base, mut n, mut product) = (x, self.exponent.unsigned_abs(), None);
+        while n > 0 {
+            if n & 1 == 1 {
+                product = Some(product.map_or(base, |p| s.op(scalar::Op::Mul, &[p, base])));
+            }
+            n >>= 1;
+            if n > 0 {
+                base = s.op(scalar::Op::Mul, &[base, base]);
+            }
+        }
+        let power = product.unwrap_or_else(|| s.number(ty, 1.0));
+        if self.exponent >= 0 {
+            return Some(power);
+        }
+        let one = s.number(ty, 1.0);
+        Some(s.op(scalar::Op::Div, &[one, power]))
+    }
+    fn limits(&self) -> Limits {
+        let operand = (self.exponent < 0).then_some(0);
+        Limits { operand, ..Limits::at("at 0").written("x.powi(n)") }
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {
@@ -352,6 +438,9 @@ impl Primitive for Polygamma {
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
+    }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        Some(s.op(scalar::Op::Special(scalar::Special::Polygamma(self.order)), &s.operands()))
     }
     elementwise_rules!();
     fn samples() -> Vec<Sample> {

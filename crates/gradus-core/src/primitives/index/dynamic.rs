@@ -134,6 +134,9 @@ impl Primitive for DynamicSlice {
         let sizes = if *x_batched { self.sizes.inserted(0, Dim::from(1usize)) } else { self.sizes.clone() };
         Batched::one(bind(Op::new(Gather::new(windows, sizes, Bounds::Clip)), &[x.clone(), index_rows(batch, 1)]))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -245,6 +248,9 @@ impl Primitive for DynamicUpdateSlice {
         let indices = clipped(&index_rows(batch, 2), &limits)?;
         let scatter = Scatter::new(ScatterKind::Set, whole_window(starts.len()).batched(true, true), true);
         Batched::one(bind(Op::new(scatter), &[x, indices, update]))
+    }
+    fn is_total(&self) -> bool {
+        true
     }
     fn effects(&self) -> Effects {
         Effects::PURE

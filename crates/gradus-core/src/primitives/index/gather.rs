@@ -212,6 +212,9 @@ impl Primitive for Gather {
         };
         Batched::one(bind(Op::new(Gather::new(self.windows().batched(x, indices), sizes, self.bounds)), batch.inputs))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }

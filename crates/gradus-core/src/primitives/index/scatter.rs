@@ -336,6 +336,9 @@ impl Primitive for Scatter {
         let scatter = Scatter::new(self.kind, self.windows().batched(true, indices_batched), self.unique);
         Batched::one(bind(Op::new(scatter), &[batch.with_axis(0), indices.clone(), batch.with_axis(2)]))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }

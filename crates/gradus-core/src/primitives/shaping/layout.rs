@@ -58,6 +58,9 @@ impl Primitive for Iota {
         let shape = self.shape.inserted(0, batch.size.clone());
         Batched::one(bind(Op::new(Iota { dtype: self.dtype, shape, axis: self.axis + 1 }), &[]))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -149,6 +152,9 @@ impl Primitive for Broadcast {
         let shape = self.shape.inserted(0, batch.size.clone());
         Batched::one(bind(Op::new(Broadcast { shape, axes: prepended(0, &shifted(&self.axes)) }), batch.inputs))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -227,6 +233,9 @@ impl Primitive for Reshape {
         let shape = self.shape.inserted(0, batch.size.clone());
         Batched::one(bind(Op::new(Reshape { shape }), batch.inputs))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -292,6 +301,9 @@ impl Primitive for Permute {
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         Batched::one(bind(Op::new(Permute { axes: prepended(0, &shifted(&self.axes)) }), batch.inputs))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -349,6 +361,9 @@ impl Primitive for Reverse {
     }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         Batched::one(bind(Op::new(Reverse { axes: shifted(&self.axes) }), batch.inputs))
+    }
+    fn is_total(&self) -> bool {
+        true
     }
     fn effects(&self) -> Effects {
         Effects::PURE

@@ -99,6 +99,9 @@ impl Primitive for Slice {
         };
         Batched::one(bind(Op::new(slice), batch.inputs))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -268,6 +271,9 @@ impl Primitive for Pad {
         let value = bind(Op::new(Broadcast { shape: shape.clone(), axes: vec![0] }), std::slice::from_ref(value));
         Batched::one(shows.select(padded, value))
     }
+    fn is_total(&self) -> bool {
+        true
+    }
     fn effects(&self) -> Effects {
         Effects::PURE
     }
@@ -412,6 +418,9 @@ impl Primitive for Concatenate {
     }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         Batched::one(bind(Op::new(Concatenate { axis: self.axis + 1 }), &batch.all()))
+    }
+    fn is_total(&self) -> bool {
+        true
     }
     fn effects(&self) -> Effects {
         Effects::PURE

@@ -2,7 +2,7 @@
 
 use super::derivatives::{differences, transposition};
 use super::numbers::{example, near, stack, vary};
-use super::{Case, Outcome, Steps, all_near, op_is_elementwise, read_back};
+use super::{Case, Outcome, Steps, all_near, read_back};
 use crate::array::Array;
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::interpret::interpret;
@@ -87,7 +87,7 @@ fn batch_of_nothing(sample: &Sample) -> Outcome {
 
 impl Steps<'_> {
     pub(super) fn batching(&mut self, case: &Case) {
-        let units = if op_is_elementwise(&self.sample.op) { 0.0 } else { 64.0 };
+        let units = if self.sample.op.is_elementwise() { 0.0 } else { 64.0 };
         let all = vec![true; case.inputs.len()];
         for batched in batched_sets(case.inputs.len()) {
             self.step("a batch", || batch_and_loop(case, &batched, 3, units));

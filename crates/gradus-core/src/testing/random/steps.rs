@@ -1,16 +1,20 @@
 //! The steps of programs that need not be smooth: every primitive, on every dtype it takes.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
 use super::linear::{self, may_sum, some_axes};
 use super::{Done, Maker, Step, control};
-use crate::primitives::Op;
 use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::cumulative::{CumMax, CumMin, CumProd};
-use crate::primitives::elementwise::{Compare, Direction, IntegerPow, Polygamma};
+use crate::primitives::elementwise::{self, Compare, Direction, IntegerPow, Polygamma, Select};
 use crate::primitives::random::{FoldIn, RandomBits};
 use crate::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd};
 use crate::primitives::shaping::Iota;
 use crate::primitives::size::Size;
 use crate::primitives::sort::{Sort, TopK};
+use crate::primitives::{Infer, Op, Sample};
 use crate::types::{DType, Dim, Type};
 
 /// What a step does is picked from here; what stands twice comes up twice as often.
@@ -23,8 +27,8 @@ pub(super) const STEPS: &[Step] = &[
     binary,
     compare,
     compare,
-    clamp,
-    mul_add,
+    ternary,
+    ternary,
     draw,
     convert,
     bitcast,
@@ -71,87 +75,40 @@ pub(super) const STEPS: &[Step] = &[
     integer_pow,
 ];
 
-const FLOATS: &[&str] = &[
-    "floor",
-    "ceil",
-    "round",
-    "trunc",
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "sqrt",
-    "rsqrt",
-    "cbrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "logistic",
-    "erf",
-    "erfc",
-    "erf_inv",
-    "lgamma",
-    "digamma",
-    "is_finite",
-    "neg",
-    "abs",
-    "sign",
-];
-const COMPLEX: &[&str] = &[
-    "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-    "tanh", "asinh", "acosh", "atanh", "logistic", "neg", "abs", "sign", "real", "imag", "conj",
-];
-const INTS: &[&str] = &["neg", "abs", "sign", "not", "popcount", "count_leading_zeros"];
+/// The functions of so many elements, without parameters, that take numbers of a dtype: what is in the list of elementwise operations is used.
+fn functions(arity: usize, dtype: DType) -> &'static [Op] {
+    static ALL: LazyLock<FxHashMap<(usize, DType), Vec<Op>>> = LazyLock::new(|| {
+        let mut all: FxHashMap<_, Vec<Op>> = FxHashMap::default();
+        for entry in elementwise::entries() {
+            let Some(Sample { op, inputs, .. }) = (entry.samples)().into_iter().next() else { continue };
+            if !op.params().is_empty() {
+                continue;
+            }
+            for dtype in DType::VALUES {
+                let types = vec![Type::scalar(dtype); inputs.len()];
+                if op.infer(&mut Infer { inputs: &types, constraints: &mut Vec::new() }).is_ok() {
+                    all.entry((inputs.len(), dtype)).or_default().push(op.clone());
+                }
+            }
+        }
+        all
+    });
+    ALL.get(&(arity, dtype)).map_or(&[], Vec::as_slice)
+}
 
 fn unary(m: &mut Maker<'_, '_>) -> Done {
     let x = m.any()?;
-    let names: &[&str] = match m.ty(x).dtype() {
-        DType::Bool => &["not"],
-        d if d.is_complex() => COMPLEX,
-        d if d.is_float() => FLOATS,
-        _ => INTS,
-    };
-    let name = m.source.pick(names)?;
-    m.named(name, &[x]).map(|_| ())
+    let op = m.source.pick(functions(1, m.ty(x).dtype()))?.clone();
+    m.one(op, &[x]).map(|_| ())
 }
 
 fn binary(m: &mut Maker<'_, '_>) -> Done {
     let x = m.any()?;
     let ty = m.ty(x);
-    let names: &[&str] = match ty.dtype() {
-        DType::Bool => &["and", "or", "xor"],
-        d if d.is_complex() => &["add", "sub", "mul", "div", "pow"],
-        d if d.is_float() => &["add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "nextafter"],
-        _ => &[
-            "add",
-            "sub",
-            "mul",
-            "div",
-            "rem",
-            "max",
-            "min",
-            "pow",
-            "and",
-            "or",
-            "xor",
-            "shift_left",
-            "shift_right_logical",
-            "shift_right_arithmetic",
-        ],
-    };
-    let name = m.source.pick(names)?;
+    let op = m.source.pick(functions(2, ty.dtype()))?.clone();
     let y = m.of_type(&ty);
     let operands = if m.source.chance(50) { [x, y] } else { [y, x] };
-    m.named(name, &operands).map(|_| ())
+    m.one(op, &operands).map(|_| ())
 }
 
 fn integer_pow(m: &mut Maker<'_, '_>) -> Done {
@@ -172,18 +129,12 @@ fn compare(m: &mut Maker<'_, '_>) -> Done {
     m.add(Op::new(Compare { direction }), &[x, y]).map(|_| ())
 }
 
-fn clamp(m: &mut Maker<'_, '_>) -> Done {
-    let x = m.any_of(|t| t.dtype().is_int() || t.dtype().is_float())?;
+fn ternary(m: &mut Maker<'_, '_>) -> Done {
+    let x = m.any()?;
     let ty = m.ty(x);
-    let (low, high) = (m.of_type(&ty), m.of_type(&ty));
-    m.named("clamp", &[low, x, high]).map(|_| ())
-}
-
-fn mul_add(m: &mut Maker<'_, '_>) -> Done {
-    let x = m.any_of(|t| t.dtype().is_float())?;
-    let ty = m.ty(x);
+    let op = m.source.pick(functions(3, ty.dtype()))?.clone();
     let (y, z) = (m.of_type(&ty), m.of_type(&ty));
-    m.named("mul_add", &[x, y, z]).map(|_| ())
+    m.one(op, &[x, y, z]).map(|_| ())
 }
 
 /// Bits of a key that is made of a number, or follows from one that is.
@@ -218,7 +169,7 @@ fn bitcast(m: &mut Maker<'_, '_>) -> Done {
     if ty.dtype().is_float() {
         let number = m.one(Op::new(Compare { direction: Direction::Eq }), &[x, x])?;
         let zero = m.splat(&ty, 0.0);
-        x = m.named("select", &[number, x, zero])?;
+        x = m.one(Op::fixed(&Select), &[number, x, zero])?;
     }
     m.add(Op::new(Bitcast { dtype }), &[x]).map(|_| ())
 }

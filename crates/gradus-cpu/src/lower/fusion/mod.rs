@@ -17,24 +17,21 @@ use std::collections::BinaryHeap;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::DynamicUpdateSlice;
-use gradus_core::primitives::reduce::{ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
+pub(super) use gradus_core::primitives::reduce::CHUNK;
+use gradus_core::primitives::reduce::{NARROW, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
 use gradus_core::primitives::shaping::Iota;
 use gradus_core::program::{Atom, Equation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::emit::{cost, is_elementwise};
+use super::emit::{cost, form};
 use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
 use super::views::{count, is_empty, row_major};
 use crate::ir::{FoldOp, LANES, Ty};
 use crate::size::Size;
 
-/// Elements that one lane loop folds; longer rows are cut.
-pub(super) const CHUNK: usize = 65_536;
 /// Rows longer than this are not walked twice in one nest: they do not stay in the first cache.
 const LONGEST_ROW: usize = 16384;
-/// Kept trailing dimensions of at most so many elements are folded in lanes, as rows: that is how reductions are defined.
-const NARROW: usize = 16;
 /// Equations in one nest.
 const LARGEST_CLUSTER: usize = 256;
 
@@ -223,7 +220,7 @@ impl Planner<'_> {
 
     fn is_map(&self, e: &Equation) -> bool {
         e.results().len() == 1
-            && self.types(e).is_some_and(|(from, to)| is_elementwise(e.op(), &from, to))
+            && self.types(e).is_some_and(|(from, to)| form(e.op(), &from, to).is_some())
             && self.p.operands(e).iter().all(|a| self.dims(*a) == &*self.values.dims[e.result().index()])
     }
 
@@ -737,5 +734,5 @@ fn in_order(waits: &[FxHashSet<usize>], priority: &[usize]) -> Vec<usize> {
 
 /// About how many nanoseconds a point of a cluster takes.
 pub(super) fn point_cost(p: &Program, c: &Cluster) -> f32 {
-    c.members.iter().map(|i| cost(p.equations()[*i].op())).sum::<f32>() + 0.1
+    c.members.iter().map(|i| cost(p, &p.equations()[*i])).sum::<f32>() + 0.1
 }

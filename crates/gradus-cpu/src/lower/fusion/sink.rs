@@ -73,7 +73,7 @@ impl Planner<'_> {
                 .map(|a| self.values.origin(*a).root)
                 .collect();
             let single = targets.len() == 1 && !at_home && inner <= 1;
-            let cheap = !is_expensive(e.op()) && inner == 0 && arrays.len() <= 1;
+            let cheap = !is_expensive(p, e) && inner == 0 && arrays.len() <= 1;
             if !single && !cheap {
                 continue;
             }

@@ -144,7 +144,7 @@ impl Planner<'_> {
             }
             let i = *rows.members.iter().find(|i| self.p.equations()[**i].result().index() == v)?;
             let e = &self.p.equations()[i];
-            time += cost(e.op());
+            time += cost(self.p, e);
             if self.classes[i] != Class::Point || !self.is_map(e) || parts.len() >= MOST_PARTS || time > AGAIN {
                 return None;
             }

@@ -9,9 +9,8 @@ use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use gradus_core::program::{Atom, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::emit::elementwise;
 use super::fusion::{Class, Cluster, Level, Plan, is_shared, lead, point_cost, reduction, seen};
-use super::scalars::{Inner, places, unroll};
+use super::scalars::{Inner, each, places, unroll};
 use super::values::{Repr, Root, SMALL, Values, moves, storage};
 use super::views::{At, Strides, View, count, offsets};
 use super::{Lower, Work};
@@ -605,12 +604,9 @@ impl Nest<'_, '_> {
             return Ok(operands.swap_remove(0));
         }
         if self.is_plain(i) {
-            return Ok((0..self.inside(v))
-                .map(|k| {
-                    let args: Vec<Value> = operands.iter().map(|o| o[k]).collect();
-                    elementwise(&mut self.lower.emitter, e.op(), &args, ty)
-                })
-                .collect());
+            let operands: Vec<&[Value]> = operands.iter().map(Vec::as_slice).collect();
+            let n = self.inside(v);
+            return Ok(each(&mut self.lower.emitter, e.op(), &operands, n, ty));
         }
         // An operation inside the point.
         let n = self.points_at(at);

@@ -145,7 +145,7 @@ impl Nest<'_, '_> {
         let mut seen = FxHashSet::default();
         while let Some(v) = open.pop() {
             let Some(&i) = self.cluster.members.iter().find(|i| self.result(**i) == v) else { continue };
-            if is_expensive(self.p.equations()[i].op()) {
+            if is_expensive(self.p, &self.p.equations()[i]) {
                 return true;
             }
             for r in self.members_of(i) {
