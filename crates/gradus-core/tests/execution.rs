@@ -178,7 +178,7 @@ fn passes_can_be_watched() {
         "layout",
         "loops",
         "totals",
-        "draws",
+        "expand",
         "strength",
         "dead code",
     ];

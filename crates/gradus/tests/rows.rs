@@ -37,7 +37,7 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "layout",
         "loops",
         "totals",
-        "draws",
+        "expand",
         "strength",
         "dead code",
         "contract",

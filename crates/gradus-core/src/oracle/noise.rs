@@ -15,7 +15,7 @@ use crate::error::{Result, error};
 use crate::primitives::cumulative::{CumProd, CumSum};
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::effects::replay::Event;
-use crate::primitives::elementwise::{Add, MulAdd, Sub};
+use crate::primitives::elementwise::{Add, Mul, MulAdd, Sub};
 use crate::primitives::index::Scatter;
 use crate::primitives::reduce::{ReduceProd, ReduceSum};
 use crate::primitives::{Op, Outputs};
@@ -92,6 +92,8 @@ struct Noise {
     state: u64,
     /// Equations that may still run: noise must not make a loop endless.
     left: u64,
+    /// Whether a product was whole by rounding alone: contracted into a sum it is not.
+    rounded: bool,
     amplitude: f64,
 }
 
@@ -116,6 +118,8 @@ fn within<T>(noise: Noise, f: impl FnOnce() -> T) -> (T, u64) {
 pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result<Outputs> {
     let Some(mut noise) = NOISE.get() else { return Ok(outputs) };
     noise.left = noise.left.checked_sub(1).ok_or_else(|| error!(Value, "noise makes a loop endless"))?;
+    let contracts = noise.freedom >= Freedom::Contraction && op.is::<Mul>();
+    noise.rounded |= contracts && outputs.iter().all(is_whole) && !operands.iter().all(is_whole);
     NOISE.set(Some(noise));
     if noise.amplitude == 0.0 || outputs.len() != 1 {
         return Ok(outputs);
@@ -123,7 +127,8 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     let y = &outputs[0];
     let Some(units) = noise.freedom.units(op).filter(|_| y.dtype().is_inexact()) else { return Ok(outputs) };
     // Sums of small whole numbers are exact in every order; a product of many leaves the range in one order and is 0 in another.
-    let exact = !is_product(op) && operands.iter().chain([y]).all(is_whole);
+    let rounded = noise.rounded && Terms::of(op) == Some(Terms::Two);
+    let exact = !is_product(op) && !rounded && operands.iter().chain([y]).all(is_whole);
     let Some(c) = y.concrete().filter(|_| !exact) else { return Ok(outputs) };
     let mut terms = terms(op, operands, y);
     if Terms::of(op) == Some(Terms::Two) {
@@ -339,7 +344,7 @@ fn is_alike(a: Wide, b: Wide) -> bool {
 pub(super) fn touched(program: &Program, inputs: &[Array], want: &[Array], freedom: Freedom) -> Vec<bool> {
     let mut touched = vec![false; want.len()];
     for run in 0..*RUNS.start() {
-        let noise = Noise { freedom, way: None, state: run, left: u64::MAX / 2, amplitude: 1.0 };
+        let noise = Noise { freedom, way: None, state: run, left: u64::MAX / 2, rounded: false, amplitude: 1.0 };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, &[])) else { continue };
         touch(&mut touched, moved.outputs.iter().zip(want));
     }
@@ -378,7 +383,7 @@ pub(super) fn unexplained(
         return Vec::new();
     }
     let most = u64::MAX / 2;
-    let quiet = Noise { freedom, way: None, state: 0, left: most, amplitude: 0.0 };
+    let quiet = Noise { freedom, way: None, state: 0, left: most, rounded: false, amplitude: 0.0 };
     let (_, left) = within(quiet, || Run::interpreted(program, inputs, given));
     let equations = most - left;
     let allowed = 1000 + 4 * equations;
@@ -388,7 +393,7 @@ pub(super) fn unexplained(
     for run in 0..runs {
         // The first two go one way in every sum.
         let way = [1.0, -1.0].get(run as usize).copied();
-        let noise = Noise { freedom, way, state: run, left: allowed, amplitude: 1.0 };
+        let noise = Noise { freedom, way, state: run, left: allowed, rounded: false, amplitude: 1.0 };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, given)) else { continue };
         let moved = moved.arrays();
         touch(&mut touched, moved.iter().copied().zip(want.iter().copied()));
@@ -470,6 +475,16 @@ mod tests {
             assert!(explained(text, &inputs, have), "{have}");
         }
         assert!(!explained(text, &[Array::from([[1.0_f32, 2.0, 3.5, 4.0]; 2])], f32::INFINITY));
+    }
+
+    /// A third of three is 1 by rounding; contracted into a sum it is not quite.
+    #[test]
+    fn a_product_that_is_whole_by_rounding_is_not_when_it_is_contracted() {
+        let text = "fn f(x0: f64[], x1: f64[]) -> f64[] {\n  x2: f64[] = div 1.0:f64[] x0\n  x3: f64[] = mul x2 x0\n  x4: f64[] = sub x1 x3\n  return x4\n}\n";
+        let inputs = [Array::from(3.0_f64), Array::from(1.0_f64)];
+        let contracted = (-1.0_f64 / 3.0).mul_add(3.0, 1.0);
+        assert!(contracted != 0.0 && explained(text, &inputs, contracted));
+        assert!(!explained(text, &inputs, 1e-9_f64));
     }
 
     #[test]

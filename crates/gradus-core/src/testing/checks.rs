@@ -263,7 +263,8 @@ fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
     }
     let bits = |a: &Array| -> Result<Vec<u64>> {
         let c = a.concrete().ok_or_else(|| error!(NotConcrete, "no numbers"))?;
-        Ok(dispatch!(c.ty().dtype(), T => c.values::<T>().iter().map(|v| v.bits() as u64).collect()))
+        let mask = u64::MAX >> (64 - 8 * c.ty().dtype().size());
+        Ok(dispatch!(c.ty().dtype(), T => c.values::<T>().iter().map(|v| v.bits() as u64 & mask).collect()))
     };
     let is_nan = |bits: u64| match to {
         Ty::F32 => f32::from_bits(bits as u32).is_nan(),
