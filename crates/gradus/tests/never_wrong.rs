@@ -252,3 +252,24 @@ fn row_r7_a_branch_that_no_example_takes() {
     check("gradient, wide", move |xs| vmap(grad(wide))(xs), &[3]);
     check("gradient, long", move |xs| vmap(grad(long))(xs), &[3]);
 }
+
+/// Bits, not only numbers: what is reduced lies in front of 17 to 64 numbers that are unrolled together with it, and many more than 16 behind a reduced
+/// axis are combined from the first to the last.
+#[test]
+fn row_r7_a_reduction_in_front_of_unrolled_numbers_keeps_its_order() {
+    fn exactly<F: Fn(&Array) -> Array + Copy + Send + Sync + 'static>(name: &str, f: F, shape: &[usize]) {
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            let x = data(shape, 1);
+            let (have, want) = (jit(f).tier(tier)(&x), jit(f).backend(Interpreter)(&x));
+            let bits = |a: &Array| numbers(a).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+            assert_eq!(bits(&have), bits(&want), "{name} of {shape:?}, {tier:?}");
+        }
+    }
+    for (n, k) in [(8, 15), (8, 16), (8, 17), (17, 17), (8, 21), (9, 31), (4, 32)] {
+        let three = |x: &Array| Array::concatenate([x, &(x * 0.7), x], 1);
+        exactly("a product", move |x| three(x).prod_axes(1), &[n, 1, k]);
+        exactly("a sum", move |x| three(x).sum_axes(1), &[n, 1, k]);
+        exactly("a sum of both", move |x| three(x).sum_axes([0, 1]), &[n, 1, k]);
+        exactly("a largest", move |x| three(x).max_axes(1), &[n, 1, k]);
+    }
+}

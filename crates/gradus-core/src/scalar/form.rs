@@ -178,8 +178,10 @@ impl Scalars {
     /// A basic operation.
     pub fn op(&mut self, op: Op, args: &[Local]) -> Local {
         let types: Option<SmallVec<[Ty; 3]>> = args.iter().map(|a| self.types.get(a.0 as usize).copied()).collect();
+        // Not every byte is a bool.
+        let makes_bool = op == Op::Bitcast(Ty::Bool);
         match types {
-            Some(types) if op.accepts(&types) => self.step(op.result(&types), Step::Op(op, args.into())),
+            Some(types) if op.accepts(&types) && !makes_bool => self.step(op.result(&types), Step::Op(op, args.into())),
             types => {
                 let of = types.map_or_else(|| "a number that was never made".into(), |t| format!("{t:?}"));
                 self.fault.get_or_insert_with(|| error!(Rule, "{op} does not take {of}"));

@@ -352,8 +352,7 @@ impl Op {
             Op::Rem | Op::Shl | Op::Shr | Op::Sar | Op::Rotl | Op::Popcount | Op::LeadingZeros => same && t[0].is_int(),
             Op::And | Op::Or | Op::Xor | Op::Not => same && !float,
             Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::Abs | Op::Max | Op::Min => same && t[0] != Ty::Bool,
-            // Not every byte is a bool.
-            Op::Bitcast(to) => to.size() == t[0].size() && (to == Ty::Bool) == (t[0] == Ty::Bool),
+            Op::Bitcast(to) => to.size() == t[0].size(),
             Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Convert(_) => same,
         }
     }
