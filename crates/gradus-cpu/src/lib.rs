@@ -6,6 +6,7 @@
 pub mod abi;
 pub mod backend;
 mod bind;
+mod block;
 mod check;
 pub mod codegen;
 mod disk;

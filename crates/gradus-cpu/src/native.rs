@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
-use gradus_core::array::{Concrete, recycled};
+use gradus_core::array::Concrete;
 use gradus_core::executables::{Sizes, sizes_of};
 use gradus_core::phases::{Phase, report};
 use gradus_core::program::Program;
-use gradus_core::types::Element;
 use gradus_core::{Array, Executable, Type};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -21,13 +20,14 @@ use smallvec::SmallVec;
 use crate::abi::{Context, MainFn};
 use crate::backend::{Options, Tier};
 use crate::bind::Bound;
+use crate::block::Block;
 use crate::codegen::{cranelift, kept, llvm};
 use crate::error::{Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::{Buffer, Role};
 use crate::lower::{Lowered, Output};
 use crate::memory::{self, MemoryPlan, Place};
-use crate::runtime::{Run, by_dtype, call, parallel, special};
+use crate::runtime::{Run, call, parallel, special};
 
 /// Calls after which a program is worth the optimizing compiler.
 const HOT: u32 = 64;
@@ -337,49 +337,6 @@ impl Native {
     }
 }
 
-/// Memory for results until they are arrays.
-struct Made<'a> {
-    ty: &'a Type,
-    memory: *mut u8,
-    count: usize,
-    capacity: usize,
-}
-
-impl<'a> Made<'a> {
-    fn new(ty: &'a Type) -> Result<Made<'a>> {
-        fn reserve<T: Element>(ty: &Type) -> Result<(*mut u8, usize, usize)> {
-            let count = ty.shape().count().ok_or_else(|| error!(Size, "{ty} has no size"))?;
-            let mut values: Vec<T> = recycled(count).unwrap_or_default();
-            values.clear();
-            if values.try_reserve_exact(count).is_err() {
-                fail!(Size, "there is no memory for an array of type {ty}");
-            }
-            let mut values = std::mem::ManuallyDrop::new(values);
-            Ok((values.as_mut_ptr().cast(), count, values.capacity()))
-        }
-        let (memory, count, capacity) = by_dtype!(ty.dtype(), T => reserve::<T>(ty))?;
-        Ok(Made { ty, memory, count, capacity })
-    }
-
-    /// # Safety
-    /// Every element has been written.
-    unsafe fn finish(self) -> Array {
-        let this = std::mem::ManuallyDrop::new(self);
-        by_dtype!(this.ty.dtype(), T => {
-            // SAFETY: memory of a vector of T with this capacity, all of it written.
-            let values = unsafe { Vec::from_raw_parts(this.memory.cast::<T>(), this.count, this.capacity) };
-            Concrete::array(this.ty.clone(), values)
-        })
-    }
-}
-
-impl Drop for Made<'_> {
-    fn drop(&mut self) {
-        // SAFETY: memory of a vector with this capacity that nobody else has; plain numbers need no drop.
-        by_dtype!(self.ty.dtype(), T => unsafe { drop(Vec::from_raw_parts(self.memory.cast::<T>(), 0, self.capacity)) });
-    }
-}
-
 /// The scratch memory of a thread, kept between calls.
 pub(crate) struct Arena {
     memory: NonNull<u8>,
@@ -457,7 +414,7 @@ impl Executable for Native {
                 }
             }
         }
-        let made = ready.bound.made.iter().map(Made::new).collect::<Result<SmallVec<[Made<'_>; 8]>>>()?;
+        let made = ready.bound.made.iter().map(Block::reserve).collect::<Result<SmallVec<[Block; 8]>>>()?;
         let arena = Arena::take(ready.plan.bytes)?;
         let mut table: SmallVec<[*mut u8; 32]> = SmallVec::new();
         for slot in &ready.slots {
@@ -465,10 +422,10 @@ impl Executable for Native {
                 // Inputs are only read: the plan writes outputs and scratch.
                 Slot::Input(i) => addresses[*i as usize].cast_mut(),
                 Slot::Constant(i) => address(&self.constants[*i as usize]).cast_mut(),
-                Slot::Output(i) => made[*i as usize].memory,
+                Slot::Output(i) => made[*i as usize].address(),
                 Slot::Scratch(at) => arena.at(*at),
                 // SAFETY: the plan's places lie inside the output.
-                Slot::Inside(i, at) => unsafe { made[*i as usize].memory.add(*at) },
+                Slot::Inside(i, at) => unsafe { made[*i as usize].address().add(*at) },
                 Slot::Nowhere => std::ptr::null_mut(),
             });
         }
@@ -477,7 +434,8 @@ impl Executable for Native {
         result?;
         self.count_call();
         // SAFETY: a run that succeeded has written every element of every output.
-        let made: SmallVec<[Array; 8]> = made.into_iter().map(|m| unsafe { m.finish() }).collect();
+        let finish = |(m, ty): (Block, &Type)| unsafe { m.into_array(ty) };
+        let made: SmallVec<[Array; 8]> = made.into_iter().zip(&ready.bound.made).map(finish).collect();
         Ok(l.outputs
             .iter()
             .map(|(_, o)| match o {

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use gradus_core::array::{Concrete, Data};
+use gradus_core::array::Concrete;
 use gradus_core::oracle::Watched;
-use gradus_core::types::{Element, Scalar};
+use gradus_core::types::Element;
 use gradus_core::{Array, Type};
 
+use crate::block::Block;
 use crate::error::{Result, error, fail};
 use crate::exec::address;
 use crate::lower::Output;
@@ -19,8 +20,8 @@ use crate::runtime::by_dtype;
 /// Write the inputs, run, read the outputs, as often as you like.
 pub struct Prepared {
     native: Arc<Native>,
-    inputs: Vec<Data>,
-    outputs: Vec<Data>,
+    inputs: Vec<Block>,
+    outputs: Vec<Block>,
     /// Inputs that do not change: what the function captured.
     captures: Vec<Concrete>,
     arena: Arena,
@@ -34,22 +35,6 @@ pub struct Prepared {
 // SAFETY: every pointer is to memory that it owns, or to arrays that are only read.
 unsafe impl Send for Prepared {}
 
-fn zeros(ty: &Type) -> Result<Data> {
-    let n = ty.shape().count().ok_or_else(|| error!(Size, "{ty} has no size"))?;
-    Ok(by_dtype!(ty.dtype(), T => {
-        let mut values: Vec<T> = Vec::new();
-        if values.try_reserve_exact(n).is_err() {
-            fail!(Size, "there is no memory for an array of type {ty}");
-        }
-        values.resize(n, T::from_scalar(Scalar::zero(ty.dtype())).unwrap_or_default());
-        T::into_data(values)
-    }))
-}
-
-fn pointer(data: &mut Data) -> *mut u8 {
-    by_dtype!(data.dtype(), T => T::slice_mut(data).map_or(std::ptr::null_mut(), |s| s.as_mut_ptr().cast()))
-}
-
 impl Prepared {
     /// Memory for a program whose last inputs are these.
     pub fn new(native: Arc<Native>, captures: &[Array]) -> Result<Prepared> {
@@ -57,8 +42,8 @@ impl Prepared {
         let free =
             l.inputs.len().checked_sub(captures.len()).ok_or_else(|| error!(Signature, "too many inputs are given"))?;
         let ready = native.ready_without_inputs()?;
-        let mut inputs = ready.bound.inputs[..free].iter().map(zeros).collect::<Result<Vec<_>>>()?;
-        let mut outputs = ready.bound.made.iter().map(zeros).collect::<Result<Vec<_>>>()?;
+        let inputs = ready.bound.inputs[..free].iter().map(Block::zeros).collect::<Result<Vec<_>>>()?;
+        let outputs = ready.bound.made.iter().map(Block::zeros).collect::<Result<Vec<_>>>()?;
         let captures = captures
             .iter()
             .map(|a| a.concrete().ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))?.try_dense())
@@ -76,13 +61,13 @@ impl Prepared {
             .slots
             .iter()
             .map(|slot| match *slot {
-                Slot::Input(i) if (i as usize) < free => pointer(&mut inputs[i as usize]),
+                Slot::Input(i) if (i as usize) < free => inputs[i as usize].address(),
                 Slot::Input(i) => address(&captures[i as usize - free]).cast_mut(),
-                Slot::Output(i) => pointer(&mut outputs[i as usize]),
+                Slot::Output(i) => outputs[i as usize].address(),
                 Slot::Constant(i) => address(native.constant(i as usize)).cast_mut(),
                 Slot::Scratch(at) => arena.at(at),
                 // SAFETY: the plan's places lie inside the output.
-                Slot::Inside(i, at) => unsafe { pointer(&mut outputs[i as usize]).add(at) },
+                Slot::Inside(i, at) => unsafe { outputs[i as usize].address().add(at) },
                 Slot::Nowhere => std::ptr::null_mut(),
             })
             .collect();
@@ -97,17 +82,20 @@ impl Prepared {
 
     /// The elements of an input, in row-major order, to be written.
     pub fn input<T: Element>(&mut self, i: usize) -> Result<&mut [T]> {
-        let data = self.inputs.get_mut(i).ok_or_else(|| error!(Index, "there is no input {i}"))?;
-        let dtype = data.dtype();
-        T::slice_mut(data).ok_or_else(|| error!(DType, "input {i} has elements of {dtype}, not {}", T::DTYPE))
+        let dtype = self.ready.bound.inputs.get(i).map(Type::dtype);
+        let block = self.inputs.get_mut(i).ok_or_else(|| error!(Index, "there is no input {i}"))?;
+        // SAFETY: it began as zeros, and code runs only while this is borrowed.
+        let values = unsafe { block.slice_mut() };
+        values.ok_or_else(|| error!(DType, "input {i} has elements of {}, not {}", dtype.unwrap_or(T::DTYPE), T::DTYPE))
     }
 
     /// The elements of an output, in row-major order.
     pub fn output<T: Element>(&self, i: usize) -> Result<&[T]> {
         let l = self.native.lowered();
-        let Some((_, Output::Made(made))) = l.outputs.get(i) else { fail!(Index, "there is no output {i}") };
-        let data = &self.outputs[*made];
-        T::slice(data).ok_or_else(|| error!(DType, "output {i} has elements of {}, not {}", data.dtype(), T::DTYPE))
+        let Some((ty, Output::Made(made))) = l.outputs.get(i) else { fail!(Index, "there is no output {i}") };
+        // SAFETY: it began as zeros, and code runs only while this is borrowed.
+        let values = unsafe { self.outputs[*made].slice() };
+        values.ok_or_else(|| error!(DType, "output {i} has elements of {}, not {}", ty.dtype(), T::DTYPE))
     }
 
     /// Runs the program.
@@ -120,12 +108,13 @@ impl Prepared {
 
     #[cold]
     fn run_watched(&mut self, watched: &Watched) -> Result<()> {
-        let array = |ty: &Type, data: &Data| -> Array {
-            by_dtype!(ty.dtype(), T => Concrete::array(ty.clone(), T::slice(data).unwrap_or_default().to_vec()))
+        let array = |ty: &Type, block: &Block| -> Array {
+            // SAFETY: it began as zeros, and no code runs now.
+            by_dtype!(ty.dtype(), T => Concrete::array(ty.clone(), unsafe { block.slice::<T>() }.unwrap_or_default().to_vec()))
         };
         let ready = self.ready.clone();
         let inputs: Vec<Array> =
-            ready.bound.inputs.iter().zip(&self.inputs).map(|(ty, data)| array(ty, data)).collect();
+            ready.bound.inputs.iter().zip(&self.inputs).map(|(ty, block)| array(ty, block)).collect();
         let inputs: Vec<Array> = inputs.into_iter().chain(self.captures.iter().cloned().map(Array::from)).collect();
         let run = || {
             self.run_alone()?;

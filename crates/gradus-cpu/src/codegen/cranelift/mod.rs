@@ -190,7 +190,9 @@ fn target(native: bool, quick: bool) -> Result<OwnedTargetIsa> {
             ("opt_level", if quick { "none" } else { "speed" }),
             ("regalloc_algorithm", if quick { "single_pass" } else { "backtracking" }),
             ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
-            ("enable_probestack", "false"),
+            // A long main body has a frame of many pages: each is touched in its order, so that the one behind the stack is met and not jumped over.
+            ("enable_probestack", "true"),
+            ("probestack_strategy", "inline"),
             ("use_colocated_libcalls", "false"),
             ("is_pic", "false"),
             ("unwind_info", "false"),

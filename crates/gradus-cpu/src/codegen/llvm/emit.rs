@@ -165,7 +165,8 @@ pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) 
     }
     let width = machine.vector * 8;
     out.push_str(&format!(
-        "attributes #0 = {{ nounwind \"prefer-vector-width\"=\"{width}\" \"min-legal-vector-width\"=\"{width}\" }}\n\
+        // Frames of many pages are touched page by page: the one behind the stack is met and not jumped over.
+        "attributes #0 = {{ nounwind \"probe-stack\"=\"inline-asm\" \"prefer-vector-width\"=\"{width}\" \"min-legal-vector-width\"=\"{width}\" }}\n\
          attributes #1 = {{ nounwind }}\n\
          attributes #2 = {{ nounwind willreturn memory(argmem: readwrite) }}\n\
          !0 = !{{}}\n\
