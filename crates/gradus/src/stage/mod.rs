@@ -379,23 +379,29 @@ impl<S: Signature> Core<S> {
 
     /// Runs an entry: on numbers as machine code, under an outer trace as one `call`, on specs as types.
     fn execute(&self, entry: &Entry<S>, leaves: &Leaves) -> S::Out {
-        let mut inputs: SmallVec<[Array; 8]> = leaves.arrays.clone();
-        inputs.extend(entry.captures.iter().cloned());
+        let joined: SmallVec<[Array; 8]>;
+        let inputs = match entry.captures.is_empty() {
+            true => &leaves.arrays,
+            false => {
+                joined = leaves.arrays.iter().chain(&entry.captures).cloned().collect();
+                &joined
+            }
+        };
         // Effects of a function that is called while another is traced are the other's, whatever it is called with.
         let later = !entry.optimized.effects().is_pure() && trace::is_tracing();
         let staged = later || inputs.iter().any(|a| !matches!(a.form(), Form::Concrete(_)));
         let outputs = if staged {
             let call = Call { program: entry.optimized.program().clone() };
-            let outputs = trace::bind_all(Op::new(call), &inputs);
+            let outputs = trace::bind_all(Op::new(call), inputs);
             match outputs.first().and_then(Array::error) {
                 Some(e) => Err(e.clone()),
                 None => Ok(outputs.to_vec()),
             }
         } else if !self.options.hunt.is_on() && hunt::active().is_on() {
             // Who calls it hunts, and code of its own has no checks in it.
-            interpret(&entry.optimized, &inputs)
+            interpret(&entry.optimized, inputs)
         } else {
-            self.run(entry, &inputs)
+            self.run(entry, inputs)
         };
         match outputs {
             Ok(outputs) => fill(&entry.template, outputs),
