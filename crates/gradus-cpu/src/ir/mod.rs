@@ -321,8 +321,6 @@ pub struct Call {
     pub entry: u32,
     /// Where the arrays begin.
     pub buffers: Vec<(Buffer, Index)>,
-    /// Numbers that go with it, each as 64 bits.
-    pub scalars: Vec<Value>,
     /// What it reads and (where true) writes, for those who check it.
     pub regions: Vec<(Region, bool)>,
 }

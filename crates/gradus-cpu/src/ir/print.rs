@@ -153,9 +153,8 @@ impl Printer<'_> {
                 self.line(format_args!("{to}run {}({})", k.name, inputs.join(", ")));
             }
             Stmt::Call(c) => {
-                let Call { entry, buffers, scalars, .. } = &**c;
-                let mut args: Vec<_> = buffers.iter().map(|(b, at)| format!("{b}[{at}]")).collect();
-                args.extend(scalars.iter().map(Value::to_string));
+                let Call { entry, buffers, .. } = &**c;
+                let args: Vec<_> = buffers.iter().map(|(b, at)| format!("{b}[{at}]")).collect();
                 let name = m.calls.get(*entry as usize).map_or("?", String::as_str);
                 self.line(format_args!("call {name}({})", args.join(", ")));
             }

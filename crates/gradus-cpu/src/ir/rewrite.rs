@@ -128,7 +128,6 @@ fn body<E>(m: &mut Module, renames: &mut Renames, stmts: Vec<Stmt>, f: &mut dyn 
             }
             Stmt::Call(mut c) => {
                 c.buffers.iter_mut().for_each(|(_, at)| renames.index(at));
-                c.scalars.iter_mut().for_each(|v| *v = renames.get(*v));
                 out.push(Stmt::Call(c));
             }
             s @ (Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_)) => out.push(s),
@@ -198,10 +197,7 @@ pub(super) fn uses(m: &Module) -> Vec<u32> {
                         ends.iter().for_each(|v| n[v.index()] += 1);
                     }
                 }
-                Stmt::Call(c) => {
-                    c.buffers.iter().for_each(|(_, at)| index(at, n));
-                    c.scalars.iter().for_each(|v| n[v.index()] += 1);
-                }
+                Stmt::Call(c) => c.buffers.iter().for_each(|(_, at)| index(at, n)),
             }
         }
     }
