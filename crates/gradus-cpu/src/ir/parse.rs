@@ -455,7 +455,7 @@ impl<'a> Parser<'a> {
     fn count_results(&mut self, start: usize, names: usize, results: usize) -> Result<()> {
         match names == results {
             true => Ok(()),
-            false => self.at_place(start, error!(Parse, "expected {results} names before `=`, found {names}")),
+            false => self.at_place(start, error!(Parse, "expected a name for each result ({results}), found {names}")),
         }
     }
 
