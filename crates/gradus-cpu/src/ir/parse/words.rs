@@ -89,7 +89,10 @@ impl<'a> Parser<'a> {
 
     pub fn end_of_line(&mut self) -> Result<()> {
         match self.peek() {
-            None | Some('\n') => Ok(self.lines()),
+            None | Some('\n') => {
+                self.lines();
+                Ok(())
+            }
             Some(_) => self.wanted("the end of the line"),
         }
     }
