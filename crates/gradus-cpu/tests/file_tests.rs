@@ -211,7 +211,7 @@ fn memory_for(case: &Case, m: &Module) -> Result<Memory, String> {
         let name = format!("b{b}");
         let given: Vec<&str> = case.directives(&name).flat_map(str::split_whitespace).collect();
         let some = |i: usize| match info.ty {
-            Ty::Bool => (i % 3 == 0).to_string(),
+            Ty::Bool => i.is_multiple_of(3).to_string(),
             ty if ty.is_float() => ["0.5", "-1.25", "0", "-0", "3", "inf", "nan"][(i + b) % 7].into(),
             _ => ((i * 5 + b) % 9).to_string(),
         };
