@@ -183,6 +183,7 @@ macro_rules! file_tests {
             #[test]
             fn $name() {
                 if let Err(what) = $crate::testing::files::run_stage(&files_folder(), $stage, $run) {
+                    // invariant: it stands in a test, which fails by it.
                     panic!("\n{what}");
                 }
             }
@@ -190,6 +191,7 @@ macro_rules! file_tests {
 
         #[test]
         fn every_folder_is_a_stage() {
+            // invariant: it stands in a test, which fails by it.
             $crate::testing::files::check_folders(&files_folder(), &[$($stage),*]).unwrap();
         }
     };
