@@ -1,106 +1,23 @@
-//! File tests: program text in, text out, one folder of `tests/files` for each stage.
-//!
-//! A file has lines of explanation and directives that start with `#`, the input, a line `---`, and what is expected.
-//! `GRADUS_BLESS=1` (or `cargo xtask bless`) writes what comes out as what is expected; look at the difference before
-//! you commit it. A file that is empty or malformed, or one
-//! without a check, fails.
+//! File tests of what is done with programs: program text in, text out, one folder of `tests/files` for each stage. What a file looks like is
+//! said in `testing/files.rs`.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 
 use gradus_core::array::Concrete;
 use gradus_core::optimize::{CONTRACT, Exactness, for_execution, optimize, run_passes};
 use gradus_core::program::{Builder, Constant, verify};
+use gradus_core::testing::files::{Case, run_file};
 use gradus_core::testing::{Source, random_array};
 use gradus_core::transform::{jvp, partial_eval, vjp, vmap};
-use gradus_core::{Array, Dim, ErrorKind, Program, Scalar, interpret};
+use gradus_core::{Array, Dim, ErrorKind, Program, Scalar, file_tests, interpret};
 
-/// The stages: a folder each, and what is done with the files in it.
-const STAGES: &[(&str, Run)] = &[
-    ("parse", parse),
-    ("parse_errors", parse_errors),
-    ("verify_errors", verify_errors),
-    ("optimize", optimized),
-    ("execution", executed),
-    ("contract", contracted),
-    ("jvp", differentiated),
-    ("vjp", reversed),
-    ("vmap", batched),
-    ("partial_eval", split),
-    ("interpret", interpreted),
-];
-
-type Run = fn(&Case) -> Result<String, String>;
-
-/// A test file, taken apart.
-struct Case {
-    /// The lines that start with `#`, as they stand.
-    header: Vec<String>,
-    input: String,
-    expected: String,
+fn program(case: &Case) -> Result<Program, String> {
+    case.input.parse().map_err(|e| format!("the input is not a program: {e}"))
 }
 
-impl Case {
-    fn read(text: &str) -> Result<Case, String> {
-        let header: Vec<String> = text.lines().take_while(|l| l.starts_with('#')).map(str::to_owned).collect();
-        if header.is_empty() {
-            return Err("the file does not say what it shows: it has to start with a line `# ...`".into());
-        }
-        let rest: Vec<&str> = text.lines().skip(header.len()).collect();
-        let marks: Vec<usize> = (0..rest.len()).filter(|i| rest[*i] == "---").collect();
-        let [mark] = marks[..] else {
-            return Err(format!("one line `---` between input and output is wanted, not {}", marks.len()));
-        };
-        let join = |lines: &[&str]| lines.iter().map(|l| format!("{l}\n")).collect::<String>();
-        let case = Case { header, input: join(&rest[..mark]), expected: join(&rest[mark + 1..]) };
-        if case.input.trim().is_empty() {
-            return Err("there is no input before the line `---`".into());
-        }
-        Ok(case)
-    }
-
-    fn write(&self, output: &str) -> String {
-        let header: String = self.header.iter().map(|l| format!("{l}\n")).collect();
-        format!("{header}{}---\n{output}", self.input)
-    }
-
-    /// What stands behind `# name` in the header, for each such line.
-    fn directives<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.header
-            .iter()
-            .filter_map(move |l| l.strip_prefix("# ")?.strip_prefix(name)?.strip_prefix(' '))
-            .map(str::trim)
-    }
-
-    /// The value of `key=value` in the directive of this name.
-    fn setting(&self, name: &str, key: &str) -> Result<String, String> {
-        let found =
-            self.directives(name).flat_map(str::split_whitespace).find_map(|w| w.strip_prefix(key)?.strip_prefix('='));
-        found.map(str::to_owned).ok_or_else(|| format!("the file needs a line `# {name} {key}=...`"))
-    }
-
-    fn flags(&self, name: &str, key: &str, count: usize) -> Result<Vec<bool>, String> {
-        let text = self.setting(name, key)?;
-        let list = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).ok_or(format!("`{text}` is not a list"))?;
-        let flags: Vec<bool> = list
-            .split(',')
-            .filter(|w| !w.is_empty())
-            .map(|w| w.parse().map_err(|_| format!("`{w}` is neither true nor false")))
-            .collect::<Result<_, String>>()?;
-        match flags.len() == count {
-            true => Ok(flags),
-            false => Err(format!("{} flags for a program with {count} inputs", flags.len())),
-        }
-    }
-
-    fn program(&self) -> Result<Program, String> {
-        self.input.parse().map_err(|e| format!("the input is not a program: {e}"))
-    }
-
-    /// The arrays of the lines `# input [1.0,2.0]:f64[2]`, written like constants in a program.
-    fn inputs(&self) -> Result<Vec<Array>, String> {
-        self.directives("input").map(literal).collect()
-    }
+/// The arrays of the lines `# input [1.0,2.0]:f64[2]`, written like constants in a program.
+fn inputs(case: &Case) -> Result<Vec<Array>, String> {
+    case.directives("input").map(literal).collect()
 }
 
 fn literal(text: &str) -> Result<Array, String> {
@@ -133,7 +50,7 @@ fn checked_text(program: &Program) -> Result<String, String> {
 }
 
 fn parse(case: &Case) -> Result<String, String> {
-    checked_text(&case.program()?)
+    checked_text(&program(case)?)
 }
 
 fn refused(case: &Case) -> Result<(ErrorKind, String), String> {
@@ -172,7 +89,7 @@ fn same_numbers(a: &Array, b: &Array) -> bool {
 
 /// The optimized program; on random inputs, special ones among them, it must give the same numbers.
 fn optimized(case: &Case) -> Result<String, String> {
-    let program = case.program()?;
+    let program = program(case)?;
     let fast = optimize(&program).map_err(|e| e.to_string())?;
     same_results(&program, &fast, same_numbers)?;
     checked_text(&fast)
@@ -181,11 +98,10 @@ fn optimized(case: &Case) -> Result<String, String> {
 /// The program that a compiler is given. `# order of sums` in the file says that sums may round differently, `# relaxed` that
 /// the user allows what only changes NaN, infinities, zeros and last bits.
 fn executed(case: &Case) -> Result<String, String> {
-    let program = case.program()?;
-    let says = |words: &str| case.header.iter().any(|l| l.trim_start_matches("# ") == words);
-    let exactness = if says("relaxed") { Exactness::Relaxed } else { Exactness::Exact };
+    let program = program(case)?;
+    let exactness = if case.says("relaxed") { Exactness::Relaxed } else { Exactness::Exact };
     let fast = for_execution(&program, exactness).map_err(|e| e.to_string())?;
-    let same = match (says("relaxed"), says("order of sums")) {
+    let same = match (case.says("relaxed"), case.says("order of sums")) {
         (true, _) => close_where_finite,
         (_, true) => close_numbers,
         _ => same_numbers,
@@ -196,7 +112,7 @@ fn executed(case: &Case) -> Result<String, String> {
 
 /// The program with products taken into sums.
 fn contracted(case: &Case) -> Result<String, String> {
-    let program = case.program()?;
+    let program = program(case)?;
     let fused = run_passes(&[CONTRACT], &program, Exactness::Exact, &mut |_, _, _| {}).map_err(|e| e.to_string())?;
     // A product that overflows where the sum does not, or cancels.
     same_results(&program, &fused, close_where_finite)?;
@@ -248,7 +164,7 @@ fn same_results(program: &Program, fast: &Program, same: fn(&Array, &Array) -> b
 }
 
 fn differentiated(case: &Case) -> Result<String, String> {
-    let p = case.program()?;
+    let p = program(case)?;
     match jvp(&p, &case.flags("jvp", "active", p.inputs().len())?) {
         Ok((derivative, varies)) => {
             let derivative = if case.directives("optimize").next() == Some("after") {
@@ -263,7 +179,7 @@ fn differentiated(case: &Case) -> Result<String, String> {
 }
 
 fn reversed(case: &Case) -> Result<String, String> {
-    let p = case.program()?;
+    let p = program(case)?;
     match vjp(&p, &case.flags("vjp", "active", p.inputs().len())?) {
         Ok(l) => Ok(format!("varies {:?}\n{}{}", l.varies, checked_text(&l.primal)?, checked_text(&l.linear)?)),
         Err(e) => Ok(format!("{e}\n")),
@@ -271,7 +187,7 @@ fn reversed(case: &Case) -> Result<String, String> {
 }
 
 fn batched(case: &Case) -> Result<String, String> {
-    let p = case.program()?;
+    let p = program(case)?;
     let size: Dim = case.setting("vmap", "size")?.parse().map_err(|e| format!("size: {e}"))?;
     match vmap(&p, &case.flags("vmap", "batched", p.inputs().len())?, &size) {
         Ok(over) => checked_text(&over),
@@ -280,15 +196,15 @@ fn batched(case: &Case) -> Result<String, String> {
 }
 
 fn split(case: &Case) -> Result<String, String> {
-    let p = case.program()?;
+    let p = program(case)?;
     let parts = partial_eval(&p, &case.flags("partial_eval", "known", p.inputs().len())?).map_err(|e| e.to_string())?;
     let (known, unknown) = (checked_text(&parts.known)?, checked_text(&parts.unknown)?);
     Ok(format!("known outputs {:?}, residuals {:?}\n{known}{unknown}", parts.known_outputs, parts.residuals))
 }
 
 fn interpreted(case: &Case) -> Result<String, String> {
-    let program = case.program()?;
-    match interpret(&program, &case.inputs()?) {
+    let program = program(case)?;
+    match interpret(&program, &inputs(case)?) {
         Err(e) => Ok(format!("{e}\n")),
         Ok(outputs) => {
             let mut text = String::new();
@@ -300,117 +216,18 @@ fn interpreted(case: &Case) -> Result<String, String> {
     }
 }
 
-/// Runs one file. What comes back is what is wrong with it.
-fn run_file(path: &Path, run: Run, bless: bool) -> Result<(), String> {
-    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
-    let case = Case::read(&text)?;
-    // Positions in error messages count in the input; places in this crate's source would change with every edit.
-    let output: String = run(&case)?.lines().filter(|l| !l.starts_with("  at ")).map(|l| format!("{l}\n")).collect();
-    if output.trim().is_empty() {
-        return Err("the stage gave nothing to compare".into());
-    }
-    if bless {
-        return std::fs::write(path, case.write(&output)).map_err(|e| e.to_string());
-    }
-    if case.expected.trim().is_empty() {
-        return Err("the file expects nothing: it has no check (run with GRADUS_BLESS=1 to write one)".into());
-    }
-    match case.expected == output {
-        true => Ok(()),
-        false => Err(format!("- expected, + found\n{}", diff(&case.expected, &output))),
-    }
-}
-
-/// Lines that differ, and those around them, by the longest common subsequence.
-fn diff(old: &str, new: &str) -> String {
-    let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let mut common = vec![vec![0usize; b.len() + 1]; a.len() + 1];
-    for i in (0..a.len()).rev() {
-        for j in (0..b.len()).rev() {
-            common[i][j] = match a[i] == b[j] {
-                true => common[i + 1][j + 1] + 1,
-                false => common[i + 1][j].max(common[i][j + 1]),
-            };
-        }
-    }
-    let (mut i, mut j, mut out) = (0, 0, String::new());
-    while i < a.len() || j < b.len() {
-        if i < a.len() && j < b.len() && a[i] == b[j] {
-            let _ = writeln!(out, "  {}", a[i]);
-            (i, j) = (i + 1, j + 1);
-        } else if j >= b.len() || (i < a.len() && common[i + 1][j] >= common[i][j + 1]) {
-            let _ = writeln!(out, "- {}", a[i]);
-            i += 1;
-        } else {
-            let _ = writeln!(out, "+ {}", b[j]);
-            j += 1;
-        }
-    }
-    out
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join("files")
-}
-
-fn entries(path: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = std::fs::read_dir(path).unwrap().map(|e| e.unwrap().path()).collect();
-    all.sort();
-    all
-}
-
-fn run_stage(name: &str) {
-    let (_, run) = STAGES.iter().find(|(stage, _)| *stage == name).unwrap();
-    let bless = std::env::var_os("GRADUS_BLESS").is_some_and(|v| v == "1");
-    let files = entries(&folder().join(name));
-    assert!(!files.is_empty(), "no files for the stage `{name}`");
-    let mut failures = String::new();
-    for path in &files {
-        let result = match path.extension().is_some_and(|e| e == "txt") {
-            true => run_file(path, *run, bless),
-            false => Err("a test file ends in .txt".into()),
-        };
-        if let Err(what) = result {
-            let _ = writeln!(failures, "{}/{}: {what}", name, path.file_name().unwrap().to_string_lossy());
-        }
-    }
-    assert!(failures.is_empty(), "\n{failures}");
-}
-
-macro_rules! stage_tests {
-    ($($name:ident $stage:literal;)*) => {
-        $(
-            #[test]
-            fn $name() {
-                run_stage($stage);
-            }
-        )*
-
-        #[test]
-        fn every_folder_is_a_stage_and_every_stage_has_a_test() {
-            let tested = [$($stage),*];
-            for (stage, _) in STAGES {
-                assert!(tested.contains(stage), "the stage `{stage}` has no test");
-            }
-            for path in entries(&folder()) {
-                let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                assert!(tested.contains(&name.as_str()), "`{name}` is not a stage");
-            }
-        }
-    };
-}
-stage_tests! {
-    stage_parse "parse";
-    stage_parse_errors "parse_errors";
-    stage_verify_errors "verify_errors";
-    stage_optimize "optimize";
-    stage_execution "execution";
-    stage_contract "contract";
-    stage_jvp "jvp";
-    stage_vjp "vjp";
-    stage_vmap "vmap";
-    stage_partial_eval "partial_eval";
-    stage_interpret "interpret";
+file_tests! {
+    stage_parse "parse" parse;
+    stage_parse_errors "parse_errors" parse_errors;
+    stage_verify_errors "verify_errors" verify_errors;
+    stage_optimize "optimize" optimized;
+    stage_execution "execution" executed;
+    stage_contract "contract" contracted;
+    stage_jvp "jvp" differentiated;
+    stage_vjp "vjp" reversed;
+    stage_vmap "vmap" batched;
+    stage_partial_eval "partial_eval" split;
+    stage_interpret "interpret" interpreted;
 }
 
 #[test]

@@ -58,8 +58,8 @@ native! {
     KernelFn = fn(*const Context, *mut u64, i64, i64)
 }
 native! {
-    /// An entry of the module's calls with the addresses of its arrays and its scalars. Not 0: it failed.
-    CallFn = fn(*const Context, u64, *const *mut u8, *const u64) -> u64
+    /// An entry of the module's calls with the addresses of its arrays. Not 0: it failed.
+    CallFn = fn(*const Context, u64, *const *mut u8) -> u64
 }
 native! {
     /// A kernel, its number in the module, its env, and the count of its outermost loop.

@@ -2,6 +2,7 @@
 
 mod checks;
 mod compare;
+pub mod files;
 mod random;
 
 pub use checks::*;

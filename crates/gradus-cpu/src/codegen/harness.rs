@@ -10,10 +10,10 @@ const GUARD: usize = 256;
 const MARK: u8 = 0xA5;
 
 native_fn! {
-    fn call(context: *const Context, entry: u64, buffers: *const *mut u8, scalars: *const u64) -> u64 {
+    fn call(context: *const Context, entry: u64, buffers: *const *mut u8) -> u64 {
         // SAFETY: `run` is the `Library` that `run_with` was given, and it outlives the run.
         let library = unsafe { &*(*context).run.cast::<&Library>() };
-        library(entry, buffers, scalars)
+        library(entry, buffers)
     }
 }
 
@@ -28,8 +28,8 @@ native_fn! {
     }
 }
 
-/// What answers library calls: entry, addresses of arrays, scalars; not 0 ends the run.
-pub type Library<'a> = dyn Fn(u64, *const *mut u8, *const u64) -> u64 + 'a;
+/// What answers library calls: entry, addresses of arrays; not 0 ends the run.
+pub type Library<'a> = dyn Fn(u64, *const *mut u8) -> u64 + 'a;
 
 /// Runs a main function over a memory, in which every library call fails. Gives its status, or says which buffer it wrote
 /// beside.
@@ -38,7 +38,7 @@ pub type Library<'a> = dyn Fn(u64, *const *mut u8, *const u64) -> u64 + 'a;
 /// The function is machine code of a module with these buffers and sizes that stays in their bounds.
 pub unsafe fn run(main: MainFn, memory: &mut Memory) -> Result<u64, String> {
     // SAFETY: the caller's promise.
-    unsafe { run_with(main, memory, &|_, _, _| 1) }
+    unsafe { run_with(main, memory, &|_, _| 1) }
 }
 
 /// Runs a main function with a library.

@@ -9,6 +9,7 @@ mod eval;
 mod expand;
 mod fold;
 pub mod meaning;
+mod parse;
 mod print;
 #[cfg(any(test, feature = "testing"))]
 pub mod random;
@@ -20,6 +21,7 @@ mod watch;
 pub use eval::{Library, Memory, Slots, evaluate, evaluate_checked, evaluate_with};
 pub use expand::{OFTEN, expand, expand_with};
 pub use fold::fold;
+pub use parse::written;
 pub use print::kernel_text;
 pub use strip::strip;
 pub use verify::verify;
@@ -321,8 +323,6 @@ pub struct Call {
     pub entry: u32,
     /// Where the arrays begin.
     pub buffers: Vec<(Buffer, Index)>,
-    /// Numbers that go with it, each as 64 bits.
-    pub scalars: Vec<Value>,
     /// What it reads and (where true) writes, for those who check it.
     pub regions: Vec<(Region, bool)>,
 }
@@ -339,7 +339,7 @@ pub struct Kernel {
     /// Whether the iterations of the outermost loop are independent, so that threads may share them. Then the body is that
     /// loop alone, perhaps with `Let`s before it, nothing is carried and nothing folded.
     pub parallel: bool,
-    /// About how many nanoseconds one iteration of the outermost loop takes.
+    /// About how many nanoseconds one iteration of the outermost loop takes, if threads may share it.
     pub cost: f32,
     /// What it does.
     pub body: Vec<Stmt>,

@@ -1,8 +1,13 @@
-//! The text of a module: what reports and tests show.
+//! The text of a module: what reports show and tests are written in. `parse.rs` reads it back.
+//!
+//! A line is a statement, and what follows `//` on it is for readers: what loads, stores and calls mean, where the module still says so.
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{Call, Carried, Expr, Function, Index, Int, Kind, Module, Role, Stmt, Value};
+use gradus_core::Scalar;
+
+use super::meaning::{Note, Tag, TagName};
+use super::{Carried, Expr, Function, Index, Int, Kind, Module, Role, Stmt, Ty, Value};
 
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -39,24 +44,67 @@ impl Display for Index {
         match self.offset {
             0 if !first => Ok(()),
             o if first => write!(f, "{o}"),
-            o if o < 0 => write!(f, " - {}", -o),
+            o if o < 0 => write!(f, " - {}", o.unsigned_abs()),
             o => write!(f, " + {o}"),
         }
     }
 }
 
-fn constant(ty: super::Ty, bits: u64) -> String {
-    use super::Ty;
+/// A constant as its type writes it; floats keep every bit, those of a NaN too.
+fn constant(ty: Ty, bits: u64) -> String {
     match ty {
-        Ty::F32 => format!("{:?}", f32::from_bits(bits as u32)),
-        Ty::F64 => format!("{:?}", f64::from_bits(bits)),
-        Ty::Bool => format!("{}", bits != 0),
-        Ty::I8 => format!("{}", bits as i8),
-        Ty::I16 => format!("{}", bits as i16),
-        Ty::I32 => format!("{}", bits as i32),
-        Ty::I64 => format!("{}", bits as i64),
-        Ty::U8 | Ty::U16 | Ty::U32 | Ty::U64 => format!("{bits}"),
+        Ty::F32 => Scalar::F32(f32::from_bits(bits as u32)).to_string(),
+        Ty::F64 => Scalar::F64(f64::from_bits(bits)).to_string(),
+        Ty::Bool => (bits != 0).to_string(),
+        Ty::I8 => (bits as i8).to_string(),
+        Ty::I16 => (bits as i16).to_string(),
+        Ty::I32 => (bits as i32).to_string(),
+        Ty::I64 => (bits as i64).to_string(),
+        Ty::U8 => (bits as u8).to_string(),
+        Ty::U16 => (bits as u16).to_string(),
+        Ty::U32 => (bits as u32).to_string(),
+        Ty::U64 => bits.to_string(),
     }
+}
+
+/// A name of a module, a kernel or a call: as it is if it is one word, otherwise in quotes.
+struct Name<'a>(&'a str);
+
+/// Whether a character stands in names without quotes.
+pub(super) fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '.'
+}
+
+impl Display for Name<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        if !self.0.is_empty() && self.0.chars().all(is_plain) {
+            return f.write_str(self.0);
+        }
+        f.write_char('"')?;
+        for c in self.0.chars() {
+            match c {
+                '"' | '\\' => write!(f, "\\{c}")?,
+                '\n' => f.write_str("\\n")?,
+                '\r' => f.write_str("\\r")?,
+                c => f.write_char(c)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// What stands before a statement with results.
+fn to(results: &[String]) -> String {
+    if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) }
+}
+
+fn texts(values: &[Value]) -> Vec<String> {
+    values.iter().map(Value::to_string).collect()
+}
+
+fn with(carried: &[Carried]) -> String {
+    let all: Vec<_> = carried.iter().map(|c| format!("{} = {}", c.param, c.init)).collect();
+    if all.is_empty() { String::new() } else { format!(" with {}", all.join(", ")) }
 }
 
 struct Printer<'a> {
@@ -70,18 +118,44 @@ impl Printer<'_> {
         let _ = writeln!(self.out, "{:1$}{text}", "", self.depth * 2);
     }
 
+    fn params(&self, values: &[Value]) -> String {
+        let all: Vec<_> = values.iter().map(|v| format!("{v}: {}", self.module.ty(*v))).collect();
+        all.join(", ")
+    }
+
     fn block(&mut self, body: &[Stmt]) {
         self.depth += 1;
         body.iter().for_each(|s| self.stmt(s));
         self.depth -= 1;
     }
 
-    fn nexts(&mut self, carried: &[Carried]) {
-        if !carried.is_empty() {
-            let all: Vec<_> = carried.iter().map(|c| c.next.to_string()).collect();
+    /// A last line of a block.
+    fn end(&mut self, word: &str, values: &[Value]) {
+        if !values.is_empty() {
             self.depth += 1;
-            self.line(format_args!("next {}", all.join(", ")));
+            self.line(format_args!("{word} {}", texts(values).join(", ")));
             self.depth -= 1;
+        }
+    }
+
+    fn nexts(&mut self, carried: &[Carried]) {
+        self.end("next", &carried.iter().map(|c| c.next).collect::<Vec<_>>());
+    }
+
+    /// What a tag stands for, for readers. The equations of the program itself are block 0.
+    fn tag(&self, tag: Tag) -> String {
+        match self.module.meanings.tags.get(tag.0 as usize).map(|t| t.name) {
+            Some(TagName::Value(0, v)) => format!("x{v}"),
+            Some(name) => name.to_string(),
+            None => "nothing".into(),
+        }
+    }
+
+    /// What a load or store means, for readers.
+    fn meant(&self, at: &Index) -> String {
+        match self.module.meanings.get(at.means) {
+            Some(m) => format!("  // {}{}", self.tag(m.tag), if m.again { " again" } else { "" }),
+            None => String::new(),
         }
     }
 
@@ -93,22 +167,18 @@ impl Printer<'_> {
                 match e {
                     Expr::Const(bits) => self.line(format_args!("{v}: {ty} = {}", constant(ty, *bits))),
                     Expr::Size(i) => self.line(format_args!("{v}: {ty} = size {i}")),
-                    Expr::Op(op, args) => {
-                        let args: Vec<_> = args.iter().map(Value::to_string).collect();
-                        self.line(format_args!("{v}: {ty} = {op} {}", args.join(" ")));
-                    }
-                    Expr::Load(b, at) => self.line(format_args!("{v}: {ty} = {b}[{at}]")),
+                    Expr::Op(op, args) => self.line(format_args!("{v}: {ty} = {op} {}", texts(args).join(" "))),
+                    Expr::Load(b, at) => self.line(format_args!("{v}: {ty} = {b}[{at}]{}", self.meant(at))),
                 }
             }
-            Stmt::Store { buffer, at, value } => self.line(format_args!("{buffer}[{at}] = {value}")),
+            Stmt::Store { buffer, at, value } => {
+                self.line(format_args!("{buffer}[{at}] = {value}{}", self.meant(at)));
+            }
             Stmt::Loop(l) => {
                 let kind = if l.kind == Kind::Lanes { "lanes" } else { "for" };
-                let carried: Vec<_> = l.carried.iter().map(|c| format!("{} = {}", c.param, c.init)).collect();
-                let with = if carried.is_empty() { String::new() } else { format!(" with {}", carried.join(", ")) };
                 let mut results: Vec<_> = l.carried.iter().map(|c| c.result.to_string()).collect();
                 results.extend(l.folds.iter().map(|f| f.result.to_string()));
-                let to = if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
-                self.line(format_args!("{to}{kind} {} < {}{with} {{", l.var, l.count));
+                self.line(format_args!("{}{kind} {} < {}{} {{", to(&results), l.var, l.count, with(&l.carried)));
                 self.block(&l.body);
                 self.nexts(&l.carried);
                 self.depth += 1;
@@ -119,48 +189,51 @@ impl Printer<'_> {
                 self.line("}");
             }
             Stmt::While(w) => {
-                let carried: Vec<_> = w.carried.iter().map(|c| format!("{} = {}", c.param, c.init)).collect();
                 let results: Vec<_> = w.carried.iter().map(|c| c.result.to_string()).collect();
-                let to = if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
-                self.line(format_args!("{to}while with {} {{", carried.join(", ")));
+                self.line(format_args!("{}while{} {{", to(&results), with(&w.carried)));
                 self.block(&w.before);
-                self.line(format_args!("}} {} {{", w.condition));
+                self.line(format_args!("}} if {} {{", w.condition));
                 self.block(&w.body);
                 self.nexts(&w.carried);
                 self.line("}");
             }
             Stmt::Switch(s) => {
-                let results: Vec<_> = s.results.iter().map(Value::to_string).collect();
-                let to = if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
-                self.line(format_args!("{to}switch {} {{", s.index));
+                self.line(format_args!("{}switch {} {{", to(&texts(&s.results)), s.index));
                 for (i, (body, ends)) in s.cases.iter().enumerate() {
-                    let ends: Vec<_> = ends.iter().map(Value::to_string).collect();
                     self.line(format_args!("case {i}:"));
                     self.block(body);
-                    if !ends.is_empty() {
-                        self.depth += 1;
-                        self.line(format_args!("give {}", ends.join(", ")));
-                        self.depth -= 1;
-                    }
+                    self.end("give", ends);
                 }
                 self.line("}");
             }
             Stmt::Kernel(k) => {
                 let k = &m.kernels[*k as usize];
-                let inputs: Vec<_> = k.inputs.iter().map(Value::to_string).collect();
-                let outputs: Vec<_> = k.outputs.iter().map(Value::to_string).collect();
-                let to = if outputs.is_empty() { String::new() } else { format!("{} = ", outputs.join(", ")) };
-                self.line(format_args!("{to}run {}({})", k.name, inputs.join(", ")));
+                let inputs = texts(&k.inputs).join(", ");
+                self.line(format_args!("{}run {}({inputs})", to(&texts(&k.outputs)), Name(&k.name)));
             }
             Stmt::Call(c) => {
-                let Call { entry, buffers, scalars, .. } = &**c;
-                let mut args: Vec<_> = buffers.iter().map(|(b, at)| format!("{b}[{at}]")).collect();
-                args.extend(scalars.iter().map(Value::to_string));
-                let name = m.calls.get(*entry as usize).map_or("?", String::as_str);
-                self.line(format_args!("call {name}({})", args.join(", ")));
+                let args: Vec<_> = c.buffers.iter().map(|(b, at)| format!("{b}[{at}]")).collect();
+                let name = m.calls.get(c.entry as usize).map_or("?", String::as_str);
+                let of = |written: bool| -> Vec<String> {
+                    c.regions.iter().filter(|(_, w)| *w == written).map(|(r, _)| self.tag(r.tag)).collect()
+                };
+                let mut says = String::new();
+                for (verb, all) in [("reads", of(false)), ("writes", of(true))] {
+                    if !all.is_empty() {
+                        let before = if says.is_empty() { "  //" } else { "," };
+                        says += &format!("{before} {verb} {}", all.join(" and "));
+                    }
+                }
+                self.line(format_args!("call c{} {}({}){says}", c.entry, Name(name), args.join(", ")));
             }
             Stmt::Swap(a, b) => self.line(format_args!("swap {a} {b}")),
-            Stmt::Note(_) => {}
+            Stmt::Note(n) => match &**n {
+                Note::Step(scope) => self.line(format_args!("// a step of loop {scope}")),
+                Note::Becomes(region, tag, _) => {
+                    let (from, to) = (self.tag(region.tag), self.tag(*tag));
+                    self.line(format_args!("// {from} in {} is {to} from here on", region.buffer));
+                }
+            },
         }
     }
 }
@@ -168,28 +241,26 @@ impl Printer<'_> {
 /// The text of one kernel.
 pub fn kernel_text(module: &Module, index: usize) -> String {
     let k = &module.kernels[index];
-    let inputs: Vec<_> = k.inputs.iter().map(|v| format!("{v}: {}", module.ty(*v))).collect();
     let mut p = Printer { module, out: String::new(), depth: 0 };
     let parallel = if k.parallel { "parallel " } else { "" };
-    p.line(format_args!("{parallel}kernel {}({}) {{", k.name, inputs.join(", ")));
+    // Most kernels that one thread runs have none.
+    let costs = match k.cost.to_bits() {
+        0 => String::new(),
+        bits => format!(" costs {}", constant(Ty::F32, bits.into())),
+    };
+    p.line(format_args!("{parallel}kernel {}({}){costs} {{", Name(&k.name), p.params(&k.inputs)));
     p.block(&k.body);
-    if !k.outputs.is_empty() {
-        let outputs: Vec<_> = k.outputs.iter().map(Value::to_string).collect();
-        p.depth = 1;
-        p.line(format_args!("give {}", outputs.join(", ")));
-        p.depth = 0;
-    }
+    p.end("give", &k.outputs);
     p.line("}");
     p.out
 }
 
 /// The text of an elementary function.
 fn function_text(module: &Module, function: &Function) -> String {
-    let params: Vec<_> = function.params.iter().map(|v| format!("{v}: {}", module.ty(*v))).collect();
     let mut p = Printer { module, out: String::new(), depth: 0 };
-    p.line(format_args!("function {}({}) {{", function.of.name, params.join(", ")));
+    p.line(format_args!("function {}({}) {{", function.of.name, p.params(&function.params)));
     p.block(&function.body);
-    p.line(format_args!("  give {}", function.result));
+    p.end("give", &[function.result]);
     p.line("}");
     p.out
 }
@@ -204,6 +275,12 @@ impl Display for Module {
                 Role::Scratch => writeln!(f, "b{i}: {} = scratch", b.ty)?,
             }
         }
+        if self.sizes > 0 {
+            writeln!(f, "sizes {}", self.sizes)?;
+        }
+        for (i, name) in self.calls.iter().enumerate() {
+            writeln!(f, "c{i} = {}", Name(name))?;
+        }
         for i in 0..self.kernels.len() {
             f.write_str(&kernel_text(self, i))?;
         }
@@ -211,7 +288,7 @@ impl Display for Module {
             f.write_str(&function_text(self, function))?;
         }
         let mut p = Printer { module: self, out: String::new(), depth: 0 };
-        p.line(format_args!("main {} {{", self.name));
+        p.line(format_args!("main {} {{", Name(&self.name)));
         p.block(&self.main);
         p.line("}");
         f.write_str(&p.out)

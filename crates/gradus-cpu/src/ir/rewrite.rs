@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::smallvec;
 
-use super::{Carried, Expr, Index, Int, Module, Stmt, Value};
+use super::{Carried, Expr, Index, Int, Module, Op, Stmt, Ty, Value};
 
 /// Values that stand for others.
 #[derive(Debug, Default)]
@@ -25,16 +26,49 @@ impl Renames {
         }
     }
 
-    fn index(&self, at: &mut Index) {
+    /// A place with values renamed. Where two turn out to be the same they become one, with the sum of their strides: whoever asks for the stride
+    /// of a value is given one. `out` is the body before the place.
+    fn index(&self, m: &mut Module, out: &mut Vec<Stmt>, at: &mut Index) {
         for (v, s) in &mut at.terms {
             *v = self.get(*v);
             self.int(s);
+        }
+        let mut k = 1;
+        while k < at.terms.len() {
+            let (v, stride) = at.terms[k];
+            let Some(same) = at.terms[..k].iter().position(|(u, _)| *u == v) else {
+                k += 1;
+                continue;
+            };
+            at.terms.remove(k);
+            at.terms[same].1 = sum(m, out, at.terms[same].1, stride);
+            if at.terms[same].1 == Int::Const(0) {
+                at.terms.remove(same);
+                k -= 1;
+            }
         }
     }
 
     fn ends(&self, carried: &mut [Carried]) {
         carried.iter_mut().for_each(|c| c.next = self.get(c.next));
     }
+}
+
+/// The sum of two strides.
+fn sum(m: &mut Module, out: &mut Vec<Stmt>, a: Int, b: Int) -> Int {
+    if let (Int::Const(a), Int::Const(b)) = (a, b) {
+        return Int::Const(a.wrapping_add(b));
+    }
+    let mut define = |e: Expr| {
+        let v = m.value(Ty::I64);
+        out.push(Stmt::Let(v, e));
+        v
+    };
+    let [a, b] = [a, b].map(|x| match x {
+        Int::Const(n) => define(Expr::Const(n as u64)),
+        Int::Value(v) => v,
+    });
+    Int::Value(define(Expr::Op(Op::Add, smallvec![a, b])))
 }
 
 /// What is done with a module's definitions, in order.
@@ -81,7 +115,7 @@ pub(super) fn rewrite<E>(module: Module, f: &mut dyn Rewriter<E>) -> Result<Modu
     m.functions = functions;
     // What a kernel gives may have another name now, and the main body reads it.
     let main = std::mem::take(&mut m.main);
-    m.main = renamed(&renames, main);
+    m.main = renamed(&mut m, &renames, main);
     Ok(m)
 }
 
@@ -93,13 +127,13 @@ fn body<E>(m: &mut Module, renames: &mut Renames, stmts: Vec<Stmt>, f: &mut dyn 
             Stmt::Let(v, mut e) => {
                 match &mut e {
                     Expr::Op(_, args) => args.iter_mut().for_each(|a| *a = renames.get(*a)),
-                    Expr::Load(_, at) => renames.index(at),
+                    Expr::Load(_, at) => renames.index(m, &mut out, at),
                     Expr::Const(_) | Expr::Size(_) => {}
                 }
                 f.define(m, renames, &mut out, v, e)?;
             }
             Stmt::Store { buffer, mut at, value } => {
-                renames.index(&mut at);
+                renames.index(m, &mut out, &mut at);
                 out.push(Stmt::Store { buffer, at, value: renames.get(value) });
             }
             Stmt::Loop(mut l) => {
@@ -127,8 +161,7 @@ fn body<E>(m: &mut Module, renames: &mut Renames, stmts: Vec<Stmt>, f: &mut dyn 
                 out.push(Stmt::Switch(s));
             }
             Stmt::Call(mut c) => {
-                c.buffers.iter_mut().for_each(|(_, at)| renames.index(at));
-                c.scalars.iter_mut().for_each(|v| *v = renames.get(*v));
+                c.buffers.iter_mut().for_each(|(_, at)| renames.index(m, &mut out, at));
                 out.push(Stmt::Call(c));
             }
             s @ (Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_)) => out.push(s),
@@ -139,14 +172,13 @@ fn body<E>(m: &mut Module, renames: &mut Renames, stmts: Vec<Stmt>, f: &mut dyn 
 }
 
 /// The same statements with values renamed.
-fn renamed(renames: &Renames, stmts: Vec<Stmt>) -> Vec<Stmt> {
-    let mut m = Module::default();
+fn renamed(m: &mut Module, renames: &Renames, stmts: Vec<Stmt>) -> Vec<Stmt> {
     let mut again = Renames(renames.0.clone());
     let mut keep = |_: &mut Module, _: &mut Renames, out: &mut Vec<Stmt>, v, e| -> Result<(), Infallible> {
         out.push(Stmt::Let(v, e));
         Ok(())
     };
-    match body(&mut m, &mut again, stmts, &mut keep) {
+    match body(m, &mut again, stmts, &mut keep) {
         Ok(stmts) => stmts,
         Err(never) => match never {},
     }
@@ -198,10 +230,7 @@ pub(super) fn uses(m: &Module) -> Vec<u32> {
                         ends.iter().for_each(|v| n[v.index()] += 1);
                     }
                 }
-                Stmt::Call(c) => {
-                    c.buffers.iter().for_each(|(_, at)| index(at, n));
-                    c.scalars.iter().for_each(|v| n[v.index()] += 1);
-                }
+                Stmt::Call(c) => c.buffers.iter().for_each(|(_, at)| index(at, n)),
             }
         }
     }

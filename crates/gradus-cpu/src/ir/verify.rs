@@ -1,6 +1,6 @@
 //! The verifier of the kernel language: types, scopes, and what may stand where.
 
-use crate::error::{Result, error, fail};
+use crate::error::{Error, Result, error, fail};
 
 use super::{Carried, Expr, Function, Index, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value};
 
@@ -164,7 +164,7 @@ impl Verifier<'_> {
                     }
                     self.index(at)?;
                 }
-                c.scalars.iter().try_for_each(|v| self.used(*v).map(|_| ()))
+                Ok(())
             }
             Stmt::Swap(a, b) if main => {
                 if a.index().max(b.index()) >= self.module.buffers.len() {
@@ -173,7 +173,12 @@ impl Verifier<'_> {
                 Ok(())
             }
             Stmt::Note(_) if main => Ok(()),
-            _ => Err(error!(Verify, "this can only stand in the main body: {s:?}")),
+            Stmt::While(_) => Err(outside("a `while`")),
+            Stmt::Switch(_) => Err(outside("a `switch`")),
+            Stmt::Kernel(_) => Err(outside("a kernel's run")),
+            Stmt::Call(_) => Err(outside("a call")),
+            Stmt::Swap(..) => Err(outside("a swap")),
+            Stmt::Note(_) => Err(outside("a note")),
         }
     }
 
@@ -259,4 +264,9 @@ impl Verifier<'_> {
             }
         }
     }
+}
+
+/// The error of what stands in a kernel.
+fn outside(what: &str) -> Error {
+    error!(Verify, "{what} can only stand in the main body")
 }

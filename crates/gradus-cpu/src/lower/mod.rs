@@ -484,8 +484,12 @@ impl Lower {
     fn push_kernel(&mut self, name: &str, outputs: Vec<Value>, work: Work, body: Vec<Stmt>) {
         let index = self.emitter.module.kernels.len() as u32;
         let Work { points, each, outer, parallel } = work;
-        // Work that is known only at run time is judged then.
-        let cost = points.constant().map_or(f32::INFINITY, |n| n as f32 * each / outer.guess().max(1) as f32);
+        // Work that is known only at run time is judged then, and what one thread does is not judged at all.
+        let cost = match points.constant() {
+            _ if !parallel => 0.0,
+            Some(n) => n as f32 * each / outer.guess().max(1) as f32,
+            None => f32::INFINITY,
+        };
         self.work.push((points, each));
         let (name, inputs) = (format!("k{index}_{name}"), free_values(&body));
         self.emitter.module.kernels.push(Kernel { name, inputs, outputs, parallel, cost, body });

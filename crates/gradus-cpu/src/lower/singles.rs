@@ -239,7 +239,7 @@ impl Lower {
                 (view.buffer, self.emitter.index(&at))
             })
             .collect();
-        let call = crate::ir::Call { entry: index, buffers, scalars: Vec::new(), regions };
+        let call = crate::ir::Call { entry: index, buffers, regions };
         self.emitter.push(Stmt::Call(Box::new(call)));
     }
 

@@ -123,7 +123,7 @@ native_fn! {
     /// # Safety
     /// Called by machine code of the module with a context whose `run` is a live [`Run`] of it, and one pointer for each
     /// array of the entry.
-    pub fn call(ctx: *const Context, entry: u64, arrays: *const *mut u8, _scalars: *const u64) -> u64 {
+    pub fn call(ctx: *const Context, entry: u64, arrays: *const *mut u8) -> u64 {
         // SAFETY: passed on.
         unsafe { dispatch(ctx, entry, arrays) }
     }

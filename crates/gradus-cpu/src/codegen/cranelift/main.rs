@@ -7,7 +7,7 @@ use super::SERIAL_NANOSECONDS;
 use super::emit::{Emitter, field};
 use super::split::Part;
 use crate::error::Result;
-use crate::ir::{Buffer, Call, Expr, Int, Kernel, Stmt, Switch, Ty, Value, While};
+use crate::ir::{Buffer, Call, Expr, Int, Kernel, Stmt, Switch, Ty, While};
 
 impl<'a> Emitter<'a, '_> {
     /// The main function.
@@ -148,38 +148,19 @@ impl<'a> Emitter<'a, '_> {
 
     /// Calls the library.
     pub fn call(&mut self, c: &'a Call) -> Result<()> {
-        let n = c.buffers.len() as i32;
-        let room = self.room(8 * (c.buffers.len() + c.scalars.len()) as u32);
+        let room = self.room(8 * c.buffers.len() as u32);
         let flags = MemFlagsData::trusted();
         for (i, (b, at)) in c.buffers.iter().enumerate() {
             let (address, offset) = self.address(*b, at);
             let address = self.b.ins().iadd_imm_s(address, i64::from(offset));
             self.b.ins().store(flags, address, room, i as i32 * 8);
         }
-        for (i, v) in c.scalars.iter().enumerate() {
-            let value = self.word(*v);
-            self.b.ins().store(flags, value, room, (n + i as i32) * 8);
-        }
-        let scalars = self.b.ins().iadd_imm_s(room, i64::from(n) * 8);
         let entry = self.i64(i64::from(c.entry));
         let function = self.b.ins().load(types::I64, flags.with_readonly(), self.context, field::CALL);
-        let signature = self.signature(4, true);
-        let call = self.b.ins().call_indirect(signature, function, &[self.context, entry, room, scalars]);
+        let signature = self.signature(3, true);
+        let call = self.b.ins().call_indirect(signature, function, &[self.context, entry, room]);
         self.check(call);
         Ok(())
-    }
-
-    /// The bits of a value in 64.
-    fn word(&mut self, v: Value) -> ir::Value {
-        let value = self.get(v);
-        let value = match self.ty(v) {
-            Ty::F32 => self.b.ins().bitcast(types::I32, MemFlagsData::new(), value),
-            _ => value,
-        };
-        match self.ty(v).size() {
-            8 => value,
-            _ => self.b.ins().uextend(types::I64, value),
-        }
     }
 
     /// Runs a kernel.

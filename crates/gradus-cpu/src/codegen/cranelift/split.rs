@@ -119,7 +119,7 @@ fn weight_of(s: &Stmt) -> usize {
         Stmt::While(w) => 4 + w.carried.len() + weight(&w.before) + weight(&w.body),
         Stmt::Switch(s) => 4 + s.cases.iter().map(|(b, _)| 2 + weight(b)).sum::<usize>(),
         Stmt::Kernel(_) => 8,
-        Stmt::Call(c) => 4 + 2 * c.buffers.len() + c.scalars.len(),
+        Stmt::Call(c) => 4 + 2 * c.buffers.len(),
         Stmt::Swap(..) => 4,
         Stmt::Note(_) => 0,
     }
@@ -309,10 +309,7 @@ impl Walk<'_> {
                 self.uses(k.inputs.iter().copied(), piece);
                 k.outputs.iter().for_each(|v| self.define(*v, piece));
             }
-            Stmt::Call(c) => {
-                c.buffers.iter().for_each(|(_, at)| self.index(at, piece));
-                self.uses(c.scalars.iter().copied(), piece);
-            }
+            Stmt::Call(c) => c.buffers.iter().for_each(|(_, at)| self.index(at, piece)),
             Stmt::Swap(..) | Stmt::Note(_) => {}
         }
     }

@@ -605,7 +605,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A scalar as the 64 bits that calls take.
+    /// A scalar as the 64 bits that a kernel finds in memory.
     fn wide(&mut self, v: Value) -> Operand {
         let (ty, a) = (self.module.ty(v), self.scalars[v.index()]);
         match ty {
@@ -626,20 +626,14 @@ impl Emitter<'_> {
     }
 
     fn call(&mut self, c: &Call) -> Result<()> {
-        let (arrays, scalars) = (self.slot(0, c.buffers.len() * 8), self.slot(1, c.scalars.len() * 8));
+        let arrays = self.slot(0, c.buffers.len() * 8);
         for (i, (b, at)) in c.buffers.iter().enumerate() {
             let pointer = self.address(*b, at);
             let to = put!(self, "getelementptr ptr, ptr {arrays}, i64 {i}");
             line!(self, "store ptr {pointer}, ptr {to}, align 8");
         }
-        for (i, v) in c.scalars.iter().enumerate() {
-            let bits = self.wide(*v);
-            let to = put!(self, "getelementptr i64, ptr {scalars}, i64 {i}");
-            line!(self, "store i64 {bits}, ptr {to}, align 8");
-        }
         let f = self.of_context(16);
-        let status =
-            put!(self, "call {CONVENTION}i64 {f}(ptr %context, i64 {}, ptr {arrays}, ptr {scalars}) #1", c.entry);
+        let status = put!(self, "call {CONVENTION}i64 {f}(ptr %context, i64 {}, ptr {arrays}) #1", c.entry);
         let failed = put!(self, "icmp ne i64 {status}, 0");
         let (leave, on) = (self.label(), self.label());
         line!(self, "br i1 {failed}, label %L{leave}, label %L{on}, !prof !4");

@@ -133,7 +133,7 @@ fn busy() -> f64 {
 #[cfg(target_arch = "x86_64")]
 mod nothing {
     use super::{Context, KernelFn};
-    pub(super) unsafe extern "sysv64" fn no_call(_: *const Context, _: u64, _: *const *mut u8, _: *const u64) -> u64 {
+    pub(super) unsafe extern "sysv64" fn no_call(_: *const Context, _: u64, _: *const *mut u8) -> u64 {
         1
     }
     pub(super) unsafe extern "sysv64" fn no_parallel(_: *const Context, _: KernelFn, _: u64, _: *mut u64, _: i64) {}
@@ -141,7 +141,7 @@ mod nothing {
 #[cfg(not(target_arch = "x86_64"))]
 mod nothing {
     use super::{Context, KernelFn};
-    pub(super) unsafe extern "C" fn no_call(_: *const Context, _: u64, _: *const *mut u8, _: *const u64) -> u64 {
+    pub(super) unsafe extern "C" fn no_call(_: *const Context, _: u64, _: *const *mut u8) -> u64 {
         1
     }
     pub(super) unsafe extern "C" fn no_parallel(_: *const Context, _: KernelFn, _: u64, _: *mut u64, _: i64) {}

@@ -100,10 +100,7 @@ impl Emitter<'_> {
                     k.inputs.iter().for_each(|v| f(*v));
                 }
             }
-            Stmt::Call(c) => {
-                c.buffers.iter().for_each(|(_, at)| index(at, f));
-                c.scalars.iter().for_each(|v| f(*v));
-            }
+            Stmt::Call(c) => c.buffers.iter().for_each(|(_, at)| index(at, f)),
         }
     }
 

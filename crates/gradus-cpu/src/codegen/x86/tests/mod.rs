@@ -71,7 +71,7 @@ pub(super) fn run(code: &[u8], memory: &mut Memory, env: &mut [u64], pieces: &[(
     let executable = Executable::new(code);
     let mut rooms: Vec<Room> = memory.buffers.iter().enumerate().map(|(i, b)| Room::new(b, i % 2 == 0)).collect();
     let mut table: Vec<*mut u8> = rooms.iter_mut().map(|r| r.map[r.start..].as_mut_ptr()).collect();
-    unsafe extern "sysv64" fn call(_: *const Context, _: u64, _: *const *mut u8, _: *const u64) -> u64 {
+    unsafe extern "sysv64" fn call(_: *const Context, _: u64, _: *const *mut u8) -> u64 {
         1
     }
     unsafe extern "sysv64" fn parallel(_: *const Context, _: KernelFn, _: u64, _: *mut u64, _: i64) {}

@@ -478,3 +478,13 @@ fn dump() {
         }
     }
 }
+
+/// Where two values turn out to be the counter, a place has it once, with both strides.
+#[test]
+fn what_folds_to_the_counter_adds_to_its_stride() {
+    let text = "b0: f32 = input 0\nb1: f32 = output 0\nkernel k() {\n  v4: i64 = 1\n  lanes v0 < 40 {\n    v1: i64 = mul v0 v4\n    \
+                v2: f32 = b0[v0*2 + v1]\n    b1[v0] = v2\n  }\n}\nmain f {\n  run k()\n}\n";
+    let m = crate::ir::fold(text.parse().unwrap(), gradus_core::optimize::Exactness::Exact);
+    let numbers: Vec<u8> = (0..120).flat_map(|i| (i as f32).to_le_bytes()).collect();
+    right(&m, &Memory { buffers: vec![numbers, vec![0; 160]], sizes: vec![] });
+}
