@@ -81,8 +81,12 @@ impl Verifier<'_> {
     }
 
     fn index(&self, at: &Index) -> Result<()> {
-        for (v, stride) in &at.terms {
+        for (k, (v, stride)) in at.terms.iter().enumerate() {
             self.typed(*v, Ty::I64, "an index")?;
+            // Who asks for the stride of a value takes the first.
+            if at.terms[..k].iter().any(|(before, _)| before == v) {
+                fail!(Verify, "{v} stands twice in the place {at}");
+            }
             self.int(*stride, "a stride")?;
         }
         Ok(())
