@@ -150,7 +150,7 @@ impl While {
                  again"
             )
             .at(place.unwrap_or_default())
-            .help("keep what the steps need: give the loop `History::Limit(..)`, or use `scan` or `fori_loop`"));
+            .help("keep what the steps need: `WhileOptions::new().history(History::Limit(n)).while_loop(..)`, or use `scan` or `fori_loop`"));
         }
         Ok(While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() })
     }
