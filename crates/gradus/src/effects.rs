@@ -182,7 +182,7 @@ fn giving(callback: Callback, results: &[Type], args: &[&Array]) -> Vec<Array> {
 /// The text is that of `println!`, with precision (`{:.3}`), `{:?}` and names given after it (`"{loss}", loss = loss`); the
 /// compiler checks it against the values. Values are arrays, references to them, or numbers.
 ///
-/// It only looks, as [`debug_callback`](crate::debug_callback) does.
+/// It only looks, as [`debug_callback`](crate::effects::debug_callback) does.
 ///
 /// ```
 /// use gradus::prelude::*;
