@@ -274,7 +274,7 @@ impl Primitive for While {
         }
         if !self.effects().is_pure() {
             return Ok(Batched::Missing(
-                "its effects would have to go on for some examples and not for others: loop over the examples with `map`",
+                "its effects would have to go on for some examples and not for others: loop over the examples with `gradus::map`",
             ));
         }
         // The loop runs until the last example is done. An example that is done keeps its values; what runs in its lane
