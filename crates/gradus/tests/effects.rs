@@ -361,7 +361,7 @@ fn row_e1_ordered_effects_and_branches_by_example_are_refused_in_batches() {
     let log = Log::default();
     let l = log.clone();
     let e = vmap(move |x: &Array| l.pass(0.0, x))(&Array::from([1.0_f64])).ok().unwrap_err().to_string();
-    assert!(e.contains("io_callback") && e.contains("batched by the `vmap` at") && e.contains("`map`"), "{e}");
+    assert!(e.contains("io_callback") && e.contains("batched by the `vmap` at") && e.contains("`gradus::map`"), "{e}");
     assert_eq!(e.matches("tests/effects.rs:").count(), 2, "both places: {e}");
     // Inside a loop, and on a value that is the same for all examples.
     let l = log.clone();
