@@ -16,7 +16,7 @@ use libfuzzer_sys::fuzz_target;
 use recipes::Recipe;
 
 fuzz_target!(|bytes: &[u8]| {
-    gradus::set_warning_handler(|_| {});
+    gradus::warnings::set_warning_handler(|_| {});
     let (head, rest) = bytes.split_at(bytes.len().min(48));
     let inputs = starting_arrays(&mut Source::bytes(head), 2);
     let recipe = Recipe::new(rest, 2);

@@ -4,7 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use gradus::{DType, clear_executables};
+use gradus::DType;
+use gradus::cache::clear_executables;
 
 use crate::Result;
 use crate::cases::{Call, Family, Measure, Peers, size_text};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use gradus::cache::{clear_executables, executable_stats};
 use gradus::prelude::*;
-use gradus::{clear_executables, executable_stats};
 
 use crate::Result;
 
@@ -57,7 +57,7 @@ fn kinds(version: u64) -> Vec<(&'static str, Step)> {
 pub fn run(calls: u64) -> Result<bool> {
     let started = Instant::now();
     // Programs are made anew on purpose, and the functions that fail are meant to.
-    gradus::set_warning_handler(|_| {});
+    gradus::warnings::set_warning_handler(|_| {});
     let marks: Vec<u64> = [1, 10, 25, 50, 75, 100].iter().map(|percent| calls * percent / 100).collect();
     let (mut done, mut failed, mut versions, mut sum) = (0u64, 0u64, 0u64, 0.0);
     let mut seen: Vec<(u64, usize)> = Vec::new();
@@ -103,7 +103,7 @@ pub fn run(calls: u64) -> Result<bool> {
 pub fn start() -> Result<bool> {
     let began = Instant::now();
     let mut times: BTreeMap<&'static str, Duration> = BTreeMap::new();
-    let mut add = |phases: gradus::Phases| {
+    let mut add = |phases: gradus::inspect::Phases| {
         for p in phases.iter() {
             *times.entry(p.name).or_default() += p.time;
         }
@@ -125,7 +125,7 @@ pub fn start() -> Result<bool> {
         println!("{name:<24} {:>9.2} ms", time.as_secs_f64() * 1e3);
     }
     println!("{:<24} {:>9.2} ms", "all, with the process", began.elapsed().as_secs_f64() * 1e3);
-    if let Some(disk) = gradus::disk_cache_stats() {
+    if let Some(disk) = gradus::cache::disk_cache_stats() {
         println!("disk: {} loaded, {} stored, {} entries, {} bytes", disk.loads, disk.stores, disk.entries, disk.bytes);
     }
     Ok(true)

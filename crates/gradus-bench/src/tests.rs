@@ -229,7 +229,7 @@ fn jacobians(f: fn(&[f64]) -> [f64; 3], points: &[f64]) -> Values {
 /// The random bits of a key's elements.
 fn hashes(seed: f64, n: usize) -> impl Iterator<Item = u32> {
     let word = move |i: usize| {
-        let [a, b] = gradus::primitives::random::threefry([0, seed as u32], [0, i as u32]);
+        let [a, b] = gradus::extend::primitives::random::threefry([0, seed as u32], [0, i as u32]);
         a ^ b
     };
     (0..n).map(word)

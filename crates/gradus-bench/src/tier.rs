@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use gradus::args::Sig1;
 use gradus::cpu::Prepared;
+use gradus::extend::Signature;
 use gradus::prelude::*;
-use gradus::{Func, Signature};
 
 use crate::cases::Call;
 
@@ -42,7 +42,7 @@ impl Tier {
 
     /// Whether the tier can run here.
     pub fn is_available(self) -> bool {
-        self != Tier::Llvm || gradus::cpu::codegen::llvm::available().is_ok()
+        self != Tier::Llvm || gradus_cpu::codegen::llvm::available().is_ok()
     }
 }
 
@@ -51,8 +51,8 @@ impl Tier {
 pub fn stage<S: Signature, F: Func<S> + 'static>(tier: Tier, f: F) -> Fun<S> {
     let f = match tier {
         Tier::Interpreter => jit(f).backend(gradus::Interpreter),
-        Tier::Embedded => jit(f).tier(gradus::Tier::Embedded),
-        Tier::Llvm => jit(f).tier(gradus::Tier::Llvm),
+        Tier::Embedded => jit(f).tier(gradus::cpu::Tier::Embedded),
+        Tier::Llvm => jit(f).tier(gradus::cpu::Tier::Llvm),
     };
     match DECLARED.get() {
         Some(text) => f.symbolic(text),

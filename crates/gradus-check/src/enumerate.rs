@@ -49,7 +49,7 @@ const CATALOGUE: &[(&str, Operation)] = &[
     ("swap_axes(0, 1)", |x| at_least(x, 2).map(|x| x.swap_axes(0, 1))),
     ("flip(0)", |x| at_least(x, 1).map(|x| x.flip(0))),
     ("index(1..)", |x| at_least(x, 1).map(|x| x.index(1..))),
-    ("index(.., step 2)", |x| at_least(x, 2).map(|x| x.index((.., step(.., 2))))),
+    ("index(.., step 2)", |x| at_least(x, 2).map(|x| x.index((.., Index::step(.., 2))))),
     ("flatten", |x| at_least(x, 2).map(|x| x.flatten())),
     ("split of an axis", |x| {
         let n = x.known_dims().ok()?.last().copied().filter(|n| n % 2 == 0)?;

@@ -39,7 +39,7 @@ pub fn case_of(source: &str, number: u64) -> Option<Case> {
 
 /// What every process does first: nothing is printed but what the run says.
 pub fn begin() {
-    gradus::set_warning_handler(|_| {});
+    gradus::warnings::set_warning_handler(|_| {});
     gradus_cpu::unset_disk_cache();
     check::keep_panics();
 }

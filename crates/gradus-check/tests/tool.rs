@@ -6,7 +6,7 @@ use gradus_core::program::verify;
 
 #[test]
 fn random_programs_are_valid_and_of_many_kinds() {
-    gradus::set_warning_handler(|_| {});
+    gradus::warnings::set_warning_handler(|_| {});
     let mut equations = 0;
     let mut names = std::collections::BTreeSet::new();
     let mut symbolic = 0;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gradus_core::array::{Concrete, all, ellipsis, new_axis, step};
+use gradus_core::array::Concrete;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::{Builder, verify};
@@ -206,20 +206,20 @@ fn indices_out_of_range_are_index_errors() {
             x.index(i64::MAX),
             x.index(i64::MIN),
             x.index((0, 0, 0)),
-            x.index((ellipsis(), ellipsis())),
+            x.index((Index::Ellipsis, Index::Ellipsis)),
             x.at((0, 5)).set(1.0_f64),
             f64s(&[0]).index(0),
             x.index(vec![Index::At(0); 100]),
         ],
     );
-    refused(ErrorKind::Index, [x.index(step(.., 0))]);
+    refused(ErrorKind::Index, [x.index(Index::step(.., 0))]);
     // Ranges are clipped, as in Python.
     assert_eq!(*x.index(1..100).shape(), [1, 3]);
     assert_eq!(*x.index(100..200).shape(), [0, 3]);
     assert_eq!(*x.index(-100..1).shape(), [1, 3]);
     let backward = std::ops::Range { start: i64::MAX, end: i64::MIN };
-    assert_eq!(*x.index((.., step(backward, i64::MIN))).shape(), [2, 1]);
-    assert_eq!(*x.index((all(), new_axis())).shape(), [2, 1, 3]);
+    assert_eq!(*x.index((.., Index::step(backward, i64::MIN))).shape(), [2, 1]);
+    assert_eq!(*x.index((.., Index::NewAxis)).shape(), [2, 1, 3]);
     // Indices that are data are held in range or filled; negative ones count from the end.
     let picked = f64s(&[3]).take(&Array::from([0i32, -1, 2]), 0);
     assert_eq!(numbers::<f64>(picked), [0.5, 2.5, 2.5]);

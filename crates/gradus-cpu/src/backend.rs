@@ -78,17 +78,41 @@ impl Default for Options {
     }
 }
 
-/// The native CPU compiler.
+/// The native CPU compiler. What it may choose, its methods choose: `Cpu::new().tier(Tier::Llvm).threads(false)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
-    /// What it may choose.
-    pub options: Options,
+    options: Options,
 }
 
 impl Cpu {
-    /// The compiler with a tier.
-    pub fn with_tier(tier: Tier) -> Cpu {
-        Cpu { options: Options { tier, ..Options::default() } }
+    /// The compiler as `jit` uses it.
+    pub fn new() -> Cpu {
+        Cpu::default()
+    }
+
+    /// Which code generator makes the code.
+    #[must_use]
+    pub fn tier(self, tier: Tier) -> Cpu {
+        Options { tier, ..self.options }.into()
+    }
+
+    /// Whether a product that only a sum takes in is rounded together with it; by default it is.
+    #[must_use]
+    pub fn contract(self, contract: bool) -> Cpu {
+        Options { contract, ..self.options }.into()
+    }
+
+    /// Whether threads share large loops; by default they do.
+    #[must_use]
+    pub fn threads(self, threads: bool) -> Cpu {
+        Options { threads, ..self.options }.into()
+    }
+}
+
+/// The compiler with every choice made: what tests and tools turn that users need not.
+impl From<Options> for Cpu {
+    fn from(options: Options) -> Cpu {
+        Cpu { options }
     }
 }
 

@@ -7,8 +7,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use common::{median, ms};
+use gradus::extend::transform;
 use gradus::prelude::*;
-use gradus::transform;
 use peak_alloc::PeakAlloc;
 
 #[global_allocator]
@@ -79,13 +79,13 @@ fn not_staged() -> Result<()> {
 /// A damped wave of 64 elements, pushed once a step, with a force that is not linear: each step's state is needed.
 fn wave(steps: Steps) -> impl Fn(&Array, &Array) -> Array + Clone + Send + Sync + 'static {
     move |x: &Array, pushes: &Array| {
-        let options = ScanOptions { steps, ..ScanOptions::default() };
+        let options = ScanOptions::new().steps(steps);
         let step = |(u, v): &(Array, Array), push: &Array| {
             let force = u.roll(1, 0) + u.roll(-1, 0) - u * 2.0_f64 - u.sin();
             let v = v * 0.999_f64 + force * 0.1_f64 + push;
             ((u + &v * 0.1_f64, v), ())
         };
-        let ((u, _), ()) = scan_with(&options, step, (x.clone(), x.zeros_like()), pushes);
+        let ((u, _), ()) = options.scan(step, (x.clone(), x.zeros_like()), pushes);
         (&u * &u).sum()
     }
 }
@@ -129,7 +129,9 @@ fn unbounded_loops() -> Result<()> {
             let f = move |x: &Array, n: &Array| {
                 let end = n.clone();
                 let step = |(i, u): &(Array, Array)| (i + 1_i64, (u * 1.01_f64).sin());
-                while_loop_with(history, |(i, _): &(Array, Array)| i.lt(&end), step, (Array::from(0_i64), x.clone()))
+                WhileOptions::new()
+                    .history(history)
+                    .while_loop(|(i, _): &(Array, Array)| i.lt(&end), step, (Array::from(0_i64), x.clone()))
                     .1
                     .sum()
             };

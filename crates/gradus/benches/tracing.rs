@@ -6,9 +6,9 @@ mod common;
 use std::hint::black_box;
 
 use common::{median, ms};
-use gradus::optimize::optimize;
+use gradus::extend::optimize::optimize;
+use gradus::extend::program::verify;
 use gradus::prelude::*;
-use gradus::program::verify;
 
 /// A chain of elementwise operations: three equations a round.
 fn chain(x: &Array, equations: usize) -> Array {

@@ -101,28 +101,60 @@ pub fn io_callback(
 /// Calls a function of the host that computes: it gives the same for the same values and does nothing else.
 ///
 /// So a call may be left out if nobody uses what it gives, shared, moved out of loops and made again. In a batch it is
-/// called for each example; [`pure_callback_batched`] is called once. It has a derivative only inside of `custom_jvp` or
-/// `custom_vjp`.
+/// called for each example; [`PureCallbackOptions::batched`] says otherwise. It has a derivative only inside of `custom_jvp`
+/// or `custom_vjp`.
 #[track_caller]
 pub fn pure_callback(
     f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
     results: &[Type],
     args: &[&Array],
 ) -> Vec<Array> {
-    let host = Host::new(trace::caller_or_known(Place::caller()), f);
-    giving(Callback::giving(Kind::Pure, host, results.to_vec(), false), results, args)
+    PureCallbackOptions::new().pure_callback(f, results, args)
 }
 
-/// [`pure_callback`] with a function that takes batches: under `vmap` it is called once with arrays that all have the batch
-/// axis in front, and what it gives has it, too.
-#[track_caller]
-pub fn pure_callback_batched(
-    f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
-    results: &[Type],
-    args: &[&Array],
-) -> Vec<Array> {
-    let host = Host::new(trace::caller_or_known(Place::caller()), f);
-    giving(Callback::giving(Kind::Pure, host, results.to_vec(), true), results, args)
+/// How a [`pure_callback`] is called. Its last method calls it.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let double = |x: &Array| {
+///     let host = |values: &[Array]| Ok(vec![&values[0] * 2.0_f64]);
+///     PureCallbackOptions::new().batched().pure_callback(host, &["f64[]".parse().unwrap()], &[x]).remove(0)
+/// };
+/// assert_eq!(vmap(double)(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [2.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `pure_callback` is called on them"]
+pub struct PureCallbackOptions {
+    batched: bool,
+}
+
+impl PureCallbackOptions {
+    /// What [`pure_callback`] does: in a batch the function is called for each example.
+    pub fn new() -> PureCallbackOptions {
+        PureCallbackOptions::default()
+    }
+
+    /// The function takes batches: under `vmap` it is called once with arrays that all have the batch axis in front, and what
+    /// it gives has it, too.
+    pub fn batched(self) -> PureCallbackOptions {
+        PureCallbackOptions { batched: true }
+    }
+
+    /// [Calls the host](pure_callback()) in this way.
+    #[track_caller]
+    pub fn pure_callback(
+        &self,
+        f: impl Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
+        results: &[Type],
+        args: &[&Array],
+    ) -> Vec<Array> {
+        let host = Host::new(trace::caller_or_known(Place::caller()), f);
+        giving(Callback::giving(Kind::Pure, host, results.to_vec(), self.batched), results, args)
+    }
 }
 
 fn owned(args: &[&Array]) -> Vec<Array> {
@@ -150,7 +182,7 @@ fn giving(callback: Callback, results: &[Type], args: &[&Array]) -> Vec<Array> {
 /// The text is that of `println!`, with precision (`{:.3}`), `{:?}` and names given after it (`"{loss}", loss = loss`); the
 /// compiler checks it against the values. Values are arrays, references to them, or numbers.
 ///
-/// It only looks, as [`debug_callback`](crate::debug_callback) does.
+/// It only looks, as [`debug_callback`](crate::effects::debug_callback) does.
 ///
 /// ```
 /// use gradus::prelude::*;

@@ -6,7 +6,7 @@
 /// use gradus::prelude::*;
 ///
 /// let error = Array::from([1.0, 2.0]).item::<f64>().unwrap_err();
-/// assert!(gradus::error_page(error.kind().code()).is_some_and(|page| page.contains("shape")));
+/// assert!(gradus::extend::error_page(error.kind().code()).is_some_and(|page| page.contains("shape")));
 /// ```
 pub fn error_page(code: &str) -> Option<&'static str> {
     Some(match code {

@@ -121,9 +121,10 @@ impl<S: Signature> Fun<S> {
         Fun::new(self.core.with_options(|o| o.backend = Arc::new(backend)))
     }
 
-    /// Holds every call against the interpreter: compiled code runs, the program is interpreted on the same inputs, and a
-    /// difference is an error that names the output, both numbers, the kernel and your line, and the folder that it wrote with the
-    /// program and its inputs. Without this the environment variable `GRADUS_VERIFY` decides (`1`, `first`).
+    /// Holds calls against the interpreter, every one or the first of each compiled program: compiled code runs, the program is
+    /// interpreted on the same inputs, and a difference is an error that names the output, both numbers, the kernel and your line,
+    /// and the folder that it wrote with the program and its inputs. Without this the environment variable `GRADUS_VERIFY` decides
+    /// (`1`, `first`).
     ///
     /// Whole numbers, bools and keys must be equal; floats may differ by rounding. Effects happen once. A function that is not
     /// staged has nothing to verify.
@@ -131,27 +132,12 @@ impl<S: Signature> Fun<S> {
     /// ```
     /// use gradus::prelude::*;
     ///
-    /// let f = jit(|x: &Array| (x * x).sin().sum()).verify();
+    /// let f = jit(|x: &Array| (x * x).sin().sum()).verify(Verify::Every);
     /// assert_eq!(f(&Array::from([0.0_f64, 0.0])).item::<f64>()?, 0.0);
     /// # Ok::<(), gradus::Error>(())
     /// ```
-    pub fn verify(self) -> Fun<S> {
-        self.verifying(Verify::Every)
-    }
-
-    /// Holds the first call of each compiled program against the interpreter, as [`verify`](Fun::verify) does every one: again
-    /// when LLVM's code takes the place of the embedded one, and for each size of a symbolic program.
-    pub fn verify_first(self) -> Fun<S> {
-        self.verifying(Verify::First)
-    }
-
-    /// Verifies no call, whatever `GRADUS_VERIFY` says.
-    pub fn verify_off(self) -> Fun<S> {
-        self.verifying(Verify::Off)
-    }
-
-    fn verifying(self, verify: Verify) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.running.verify = verify))
+    pub fn verify(self, calls: Verify) -> Fun<S> {
+        Fun::new(self.core.with_options(|o| o.running.verify = calls))
     }
 
     /// Makes a program that Gradus fails to compile an error, [`G0021`](crate::ErrorKind::Internal). Without this it is interpreted, with a warning.
@@ -162,7 +148,7 @@ impl<S: Signature> Fun<S> {
 
     /// Which code generator of the native compiler makes its code.
     pub fn tier(self, tier: Tier) -> Fun<S> {
-        self.backend(Cpu::with_tier(tier))
+        self.backend(Cpu::new().tier(tier))
     }
 
     /// Declares dimensions that vary: one program, compiled once, serves all their sizes.
@@ -202,7 +188,7 @@ impl<S: Signature> Fun<S> {
     /// unless it is set, here or by `GRADUS_BUDGET`. Programs made ahead by `compile` do not count.
     ///
     /// ```
-    /// # use gradus::{prelude::*, OnBudget, ErrorKind};
+    /// # use gradus::prelude::*;
     /// let f = jit(|x: &Array| x.sum()).budget(2).on_budget(OnBudget::Error);
     /// let sums: Vec<Array> = (1..=3_usize).map(|n| f(&Array::ones::<f32>([n, 4]))).collect();
     /// assert!(sums[1].clone().ok().is_ok());

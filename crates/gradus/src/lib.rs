@@ -17,7 +17,31 @@
 //! # }
 //! ```
 //!
-//! Start with [`jit`]; [`prelude`] has everything that programs usually need.
+//! Start with [`jit`]; [`prelude`] has what programs usually need.
+//!
+//! # Names
+//!
+//! What is not here is in a module. `tests/face.rs` holds this list against the exports.
+//!
+//! | for | names |
+//! |---|---|
+//! | arrays | [`Array`], [`Index`], [`Operand`], [`Element`], [`DType`], [`Shape`], [`Dim`], [`Type`], [`Complex`], [`bf16`](struct@bf16), [`f16`](struct@f16) |
+//! | errors | [`Result`], [`Error`], [`ErrorKind`] |
+//! | staging | [`jit`], [`Fun`], [`Func`], [`Compiled`], [`Program`], [`Interpreter`] |
+//! | options of `jit` | [`Mode`], [`Exactness`], [`Hunt`], [`Verify`], [`OnBudget`] |
+//! | gradients | [`grad`], [`value_and_grad`], [`grad_with_aux`], [`value_and_grad_with_aux`], [`grad_by`], [`grad_all`] |
+//! | other derivatives | [`jvp`], [`vjp`], [`Pullback`], [`linearize`], [`Linear`], [`jacfwd`], [`jacrev`], [`hessian`], [`hvp`], [`check_grads`] |
+//! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
+//! | batching | [`vmap`], [`Vmap`] |
+//! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
+//! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
+//! | effects | [`debug_print`], [`debug_check`], [`effects`] |
+//! | values in functions | [`tree`], [`random`], [`args`] |
+//! | the process | [`cpu`], [`cache`], [`warnings`] |
+//! | other libraries | [`interop`] |
+//! | looking in | [`inspect`] |
+//! | operations, backends and tools of your own | [`extend`] |
+//! | all of the daily ones | [`prelude`] |
 
 #![forbid(unsafe_code)]
 
@@ -26,44 +50,39 @@ extern crate self as gradus;
 
 #[cfg(doctest)]
 mod book;
+pub mod cache;
 mod control;
+pub mod cpu;
 pub mod effects;
 mod error_pages;
+pub mod extend;
 mod function;
+pub mod inspect;
 pub mod prelude;
 pub mod random;
 mod signature;
 mod stage;
 mod transforms;
 pub mod tree;
+pub mod warnings;
 
 pub use control::{
-    ScanOptions, associative_scan, checkpoint, checkpoint_name, checkpoint_with, cond, custom_jvp, custom_vjp,
-    fori_loop, map, scan, scan_reverse, scan_with, stop_gradient, switch, while_loop, while_loop_with,
+    Checkpoint, ScanOptions, WhileOptions, associative_scan, checkpoint, cond, custom_jvp, custom_vjp, fori_loop, map,
+    scan, stop_gradient, switch, while_loop,
 };
-pub use effects::{Outcome, capture_prints, debug_callback, io_callback, pure_callback, pure_callback_batched};
-pub use error_pages::error_page;
-pub use function::{Fun, Func, Wrapped};
+pub use function::{Fun, Func};
 pub use gradus_core::control::{History, Steps};
-pub use gradus_core::executables::{ExecutableStats, clear_executables, executable_stats, limit_executables};
 pub use gradus_core::hunt::Hunt;
-pub use gradus_core::lint::Lint;
 pub use gradus_core::optimize::Exactness;
+pub use gradus_core::oracle::Verify;
 pub use gradus_core::primitives::control::Policy;
-pub use gradus_core::warnings::{self, Warning, WarningKind, reset_warning_handler, set_warning, set_warning_handler};
 pub use gradus_core::{
-    Array, Backend, Complex, Constraint, DType, Decision, Dim, Effects, Element, Error, ErrorKind, Executable, Index,
-    Interpreter, IntoAxes, IntoIndex, IntoShape, Mode, Operand, OperandValue, Place, Program, Result, Scalar, Shape,
-    Type, array, bf16, error, f16, interop, interpret, math, optimize, oracle, param_names, phases, primitives,
-    program, rules_of, scalar, testing, trace, transform, types,
+    Array, Complex, DType, Dim, Element, Error, ErrorKind, Index, Interpreter, Mode, Operand, Program, Result, Shape,
+    Type, bf16, f16, interop,
 };
-pub use gradus_cpu::{
-    self as cpu, Cpu, DiskCacheStats, Tier, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache,
-};
-pub use random::Key;
-pub use signature::{Signature, args};
-pub use stage::{Compiled, Difference, Explanation, KeyPart, OnBudget, Phases, Stats, TracedFunction, jit};
+pub use signature::args;
+pub use stage::{Compiled, OnBudget, jit};
 pub use transforms::{
-    Arg, Axes, Linear, Pullback, Residual, Vmap, check_grads, grad, grad_all, grad_by, grad_with_aux, hessian, hvp,
-    jacfwd, jacrev, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
+    Linear, Pullback, Vmap, check_grads, grad, grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacrev, jvp,
+    linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
 };

@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gradus::optimize::{eliminate_dead_code, simplify};
+use gradus::extend::optimize::{eliminate_dead_code, simplify};
+use gradus::extend::transform;
 use gradus::prelude::*;
-use gradus::transform;
 
 // The functions of the page, as they stand there.
 
@@ -70,7 +70,7 @@ fn programs() -> Result<BTreeMap<&'static str, String>> {
         all.into_iter().map(|(name, p): (_, Program)| (name, p.to_string())).collect();
     // How a program becomes machine code: every phase of the page's function.
     let rows = Array::spec("f32[64,256]");
-    for phase in jit(softmax).backend(gradus::Cpu::with_tier(gradus::Tier::Embedded)).phases(&rows)?.iter() {
+    for phase in jit(softmax).backend(gradus::cpu::Cpu::new().tier(gradus::cpu::Tier::Embedded)).phases(&rows)?.iter() {
         match phase.name {
             "trace" => drop(all.insert("machine-trace", phase.text.clone())),
             "strength" => drop(all.insert("machine-ready", phase.text.clone())),

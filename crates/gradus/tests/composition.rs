@@ -4,8 +4,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use gradus::cache::{clear_executables, executable_stats};
+use gradus::inspect::Stats;
 use gradus::prelude::*;
-use gradus::{clear_executables, executable_stats};
 
 /// How often the Rust code of `f` ran.
 static RUNS: AtomicUsize = AtomicUsize::new(0);

@@ -113,8 +113,7 @@ fn row_d6_every_history_of_a_while_loop_gives_the_same_gradient() -> Result<()> 
     let f = |history: History| {
         move |x: &Array| {
             let x = x.clone();
-            let (_, y) = while_loop_with(
-                history,
+            let (_, y) = WhileOptions::new().history(history).while_loop(
                 |(i, _): &(Array, Array)| i.lt(37_i64),
                 move |(i, y): &(Array, Array)| (i + 1_i64, (y * &x).sin() + y * 0.5_f64),
                 (Array::from(0_i64), Array::from(0.4_f64)),
@@ -183,13 +182,13 @@ fn row_d6_scan_in_both_directions() -> Result<()> {
     let (last, all) = scan(step, Array::from(1.0_f64), &xs);
     close(&last, &[0.125 + 0.25 + 1.0 + 3.0]);
     close(&all, &[2.0, 3.5, 5.75]);
-    let (last, all) = scan_reverse(step, Array::from(1.0_f64), &xs);
+    let (last, all) = ScanOptions::new().reverse().scan(step, Array::from(1.0_f64), &xs);
     close(&last, &[0.125 + 0.75 + 1.0 + 1.0]);
     close(&all, &[3.75 + 1.0, 5.5, 4.0]);
     let loss = |x: &Array| {
         let xs = Array::stack([x, &x.sin(), &x.exp()], 0);
         let (last, all) = scan(|c: &Array, t: &Array| ((c * t).tanh() + t, c * x), Array::from(0.5_f64), &xs);
-        let (first, back) = scan_reverse(|c: &Array, t: &Array| (c * t, c.sin()), last, &all);
+        let (first, back) = ScanOptions::new().reverse().scan(|c: &Array, t: &Array| (c * t, c.sin()), last, &all);
         first + back.sum()
     };
     agree(loss, &[0.4, 0.9])
@@ -199,12 +198,11 @@ fn row_d6_scan_in_both_directions() -> Result<()> {
 fn row_d6_scan_takes_trees_and_every_unrolling_gives_the_same() -> Result<()> {
     let xs = (Array::from([[1.0_f64, 2.0], [0.5, -1.0], [0.3, 0.2]]), Array::from([1_i32, 2, 3]));
     for unroll in [0, 1, 2, 3, 7] {
-        let options = ScanOptions { unroll, ..ScanOptions::default() };
+        let options = ScanOptions::new().unroll(unroll);
         let ((v, n), (norms, ())) = jit({
             let options = options.clone();
             move |v: &Array, xs: &(Array, Array)| {
-                scan_with(
-                    &options,
+                options.scan(
                     |(v, n): &(Array, Array), (x, k): &(Array, Array)| ((v * 0.5_f64 + x, n + k), ((v * x).sum(), ())),
                     (v.clone(), Array::from(0_i32)),
                     xs,
@@ -220,11 +218,14 @@ fn row_d6_scan_takes_trees_and_every_unrolling_gives_the_same() -> Result<()> {
 
 #[test]
 fn scans_without_carries_without_sequences_and_without_steps() -> Result<()> {
-    let squares = map(|x: &Array| x * x, &Array::from([1.0_f64, 2.0, 3.0]));
+    let squares = gradus::map(|x: &Array| x * x, &Array::from([1.0_f64, 2.0, 3.0]));
     close(&squares, &[1.0, 4.0, 9.0]);
-    close(&grad(|xs: &Array| map(|x: &Array| x.sin(), xs).sum())(&Array::from([0.0_f64, 1.0])), &[1.0, 1.0_f64.cos()]);
-    let options = ScanOptions { length: Some(Dim::from(4usize)), ..ScanOptions::default() };
-    let (c, ys) = scan_with(&options, |c: &Array, (): &()| (c * 2.0_f64, c.clone()), Array::from(1.0_f64), &());
+    close(
+        &grad(|xs: &Array| gradus::map(|x: &Array| x.sin(), xs).sum())(&Array::from([0.0_f64, 1.0])),
+        &[1.0, 1.0_f64.cos()],
+    );
+    let options = ScanOptions::new().length(4);
+    let (c, ys) = options.scan(|c: &Array, (): &()| (c * 2.0_f64, c.clone()), Array::from(1.0_f64), &());
     close(&c, &[16.0]);
     close(&ys, &[1.0, 2.0, 4.0, 8.0]);
     let none = Array::zeros::<f64>([0usize, 3]);
@@ -346,9 +347,10 @@ fn errors_in_control_flow_say_what_and_where() -> Result<()> {
 fn row_d6_an_unrolled_scan_has_fewer_and_longer_steps() -> Result<()> {
     let f = |unroll: usize, reverse: bool| {
         move |w: &Array, xs: &Array| {
-            let options = ScanOptions { unroll, reverse, ..ScanOptions::default() };
+            let options = ScanOptions::new().unroll(unroll);
+            let options = if reverse { options.reverse() } else { options };
             let step = |c: &Array, x: &Array| ((c * w + x).sin(), c * x);
-            let (last, all) = scan_with(&options, step, Array::from(0.5_f64), xs);
+            let (last, all) = options.scan(step, Array::from(0.5_f64), xs);
             last + (all * xs).sum()
         }
     };

@@ -1,12 +1,12 @@
 //! A primitive written outside the crate, through the same trait as the built-in ones: it takes part in staging,
 //! derivatives and batching, and a rule it lacks is a clear error.
 
-use gradus::prelude::*;
-use gradus::primitives::{
+use gradus::extend::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types, register,
 };
-use gradus::trace::bind;
-use gradus::{Effects, rules_of};
+use gradus::extend::trace::bind;
+use gradus::extend::{rules_of, types::Effects};
+use gradus::prelude::*;
 
 /// x² by a primitive of its own.
 #[derive(Clone, Copy, Debug)]

@@ -170,7 +170,7 @@ fn row_e3_the_backward_pass_uses_the_mask_of_the_forward_pass() -> Result<()> {
     let saving =
         move |x: &Array, bits: &Array| checkpoint(move |x: &Array, bits: &Array| dropout(x, bits).sin())(x, bits).sum();
     let looped = move |x: &Array, bits: &Array| {
-        map(move |(x, b): &(Array, Array)| dropout(x, b).sin(), &(x.clone(), bits.clone())).sum()
+        gradus::map(move |(x, b): &(Array, Array)| dropout(x, b).sin(), &(x.clone(), bits.clone())).sum()
     };
     close(&grad(plain)(&x, &bits), &want);
     close(&jit(grad(plain))(&x, &bits), &want);

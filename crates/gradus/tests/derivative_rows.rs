@@ -1,7 +1,8 @@
 //! The promises on derivatives, one test for each row of `docs/features.txt`.
 
+use gradus::Interpreter;
+use gradus::extend::Backend;
 use gradus::prelude::*;
-use gradus::{Backend, Interpreter};
 
 fn close(a: &Array, b: &[f64]) {
     let a = a.to_vec::<f64>().unwrap();
@@ -14,7 +15,7 @@ fn close(a: &Array, b: &[f64]) {
 #[test]
 fn row_d1_forward_mode_is_a_program() -> Result<()> {
     let p = jit(|x: &Array| (x * x).sin()).trace(&Array::spec("f64[]"))?.program().clone().with_name("f");
-    let (d, varies) = gradus::transform::jvp(&p, &[true])?;
+    let (d, varies) = gradus::extend::transform::jvp(&p, &[true])?;
     assert_eq!(varies, [true]);
     let text = "\
 fn jvp_f(x0: f64[], x1: f64[]) -> (f64[], f64[]) {
@@ -45,7 +46,7 @@ fn row_d2_reverse_mode_is_two_programs_with_residuals_between() -> Result<()> {
         assert!(pullback.primal().to_string().contains(&format!("{}: {}", r.name(), r.ty())), "{r}");
     }
     // Each half compiles and runs alone.
-    let compile = |p: &Program| Interpreter.compile(&gradus::program::Verified::new(p.clone())?);
+    let compile = |p: &Program| Interpreter.compile(&gradus::extend::program::Verified::new(p.clone())?);
     let (primal, back) = (compile(pullback.primal())?, compile(pullback.program())?);
     let mut given = primal.run(&[x.clone()])?;
     let saved = given.split_off(1);
@@ -183,7 +184,7 @@ fn row_d9_inactive_inputs_cost_nothing() -> Result<()> {
         a + b
     };
     let p = jit(looped).trace(&Array::spec("f64[]"), &Array::spec("f64[]"))?.program().clone();
-    let (d, _) = gradus::transform::jvp(&p, &[true, false])?;
+    let (d, _) = gradus::extend::transform::jvp(&p, &[true, false])?;
     assert_eq!((d.count("sin"), d.count("cos")), (1, 0), "{d}");
     Ok(())
 }

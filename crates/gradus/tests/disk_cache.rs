@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use gradus::cache::{clear_executables, disk_cache_stats, set_disk_cache};
+use gradus::inspect::Stats;
 use gradus::prelude::*;
-use gradus::{clear_executables, disk_cache_stats, set_disk_cache, warnings};
+use gradus::warnings;
 
 /// A folder that goes away with its test.
 struct Folder(PathBuf);
@@ -195,7 +197,7 @@ fn row_s3_a_second_process_does_not_compile_again() {
 
 #[test]
 fn what_the_optimizing_tier_made_in_the_background_is_used_at_once() {
-    if gradus::cpu::codegen::llvm::available().is_err() {
+    if gradus_cpu::codegen::llvm::available().is_err() {
         return;
     }
     let folder = Folder::new("background");
@@ -325,7 +327,7 @@ fn row_s3_a_damaged_entry_is_ignored_and_made_again() -> Result<()> {
     let want = bits(&(x.sin() * 2.0).lgamma());
     let look = |what: &str| {
         clear_executables();
-        let f = jit(|x: &Array| (x.sin() * 2.0).lgamma()).tier(gradus::Tier::Embedded);
+        let f = jit(|x: &Array| (x.sin() * 2.0).lgamma()).tier(gradus::cpu::Tier::Embedded);
         assert_eq!(bits(&f(&x)), want, "{what}");
         let stats = f.stats();
         (stats.compiles, stats.loaded)
@@ -355,7 +357,7 @@ fn row_s3_a_damaged_entry_is_ignored_and_made_again() -> Result<()> {
     assert_eq!(look("at last"), (0, 1));
     let stats = disk_cache_stats().unwrap();
     assert_eq!((stats.entries, stats.broken), (1, tried));
-    gradus::clear_disk_cache();
+    gradus::cache::clear_disk_cache();
     assert_eq!(disk_cache_stats().unwrap().entries, 0);
     // The folder is gone: programs run, and that they are not kept is said once.
     fs::remove_dir_all(&folder.0).unwrap();
@@ -364,8 +366,8 @@ fn row_s3_a_damaged_entry_is_ignored_and_made_again() -> Result<()> {
         assert_eq!(look("no folder"), (1, 0));
     });
     assert_eq!(warned.len(), 1, "{warned:?}");
-    assert_eq!(warned[0].kind(), gradus::WarningKind::DiskCache);
-    gradus::unset_disk_cache();
+    assert_eq!(warned[0].kind(), gradus::warnings::WarningKind::DiskCache);
+    gradus::cache::unset_disk_cache();
     assert_eq!(disk_cache_stats(), None);
     Ok(())
 }

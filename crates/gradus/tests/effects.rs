@@ -3,8 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use gradus::Interpreter;
+use gradus::cpu::Cpu;
 use gradus::prelude::*;
-use gradus::{Cpu, Interpreter, Tier};
 
 /// What the host saw, in order.
 #[derive(Clone, Default)]
@@ -43,8 +44,8 @@ fn scalar(x: f64) -> Array {
 fn on_all(log: &Log, f: impl Fn(&Array) -> Array + Send + Sync + Clone + 'static, x: &Array, expected: &[f64]) {
     let staged = |backend: &str| match backend {
         "interpreter" => jit(f.clone()).backend(Interpreter),
-        "embedded" => jit(f.clone()).backend(Cpu::with_tier(Tier::Embedded)),
-        _ => jit(f.clone()).backend(Cpu::with_tier(Tier::Llvm)),
+        "embedded" => jit(f.clone()).backend(Cpu::new().tier(Tier::Embedded)),
+        _ => jit(f.clone()).backend(Cpu::new().tier(Tier::Llvm)),
     };
     log.take();
     for backend in ["interpreter", "embedded", "llvm"] {
@@ -157,7 +158,7 @@ fn row_e1_a_loop_of_nothing_but_effects_runs() {
     let l = log.clone();
     let f = move |x: &Array| {
         let s = l.clone();
-        map(move |e: &Array| s.note(0.0, e), &Array::from([1.0_f64, 2.0]));
+        gradus::map(move |e: &Array| s.note(0.0, e), &Array::from([1.0_f64, 2.0]));
         let s = l.clone();
         cond(x.gt(0.0_f64), move |x: &Array| s.note(10.0, x), |_: &Array| (), x);
         x.clone()
@@ -237,8 +238,8 @@ fn row_e1_derivatives_have_forward_effects_once() -> Result<()> {
                 l.note(10.0, e);
                 ((c * e).sin(), ())
             };
-            let options = ScanOptions { steps, unroll, ..ScanOptions::default() };
-            scan_with(&options, step, x.clone(), &Array::from([1.0_f64, 2.0, 3.0])).0
+            let options = ScanOptions::new().steps(steps).unroll(unroll);
+            options.scan(step, x.clone(), &Array::from([1.0_f64, 2.0, 3.0])).0
         };
         on_all_and_eager(&log, cut, 3.0, &[11.0, 12.0, 13.0]);
     }
@@ -259,7 +260,7 @@ fn row_e1_derivatives_have_forward_effects_once() -> Result<()> {
                 l.note(10.0, c);
                 c * c * 2.0_f64
             };
-            while_loop_with(history, |c: &Array| c.lt(1000.0_f64), step, x.clone())
+            WhileOptions::new().history(history).while_loop(|c: &Array| c.lt(1000.0_f64), step, x.clone())
         };
         on_all_and_eager(&log, looped, 1.0, &[11.0, 12.0, 18.0, 138.0]);
     }
@@ -287,7 +288,7 @@ fn row_e1_an_ordered_effect_in_a_derivative_happens_once_and_its_result_is_kept(
             let log = log.clone();
             let step = move |(c, k): &(Array, Array)| (c * log.pass(0.0, &k.stop_gradient()), k + 1.0_f64);
             let more = |(_, k): &(Array, Array)| k.lt(4.0_f64);
-            while_loop_with(history, more, step, (x.clone(), Array::from(2.0_f64))).0
+            WhileOptions::new().history(history).while_loop(more, step, (x.clone(), Array::from(2.0_f64))).0
         })
     };
     let e = by(History::Checkpoints(4), log.clone())(&scalar(1.0)).item::<f64>().unwrap_err();
@@ -320,7 +321,7 @@ fn row_e1_a_checkpoint_computes_again_and_shows_once() -> Result<()> {
     assert_eq!(with.residual_bytes(), without.residual_bytes());
     log.take();
     let again = Policy::RepeatEffects(Box::new(Policy::Nothing));
-    let repeated = move |x: &Array| checkpoint_with(again.clone(), shown.clone())(x);
+    let repeated = move |x: &Array| checkpoint(shown.clone()).policy(again.clone())(x);
     let g = grad(repeated);
     g(&scalar(1.0)).item::<f64>()?;
     assert_eq!(log.take(), [11.0, 11.0]);
@@ -360,7 +361,7 @@ fn row_e1_ordered_effects_and_branches_by_example_are_refused_in_batches() {
     let log = Log::default();
     let l = log.clone();
     let e = vmap(move |x: &Array| l.pass(0.0, x))(&Array::from([1.0_f64])).ok().unwrap_err().to_string();
-    assert!(e.contains("io_callback") && e.contains("batched by the `vmap` at") && e.contains("`map`"), "{e}");
+    assert!(e.contains("io_callback") && e.contains("batched by the `vmap` at") && e.contains("`gradus::map`"), "{e}");
     assert_eq!(e.matches("tests/effects.rs:").count(), 2, "both places: {e}");
     // Inside a loop, and on a value that is the same for all examples.
     let l = log.clone();
@@ -407,12 +408,14 @@ fn row_e1_pure_callbacks_compute() -> Result<()> {
     assert!(calls.lock().unwrap().is_empty());
     let xs = Array::from([1.0_f64, 2.0, 3.0]);
     // The calls are counted, and a verified one may make them again.
-    let each = jit(vmap(f.clone())).verify_off();
+    let each = jit(vmap(f.clone())).verify(Verify::Off);
     assert_eq!(each(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
     assert_eq!(*calls.lock().unwrap(), ["[]", "[]", "[]"]);
     calls.lock().unwrap().clear();
-    let whole = move |x: &Array| pure_callback_batched(cube.clone(), std::slice::from_ref(&one), &[x]).remove(0);
-    assert_eq!(jit(vmap(whole)).verify_off()(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
+    let whole = move |x: &Array| {
+        PureCallbackOptions::new().batched().pure_callback(cube.clone(), std::slice::from_ref(&one), &[x]).remove(0)
+    };
+    assert_eq!(jit(vmap(whole)).verify(Verify::Off)(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
     assert_eq!(*calls.lock().unwrap(), ["[3]"]);
     // A rule of the user's makes it differentiable.
     let e = grad(f.clone())(&scalar(2.0)).item::<f64>().unwrap_err().to_string();
@@ -436,8 +439,8 @@ fn row_e1_a_check_ends_the_run_with_an_error() -> Result<()> {
         };
         match backend {
             0 => jit(f).backend(Interpreter),
-            1 => jit(f).backend(Cpu::with_tier(Tier::Embedded)),
-            _ => jit(f).backend(Cpu::with_tier(Tier::Llvm)),
+            1 => jit(f).backend(Cpu::new().tier(Tier::Embedded)),
+            _ => jit(f).backend(Cpu::new().tier(Tier::Llvm)),
         }
     };
     for backend in 0..3 {
@@ -512,8 +515,8 @@ fn row_e1_a_panic_is_an_error_of_the_call_and_nothing_else() -> Result<()> {
     let looped = move |x: &Array| fori_loop(0, 5, move |_, y: &Array| at_two(y), x.clone());
     let staged = [
         jit(looped).backend(Interpreter),
-        jit(looped).backend(Cpu::with_tier(Tier::Embedded)),
-        jit(looped).backend(Cpu::with_tier(Tier::Llvm)),
+        jit(looped).backend(Cpu::new().tier(Tier::Embedded)),
+        jit(looped).backend(Cpu::new().tier(Tier::Llvm)),
     ];
     for f in staged {
         for _ in 0..2 {
@@ -608,7 +611,7 @@ fn row_e1_a_callback_in_program_text() -> Result<()> {
     let p = traced.program();
     assert!(p.to_string().contains("batch=[[B,[true]]]"), "{p}");
     assert_eq!(p.to_string().parse::<Program>()?, *p, "while the function lives");
-    gradus::interpret(p, &[Array::from([1.0_f64, 2.0])])?;
+    gradus::extend::interpret(p, &[Array::from([1.0_f64, 2.0])])?;
     let gone = "fn f(x0: f64[]) -> f64[] does print {\n  debug_callback{id=987654321, batch=[]} x0\n  return x0\n}\n";
     let e = gone.parse::<Program>().unwrap_err().to_string();
     assert!(e.contains("function 987654321 of the host") && e.contains("trace the function again"), "{e}");
@@ -670,8 +673,8 @@ fn row_e1_order_between_loops_that_would_be_one() {
     let x = Array::from_vec(numbers, [64, 256]);
     let staged = [
         jit(f.clone()).backend(Interpreter),
-        jit(f.clone()).backend(Cpu::with_tier(Tier::Embedded)),
-        jit(f.clone()).backend(Cpu::with_tier(Tier::Llvm)),
+        jit(f.clone()).backend(Cpu::new().tier(Tier::Embedded)),
+        jit(f.clone()).backend(Cpu::new().tier(Tier::Llvm)),
     ];
     let seen = staged.map(|g| {
         g(&x).ok().unwrap();

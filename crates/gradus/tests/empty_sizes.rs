@@ -1,7 +1,7 @@
 //! A declared dimension may be 0 wherever a known one may be, and gives the same; a program that cannot do without an element says so.
 
+use gradus::Interpreter;
 use gradus::prelude::*;
-use gradus::{ErrorKind, Interpreter, Tier};
 
 type Case = (&'static str, fn(&Array) -> Array);
 
@@ -59,8 +59,8 @@ const CASES: &[Case] = &[
     ("the last two", |x| x.index(-2..)),
     ("between", |x| x.index(1..3)),
     ("differences", |x| x.index(1..) - x.index(..-1)),
-    ("every second", |x| x.index(step(.., 2))),
-    ("backwards", |x| x.index(step(.., -1))),
+    ("every second", |x| x.index(Index::step(.., 2))),
+    ("backwards", |x| x.index(Index::step(.., -1))),
     ("concatenate", |x| Array::concatenate([x, x], 0)),
     ("concatenate sides", |x| Array::concatenate([x, x], 1)),
     ("stack", |x| Array::stack([x, x], 0)),
@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
     ("where", |x| x.gt(0.0).select(x, x * 2.0)),
     ("scan", |x| scan(|c: &Array, r: &Array| (c + r.sum(), r * 2.0), Array::from(0.0), x).1),
     ("scan's carry", |x| scan(|c: &Array, r: &Array| (c + r.sum(), r * 2.0), Array::from(0.0), x).0),
-    ("map", |x| map(|r: &Array| r.sum(), x)),
+    ("map", |x| gradus::map(|r: &Array| r.sum(), x)),
     ("vmap", |x| vmap(|r: &Array| r.softmax(0).max())(x)),
     ("grad of sum", |x| grad(|x: &Array| (x * x).sum())(x)),
     ("grad of prod", |x| grad(|x: &Array| x.prod())(x)),

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use gradus::extend::program::Builder;
 use gradus::prelude::*;
-use gradus::program::Builder;
 
 /// Compares an error with its golden file. Lines and columns move when this file is edited, so they are masked.
 fn golden(name: &str, error: &Error) {
@@ -95,9 +95,9 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     let mut late = Builder::new("late");
     late.input(Type::scalar(gradus::DType::F64)).unwrap();
     let first = late.equation(
-        gradus::primitives::Op::fixed(&gradus::primitives::elementwise::Sin),
-        &[gradus::program::ValueId::new(0).into()],
-        gradus::Place::unknown(),
+        gradus::extend::primitives::Op::fixed(&gradus::extend::primitives::elementwise::Sin),
+        &[gradus::extend::program::ValueId::new(0).into()],
+        gradus::extend::error::Place::unknown(),
     );
     first.unwrap();
     check("input_after_an_equation", Verify, late.input(Type::scalar(gradus::DType::F64)).unwrap_err());
@@ -116,8 +116,12 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
         "fn f(x0: f64[A], x1: f64[B]) -> f64[A] where A==B {\n  x2: f64[A] = add x0 x1\n  return x2\n}"
             .parse()
             .unwrap();
-    check("constraint_violated", Constraint, gradus::interpret(&symbolic, &[vector(2), vector(3)]).unwrap_err());
-    let strided = Array::ones::<f64>([4]).index(gradus::array::step(0..4, 2));
+    check(
+        "constraint_violated",
+        Constraint,
+        gradus::extend::interpret(&symbolic, &[vector(2), vector(3)]).unwrap_err(),
+    );
+    let strided = Array::ones::<f64>([4]).index(gradus::Index::step(0..4, 2));
     check("slice_of_a_view", Value, strided.as_slice::<f64>().map(<[f64]>::len).unwrap_err());
 
     let checked = jit(|x: &Array| {
@@ -158,20 +162,24 @@ fn row_e4_errors_of_control_flow_and_custom_rules_have_golden_messages() {
     check("condition_is_not_a_bool", while_loop(|x: &Array| x.clone(), |x: &Array| x.clone(), x.clone()));
     check("state_changes_its_type", while_loop(|x: &Array| x.gt(0.0_f64), |x: &Array| x.cast(DType::F32), x.clone()));
     check("carry_changes_its_type", scan(|c: &Array, x: &Array| (c.reshape([1]) + x, ()), x.clone(), &vector(2)).0);
-    check("scan_of_a_scalar", map(|x: &Array| x.sin(), &x));
-    check("sequences_of_two_lengths", map(|(a, b): &(Array, Array)| a + b, &(vector(2), vector(3))));
+    check("scan_of_a_scalar", gradus::map(|x: &Array| x.sin(), &x));
+    check("sequences_of_two_lengths", gradus::map(|(a, b): &(Array, Array)| a + b, &(vector(2), vector(3))));
     check("scan_without_a_length", scan(|c: &Array, (): &()| (c.clone(), ()), x.clone(), &()).0);
     check("loop_bounds_are_floats", fori_loop(0, &x, |_, y: &Array| y.clone(), x.clone()));
-    let zero = ScanOptions { steps: Steps::Every(0), ..ScanOptions::default() };
-    check("checkpoint_every_zero_steps", scan_with(&zero, |c: &Array, x: &Array| (c + x, ()), x.clone(), &vector(2)).0);
+    let zero = ScanOptions::new().steps(Steps::Every(0));
+    check("checkpoint_every_zero_steps", zero.scan(|c: &Array, x: &Array| (c + x, ()), x.clone(), &vector(2)).0);
     let symbolic = jit(|x: &Array| {
-        let options = ScanOptions { steps: Steps::Recursive, ..ScanOptions::default() };
-        scan_with(&options, |c: &Array, x: &Array| (c + x, ()), Array::from(0.0_f64), x).0
+        let options = ScanOptions::new().steps(Steps::Recursive);
+        options.scan(|c: &Array, x: &Array| (c + x, ()), Array::from(0.0_f64), x).0
     });
     golden("checkpoints_of_a_symbolic_length", &symbolic.trace(&Array::spec("f64[B]")).unwrap_err());
     check(
         "one_checkpoint",
-        while_loop_with(History::Checkpoints(1), |x: &Array| x.gt(0.0_f64), |x: &Array| x - 1.0_f64, x.clone()),
+        WhileOptions::new().history(History::Checkpoints(1)).while_loop(
+            |x: &Array| x.gt(0.0_f64),
+            |x: &Array| x - 1.0_f64,
+            x.clone(),
+        ),
     );
     let read = fori_loop(0, 3, |i, y: &Array| y * Array::from(i.item::<i64>().unwrap_or(0) as f64), x.clone());
     check("read_in_a_loop", read);
@@ -196,7 +204,7 @@ fn row_e4_errors_of_control_flow_and_custom_rules_have_golden_messages() {
     check("derivative_of_a_callback", grad(host)(&x));
     let ordered = |x: &Array| io_callback(|v| Ok(v.to_vec()), &["f64[]".parse().unwrap()], &[x]).remove(0);
     check("ordered_effect_in_a_batch", vmap(ordered)(&vector(2)));
-    let each = map(ordered, &vector(2));
+    let each = gradus::map(ordered, &vector(2));
     assert_eq!(each.to_vec::<f64>().unwrap(), [1.0, 1.0]);
     let wrong = custom_jvp(|x: &Array| x.sin(), |x: &Array, x_dot: &Array| (x.sin(), x.sin() * x_dot));
     golden("check_grads_finds_a_wrong_rule", &check_grads(wrong, &x, 1).unwrap_err());

@@ -2,16 +2,17 @@
 
 use std::path::PathBuf;
 
+use gradus::Interpreter;
+use gradus::cpu::Cpu;
 use gradus::prelude::*;
-use gradus::{Cpu, Interpreter, Tier};
 
 /// What a call says, in the order of the backends; all must say the same.
 #[track_caller]
 fn caught(hunt: Hunt, f: impl Fn(&Array) -> Array + Send + Sync + Clone + 'static, x: &Array) -> Error {
     let backends = [
         jit(f.clone()).backend(Interpreter),
-        jit(f.clone()).backend(Cpu::with_tier(Tier::Embedded)),
-        jit(f).backend(Cpu::with_tier(Tier::Llvm)),
+        jit(f.clone()).backend(Cpu::new().tier(Tier::Embedded)),
+        jit(f).backend(Cpu::new().tier(Tier::Llvm)),
     ];
     let mut all: Vec<Error> =
         backends.map(|f| f.hunt(hunt)(x).ok().expect_err("something should be caught")).into_iter().collect();
@@ -110,7 +111,7 @@ fn row_e6_inside_loops_and_branches() {
     // Backward through a loop.
     let e = caught(
         Hunt::NanAndInf,
-        move |x: &Array| grad(|x: &Array| map(|x: &Array| x.sqrt(), x).sum())(x),
+        move |x: &Array| grad(|x: &Array| gradus::map(|x: &Array| x.sqrt(), x).sum())(x),
         &Array::from([1.0_f64, 0.0]),
     );
     assert!(e.to_string().contains("in the backward pass: ") || e.to_string().contains("jvp of `sqrt`"), "{e}");

@@ -44,7 +44,7 @@ fn row_s6_transposed_sliced_reversed_and_broadcast_arrays_are_views() {
     let a = Array::from_vec(counted(24), [2, 3, 4]);
     let memory = address(&a);
     assert_eq!((address(&a.t()), a.t().strides()), (memory, Some(&[1, 4, 12][..])));
-    let part = a.index((1..2, 1.., step(.., 2)));
+    let part = a.index((1..2, 1.., Index::step(.., 2)));
     assert_eq!((address(&part), part.strides()), (memory.wrapping_add(16), Some(&[12, 4, 2][..])));
     let back = a.flip(2);
     assert_eq!((address(&back), back.strides()), (memory.wrapping_add(3), Some(&[12, 4, -1][..])));
@@ -166,8 +166,8 @@ mod with_nalgebra {
         for (ours, theirs) in [
             (a.t(), theirs.clone()),
             (a.index((1..3, 2..)).t(), theirs.view((2, 1), (4, 2)).into_owned()),
-            (a.index((step(.., 2), ..)).t(), theirs.columns_with_step(0, 2, 1).into_owned()),
-            (a.index((2..3, step(.., 3))), theirs.view_with_steps((0, 2), (2, 1), (2, 0)).transpose()),
+            (a.index((Index::step(.., 2), ..)).t(), theirs.columns_with_step(0, 2, 1).into_owned()),
+            (a.index((2..3, Index::step(.., 3))), theirs.view_with_steps((0, 2), (2, 1), (2, 0)).transpose()),
         ] {
             let view = ours.view_dmatrix::<f64>().unwrap();
             assert_eq!(view.as_ptr(), address(&ours));

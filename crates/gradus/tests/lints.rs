@@ -1,7 +1,7 @@
 //! The lint for `select` over a partial function: it names the place where a derivative may become NaN, and keeps quiet
 //! about the safe pattern.
 
-use gradus::Lint;
+use gradus::inspect::Lint;
 use gradus::prelude::*;
 
 fn lints(f: impl Fn(&Array) -> Array + Send + Sync + 'static) -> Vec<Lint> {
@@ -48,7 +48,7 @@ fn guards_of_other_kinds_are_found_too() {
     assert_eq!(operations(|x: &Array| (x.gt(0.0_f64) & x.lt(1.0_f64)).select(x.pow(0.5_f64), 0.0_f64)), ["pow"]);
     assert_eq!(operations(|x: &Array| (!x.eq(0.0_f64)).select((x * x).rsqrt() * 2.0_f64, 0.0_f64)), ["rsqrt"]);
     // In a program inside a program.
-    assert_eq!(operations(|x: &Array| map(|v: &Array| v.gt(0.0_f64).select(v.sqrt(), 0.0_f64), x)), ["sqrt"]);
+    assert_eq!(operations(|x: &Array| gradus::map(|v: &Array| v.gt(0.0_f64).select(v.sqrt(), 0.0_f64), x)), ["sqrt"]);
     let staged = jit(|x: &Array| x.gt(0.0_f64).select(x.sqrt(), 0.0_f64));
     assert_eq!(operations(move |x: &Array| staged(x)), ["sqrt"]);
 }

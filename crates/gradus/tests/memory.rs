@@ -29,7 +29,7 @@ fn close(a: &Array, b: &Array) {
 }
 
 fn block(w: &Array, x: &Array) -> Array {
-    let h = checkpoint_name(&x.dot(w).sin(), "hidden");
+    let h = x.dot(w).sin().checkpoint_name("hidden");
     (h.exp().tanh() * x).dot(w).cos()
 }
 
@@ -51,7 +51,7 @@ fn row_d7_every_policy_gives_the_gradient_of_none() -> Result<()> {
     let want = grad_all(plain)(&w, &x);
     let second = grad(move |w: &Array, x: &Array| grad(plain)(w, x).sin().sum())(&w, &x);
     for policy in policies() {
-        let layer = checkpoint_with(policy.clone(), block);
+        let layer = checkpoint(block).policy(policy.clone());
         let f = move |w: &Array, x: &Array| layer(w, &layer(w, x)).sum();
         let f = std::sync::Arc::new(f);
         let g = f.clone();
@@ -81,7 +81,7 @@ fn row_d7_policies_save_what_they_say() -> Result<()> {
     let bytes = |policy: Option<Policy>| -> Result<usize> {
         let w = w.clone();
         let f = move |x: &Array| match &policy {
-            Some(policy) => checkpoint_with(policy.clone(), block)(&w, x).sum(),
+            Some(policy) => checkpoint(block).policy(policy.clone())(&w, x).sum(),
             None => block(&w, x).sum(),
         };
         Ok(vjp(f, &x)?.1.residual_bytes())
@@ -106,9 +106,9 @@ fn row_d7_policies_save_what_they_say() -> Result<()> {
 /// A loop over a large state, with a sequence and a constant.
 fn run(steps: Steps) -> impl Fn(&Array, &Array, &Array) -> Array + Clone + Send + Sync + 'static {
     move |w: &Array, x: &Array, ts: &Array| {
-        let options = ScanOptions { steps, ..ScanOptions::default() };
+        let options = ScanOptions::new().steps(steps);
         let step = |h: &Array, t: &Array| ((h * w + t).sin(), h.sum());
-        let (last, sums) = scan_with(&options, step, x.clone(), ts);
+        let (last, sums) = options.scan(step, x.clone(), ts);
         (last * sums.sum()).sum()
     }
 }
@@ -131,12 +131,12 @@ fn row_d7_checkpointed_scans_give_the_same_gradient() -> Result<()> {
     // A body that uses its index, which is carried and not differentiated.
     let indexed = |steps: Steps| {
         move |x: &Array| {
-            let options = ScanOptions { steps, length: Some(Dim::from(43usize)), ..ScanOptions::default() };
+            let options = ScanOptions::new().steps(steps).length(43);
             let step = |(i, h): &(Array, Array), (): &()| {
                 let t = i.cast(DType::F64) * 0.1_f64;
                 ((i + 1_i64, (h * t.cos() + x).sin()), (h * i.cast(DType::F64)).sin())
             };
-            let ((_, h), all) = scan_with(&options, step, (Array::from(3_i64), x.clone()), &());
+            let ((_, h), all) = options.scan(step, (Array::from(3_i64), x.clone()), &());
             h + all.sum()
         }
     };
@@ -151,9 +151,8 @@ fn row_d7_checkpointed_scans_give_the_same_gradient() -> Result<()> {
     let ts = Array::from_vec((0..29).map(|i| (i as f64).sin()).collect::<Vec<f64>>(), [29]);
     let back = |steps: Steps| {
         move |x: &Array, ts: &Array| {
-            let options = ScanOptions { steps, reverse: true, ..ScanOptions::default() };
-            let (last, all) =
-                scan_with(&options, |h: &Array, t: &Array| ((h * 0.5_f64 + t).sin(), h * t), x.clone(), ts);
+            let options = ScanOptions::new().steps(steps).reverse();
+            let (last, all) = options.scan(|h: &Array, t: &Array| ((h * 0.5_f64 + t).sin(), h * t), x.clone(), ts);
             last + (all * ts).sum()
         }
     };
@@ -218,7 +217,11 @@ fn row_d7_a_while_loop_keeps_as_many_states_as_it_is_told() -> Result<()> {
         move |x: &Array, n: &Array| {
             let n = n.clone();
             let step = |(i, h): &(Array, Array)| (i + 1_i64, (h * 1.1_f64).sin());
-            while_loop_with(history, |(i, _): &(Array, Array)| i.lt(&n), step, (Array::from(0_i64), x.clone())).1.sum()
+            WhileOptions::new()
+                .history(history)
+                .while_loop(|(i, _): &(Array, Array)| i.lt(&n), step, (Array::from(0_i64), x.clone()))
+                .1
+                .sum()
         }
     };
     let measured = |history: History, n: i64| -> Result<(Array, usize)> {

@@ -1,7 +1,8 @@
 //! Native code as a user meets it: fused kernels, tiers that agree, threads that change nothing, calls without allocation.
 
+use gradus::Interpreter;
+use gradus::cpu::Cpu;
 use gradus::prelude::*;
-use gradus::{Cpu, Interpreter, Tier};
 
 fn gelu(x: &Array) -> Array {
     let t = (0.7978845608028654_f64 * (x + 0.044715_f64 * x * x * x)).tanh();
@@ -43,7 +44,7 @@ fn row_r1_every_tier_gives_the_same_bits() -> Result<()> {
         assert_eq!((bits(&y.reshape([1]))?, bits(&g)?), want, "{tier:?}");
     }
     // Without fused products they are the interpreter's bits.
-    let plain = Cpu { options: gradus::cpu::Options { contract: false, ..Default::default() } };
+    let plain = Cpu::new().contract(false);
     let (y, g) = jit(f()).backend(plain)(&x);
     let (u, v) = jit(f()).backend(Interpreter)(&x);
     assert_eq!((bits(&y.reshape([1]))?, bits(&g)?), (bits(&u.reshape([1]))?, bits(&v)?));
@@ -70,6 +71,23 @@ fn row_r1_threads_change_no_bit() -> Result<()> {
     Ok(())
 }
 
+/// Code that was made in one way is not handed out for another, whatever the backend is called.
+#[test]
+fn options_of_the_compiler_do_not_share_code() -> Result<()> {
+    let f = |x: &Array| (x * 1.25 + 7.0).cosh().sum();
+    let x = numbers(100);
+    for backend in [Cpu::new(), Cpu::new().threads(false), Cpu::new().contract(false), Cpu::new().tier(Tier::Embedded)]
+    {
+        let g = jit(f).backend(backend);
+        g(&x).item::<f64>()?;
+        assert_eq!((g.stats().shared, g.stats().compiles + g.stats().loaded), (0, 1), "{backend:?}");
+        let again = jit(f).backend(backend);
+        again(&x).item::<f64>()?;
+        assert_eq!(again.stats().shared, 1, "{backend:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn row_r1_loops_and_branches_are_machine_code() -> Result<()> {
     // Nothing of it goes through the library: no `call` in the kernels.
@@ -89,12 +107,13 @@ fn row_r1_loops_and_branches_are_machine_code() -> Result<()> {
 /// Memory that code reads is as large as its type says.
 #[test]
 fn a_prepared_call_refuses_arrays_that_are_not_of_their_type() {
-    use gradus::cpu::{Native, Prepared};
-    use gradus::program::Verified;
-    use gradus::{Backend, Cpu};
+    use gradus::cpu::Cpu;
+    use gradus::extend::Backend;
+    use gradus::extend::program::Verified;
+    use gradus_cpu::{Native, Prepared};
     let f = jit(|x: &Array, y: &Array| x + y.sum());
     let p = f.trace(&Array::spec("f64[4]"), &Array::spec("f64[1000]")).unwrap().program().clone();
-    let code = Cpu::with_tier(Tier::Embedded).compile(&Verified::new(p).unwrap()).unwrap();
+    let code = Cpu::new().tier(Tier::Embedded).compile(&Verified::new(p).unwrap()).unwrap();
     let native: std::sync::Arc<Native> = code.as_any().downcast().unwrap();
     for wrong in [Array::ones::<f64>([3]).to_dense(), Array::ones::<i8>([1000]).to_dense()] {
         let e = Prepared::new(native.clone(), &[wrong]).err().unwrap();

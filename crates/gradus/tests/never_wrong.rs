@@ -1,8 +1,8 @@
 //! Programs that anyone writes and whose compiled code was wrong once: every tier against the interpreter, with inputs that change between calls (memory
 //! that is used again hides a value that was read too early).
 
+use gradus::Interpreter;
 use gradus::prelude::*;
-use gradus::{Interpreter, Tier};
 
 /// Numbers that look random and are the same in every run; another `salt`, other numbers.
 fn data(shape: &[usize], salt: usize) -> Array {

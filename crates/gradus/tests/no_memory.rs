@@ -6,7 +6,6 @@ use std::process::Command;
 
 use gradus::args::Sig1;
 use gradus::prelude::*;
-use gradus::{ErrorKind, Fun, Tier};
 
 const KIB: usize = 1 << 10;
 /// What the child process may have, in KiB.

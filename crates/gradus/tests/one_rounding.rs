@@ -2,7 +2,6 @@
 //! and the derivative of a maximum goes somewhere.
 
 use gradus::prelude::*;
-use gradus::{Policy, Tier};
 
 /// Each tier with numbers of rows below and above what lives in registers. LLVM takes its time.
 const TIERS: [(Tier, &[usize]); 2] = [(Tier::Embedded, &[2, 9, 33]), (Tier::Llvm, &[9])];
@@ -158,23 +157,25 @@ fn losses() -> Vec<(&'static str, Function)> {
         }),
         ("a checkpoint that keeps the largest", |x| {
             let kept = Policy::Names(vec!["top".into()]);
-            let g = checkpoint_with(kept, |x: &Array| {
+            let g = checkpoint(|x: &Array| {
                 let m = x * x;
                 let s = &m + x;
-                let top = checkpoint_name(&s.max(), "top");
+                let top = s.max().checkpoint_name("top");
                 s.eq(&top).select(&s * &m, x * 0.5).sum() * &top
-            });
+            })
+            .policy(kept);
             g(x) + (x * x).sum()
         }),
         ("a checkpoint in a loop that keeps the largest", |x| {
             let step = |c: &Array, row: &Array| {
                 let kept = Policy::Names(vec!["top".into()]);
-                let g = checkpoint_with(kept, |x: &Array| {
+                let g = checkpoint(|x: &Array| {
                     let m = x * x;
                     let s = &m + x;
-                    let top = checkpoint_name(&s.max(), "top");
+                    let top = s.max().checkpoint_name("top");
                     s.eq(&top).select(&s * &m, x * 0.5).sum() * &top
-                });
+                })
+                .policy(kept);
                 (c + g(row), ())
             };
             scan(step, x.sum() * 0.0, x).0

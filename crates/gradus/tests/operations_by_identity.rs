@@ -1,16 +1,17 @@
 //! A user's operation is what its type says, whatever it is called: no pass, no compiler and no cache takes it for a built-in one of the same name. What
 //! it says of itself (its scalar form, its parts, its limits) makes it as good as a built-in one.
 
-use gradus::prelude::*;
-use gradus::primitives::elementwise::{Add, Exp};
-use gradus::primitives::{
+use gradus::Interpreter;
+use gradus::extend::primitives::elementwise::{Add, Exp};
+use gradus::extend::primitives::{
     Batch, Batched, Derivative, Expansion, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose,
     Transposed, Types,
 };
-use gradus::scalar::{self, Local, Scalars, Ty};
-use gradus::testing::check_samples;
-use gradus::trace::bind;
-use gradus::{Effects, Interpreter, Tier, rules_of};
+use gradus::extend::scalar::{self, Local, Scalars, Ty};
+use gradus::extend::testing::check_samples;
+use gradus::extend::trace::bind;
+use gradus::extend::{rules_of, types::Effects};
+use gradus::prelude::*;
 
 /// An operation on f64 that evaluates to a function of each element, with the rules that a test wants on top.
 macro_rules! operation {
@@ -117,13 +118,13 @@ fn two_operations_of_one_name_in_one_program_stay_two() -> Result<()> {
     assert_eq!(mine(&x).to_vec::<f64>()?, [-1.0, 1.5, 4.0]);
     assert_eq!(theirs(&x).to_vec::<f64>()?, x.sin().to_vec::<f64>()?);
     assert_eq!(theirs.stats().shared, 0, "the code of another operation");
-    assert_ne!(Op::fixed(&Sin), Op::fixed(&gradus::primitives::elementwise::Sin));
+    assert_ne!(Op::fixed(&Sin), Op::fixed(&gradus::extend::primitives::elementwise::Sin));
     assert_eq!(Op::fixed(&Sin), Op::new(Sin));
     Ok(())
 }
 
 // e^x + x², by basic operations and a built-in function.
-operation!(Curve = "test_curve", |x| x.mul_add(x, gradus::math::plain::exp_f64(x));
+operation!(Curve = "test_curve", |x| x.mul_add(x, gradus::extend::math::plain::exp_f64(x));
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         let x = s.operand(0);
         let e = s.apply(&Exp, &[x], s.ty(x))?;

@@ -98,14 +98,14 @@ fn row_e2_a_draw_may_have_a_symbolic_shape() -> Result<()> {
     for rows in [1usize, 2, 40] {
         let x = Array::zeros::<f32>([rows, 3]);
         let key = || Key::new(11);
-        let got = gradus::interpret(&program, &[x.clone(), key().into_array()])?;
+        let got = gradus::extend::interpret(&program, &[x.clone(), key().into_array()])?;
         let want = noisy(&x, &key());
         assert_eq!(got[0].to_vec::<f32>()?, want.to_vec::<f32>()?);
     }
     // Enough for a second round of sorting.
     let places = jit(|x: &Array, key: &Key| random::permutation(key.take(), x.dim(0)));
     let program = places.trace(&Array::spec("f32[B]"), &Key::spec("key[]"))?.program().clone();
-    let got = gradus::interpret(&program, &[Array::zeros::<f32>([3000]), Key::new(42).into_array()])?;
+    let got = gradus::extend::interpret(&program, &[Array::zeros::<f32>([3000]), Key::new(42).into_array()])?;
     assert_eq!(got[0].to_vec::<i64>()?, random::permutation(Key::new(42), 3000usize).to_vec::<i64>()?);
     Ok(())
 }
@@ -310,8 +310,8 @@ fn what_is_asked_for_wrongly_is_an_error() {
         said(random::uniform_between::<f32>(Key::new(0), [3], Array::zeros::<f32>([2]), 1.0)).contains("broadcast")
     );
     assert!(said(random::choice(Key::new(0), &Array::from(1.0_f32), [3])).contains("axis"));
-    let few = random::Choice { replace: false, ..random::Choice::default() };
-    assert!(said(random::choice_with(&few, Key::new(0), &Array::from([1, 2]), [3])).contains("without putting back"));
+    let few = random::ChoiceOptions::new().without_replacement();
+    assert!(said(few.choice(Key::new(0), &Array::from([1, 2]), [3])).contains("without putting back"));
     let singular =
         random::multivariate_normal(Key::new(0), &Array::zeros::<f32>([2]), &Array::zeros::<f32>([3, 3]), [2]);
     assert!(said(singular).contains("[.., n, n]"));

@@ -72,7 +72,7 @@ fn check(seed: u64, tally: &mut Tally) {
 
 #[test]
 fn row_e4_random_functions_never_panic_and_compiled_ones_agree() {
-    gradus::set_warning_handler(|_| {});
+    gradus::warnings::set_warning_handler(|_| {});
     let mut tally = Tally::default();
     let mut bad = Vec::new();
     let mut tried = 0;

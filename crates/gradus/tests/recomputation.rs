@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use gradus::prelude::*;
-use gradus::primitives::{
+use gradus::extend::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
 };
-use gradus::trace::bind;
-use gradus::{Effects, rules_of};
+use gradus::extend::trace::bind;
+use gradus::extend::{rules_of, types::Effects};
+use gradus::prelude::*;
 
 /// For each number that [`Watched`] met, how often.
 static MET: Mutex<BTreeMap<i64, usize>> = Mutex::new(BTreeMap::new());
@@ -86,10 +86,14 @@ fn row_d7_a_while_loop_computes_each_step_a_few_times() {
         assert_eq!(repeats(s - 1, n), r);
         let f = move |x: &Array| {
             let goes_on = |x: &Array| x.lt(n as f64);
-            while_loop_with(History::Checkpoints(s), goes_on, |x: &Array| watched(x) + 1.0_f64, x.clone())
+            WhileOptions::new().history(History::Checkpoints(s)).while_loop(
+                goes_on,
+                |x: &Array| watched(x) + 1.0_f64,
+                x.clone(),
+            )
         };
         // A verified call would compute every step once more.
-        let (slope, both) = (jit(grad(f)).verify_off(), jit(value_and_grad(f)).verify_off());
+        let (slope, both) = (jit(grad(f)).verify(Verify::Off), jit(value_and_grad(f)).verify(Verify::Off));
         // Once forward, which counts the steps, and then as often as the binomial says. The value comes with that.
         assert_eq!(most(n, |x| drop(slope(x))), 1 + r, "{s} states, {n} steps");
         assert_eq!(most(n, |x| drop(both(x))), 1 + r, "{s} states, {n} steps");
@@ -111,7 +115,10 @@ fn row_d7_a_batch_of_while_loops_goes_by_one_plan() {
             let n = n.clone();
             let goes_on = move |(i, _): &(Array, Array)| i.lt(&n);
             let step = |(i, x): &(Array, Array)| (i + 1.0_f64, x.sin() + watched(i) * 0.125_f64);
-            while_loop_with(History::Checkpoints(s), goes_on, step, (Array::from(0.0_f64), x.clone())).1
+            WhileOptions::new()
+                .history(History::Checkpoints(s))
+                .while_loop(goes_on, step, (Array::from(0.0_f64), x.clone()))
+                .1
         };
         let one = jit(grad(f));
         let many = jit(vmap(grad(f)));
@@ -149,10 +156,10 @@ fn row_d7_a_scan_computes_each_step_as_often_as_it_is_told() {
         (Steps::Recursive, 100, 2),
     ] {
         let df = jit(grad(move |x: &Array| {
-            let options = ScanOptions { steps, length: Some(Dim::from(n)), ..ScanOptions::default() };
-            scan_with(&options, |x: &Array, (): &()| (watched(x) + 1.0_f64, ()), x.clone(), &()).0
+            let options = ScanOptions::new().steps(steps).length(n);
+            options.scan(|x: &Array, (): &()| (watched(x) + 1.0_f64, ()), x.clone(), &()).0
         }))
-        .verify_off();
+        .verify(Verify::Off);
         assert_eq!(most(n, |x| drop(df(x))), 1 + again, "{steps:?}, {n} steps");
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use gradus::cache::{ExecutableStats, executable_stats};
 use gradus::prelude::*;
-use gradus::{ExecutableStats, executable_stats};
 
 fn f(x: &Array) -> Array {
     (x * x).sin()
@@ -191,17 +191,17 @@ fn row_t6_what_is_static_is_consumed_while_tracing() -> Result<()> {
 #[test]
 fn row_t7_derivatives_leave_no_zeros_behind() -> Result<()> {
     let p = jit(|x: &Array| x * 3.0_f64).trace(&Array::spec("f64[]"))?.program().clone();
-    let (d, _) = gradus::transform::jvp(&p, &[true])?;
-    let d = gradus::optimize::optimize(&d)?;
+    let (d, _) = gradus::extend::transform::jvp(&p, &[true])?;
+    let d = gradus::extend::optimize::optimize(&d)?;
     assert!(d.to_string().contains("mul x1 3.0:f64[]"), "{d}");
     assert_eq!(d.equations().len(), 2, "{d}");
     // An argument without a tangent costs nothing: only x1 is active here.
     let two =
         jit(|x: &Array, y: &Array| x.sin() * y).trace(&Array::spec("f64[]"), &Array::spec("f64[]"))?.program().clone();
-    let (d, _) = gradus::transform::jvp(&two, &[false, true])?;
+    let (d, _) = gradus::extend::transform::jvp(&two, &[false, true])?;
     assert_eq!((d.count("cos"), d.count("add"), d.inputs().len()), (0, 0, 3), "{d}");
     // Known and unknown are split: what does not depend on the unknown input is computed early.
-    let split = gradus::transform::partial_eval(&two, &[true, false])?;
+    let split = gradus::extend::transform::partial_eval(&two, &[true, false])?;
     assert_eq!((split.known.count("sin"), split.unknown.count("sin"), split.residuals.len()), (1, 0, 1));
     Ok(())
 }
@@ -438,7 +438,7 @@ fn a_panic_in_the_users_function_leaves_no_trace_behind() -> Result<()> {
     });
     let x = Array::from(1.0_f64);
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| g(&x))).is_err());
-    assert!(!gradus::trace::is_tracing());
+    assert!(!gradus::extend::trace::is_tracing());
     assert_eq!((&x * 2.0_f64).item::<f64>()?, 2.0);
     assert_eq!(g(&x).item::<f64>()?, 2.0);
     Ok(())

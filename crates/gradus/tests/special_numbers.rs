@@ -142,7 +142,11 @@ fn an_error_is_named_after_the_operation_that_made_it() {
 #[test]
 fn a_limit_of_steps_may_be_as_large_as_it_likes() {
     let f = |x: &Array| {
-        while_loop_with(History::Limit(usize::MAX), |x: &Array| x.lt(100.0), |x: &Array| x * 2.0, x.clone())
+        WhileOptions::new().history(History::Limit(usize::MAX)).while_loop(
+            |x: &Array| x.lt(100.0),
+            |x: &Array| x * 2.0,
+            x.clone(),
+        )
     };
     assert_eq!(jit(f)(&Array::from(3.0)).item::<f64>().unwrap(), 192.0);
 }

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use gradus::args::{Sig1, Sig2};
 use gradus::prelude::*;
-use gradus::{Error, ErrorKind, Fun};
 
 fn f(x: &Array) -> Array {
     (x * x).sin()

@@ -1,8 +1,8 @@
 //! One program for every size: declared dimensions through derivatives, batches, control flow and machine code.
 
+use gradus::Interpreter;
 use gradus::args::Sig1;
 use gradus::prelude::*;
-use gradus::{ErrorKind, Interpreter, Tier};
 
 /// Numbers without a pattern, the same in every run.
 fn numbers(dims: &[usize], seed: u64) -> Array {
@@ -365,9 +365,9 @@ fn row_s4_windows_of_symbolic_size_are_compiled() {
         ("concatenate", |x| Array::concatenate([x.clone(), x * 2.0], -1)),
         ("pad", |x| x.pad(&[(1, 1), (2, 1)], 0.5)),
         ("roll", |x| x.roll(1, -1)),
-        ("every second", |x| x.at(step(.., 2)).add(0.5)),
+        ("every second", |x| x.at(Index::step(.., 2)).add(0.5)),
         ("gradient of pad", |x| grad(|x: &Array| x.pad(&[(1, 1), (2, 1)], 0.5).sin().sum())(x)),
-        ("gradient of every second", |x| grad(|x: &Array| x.index(step(.., 2)).sin().sum())(x)),
+        ("gradient of every second", |x| grad(|x: &Array| x.index(Index::step(.., 2)).sin().sum())(x)),
         ("gradient of a product", |x| grad(|x: &Array| x.dot(&x.t()).sin().sum())(x)),
     ];
     for (name, f) in all {

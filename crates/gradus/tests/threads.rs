@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 
+use gradus::cache::{clear_executables, executable_stats};
 use gradus::prelude::*;
-use gradus::{clear_executables, executable_stats};
 
 const THREADS: usize = 12;
 
@@ -88,10 +88,10 @@ fn tracing_on_many_threads_at_once() {
                 let scanned = scan(|c: &Array, x: &Array| (c + shared(x), c * x), Array::from(0.5_f64), x);
                 scanned.0 * scanned.1.sum() + i as f64
             };
-            let traced = gradus::trace::trace("f", &[ramp(n, i)], Mode::Abstract, |x| vec![f(&x[0])]).unwrap();
+            let traced = gradus::extend::trace::trace("f", &[ramp(n, i)], Mode::Abstract, |x| vec![f(&x[0])]).unwrap();
             let mut inputs = vec![ramp(n, i)];
             inputs.extend(traced.captures.iter().cloned());
-            let value = gradus::interpret(&traced.program, &inputs).unwrap()[0].item::<f64>().unwrap();
+            let value = gradus::extend::interpret(&traced.program, &inputs).unwrap()[0].item::<f64>().unwrap();
             assert_eq!(value, f(&ramp(n, i)).item::<f64>().unwrap());
             all.push(value);
         }
@@ -161,5 +161,5 @@ fn a_panic_in_the_users_function_leaves_it_usable() {
     for (i, result) in results.into_iter().enumerate() {
         assert_eq!(result.ok(), (i % 2 == 1).then_some(2.0));
     }
-    assert!(!gradus::trace::is_tracing());
+    assert!(!gradus::extend::trace::is_tracing());
 }

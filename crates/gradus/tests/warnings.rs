@@ -1,7 +1,7 @@
 //! What a function says of itself: when it is compiled again and again, and what is odd about it when it is traced.
 
 use gradus::prelude::*;
-use gradus::{Warning, WarningKind, warnings};
+use gradus::warnings::{self, Warning, WarningKind};
 
 /// The warnings of a kind that calls of this thread give.
 fn of_kind(kind: WarningKind, f: impl FnOnce()) -> Vec<Warning> {
@@ -257,7 +257,7 @@ fn warnings_are_turned_off_by_their_kind() {
         return;
     };
     if setting == "call" {
-        gradus::set_warning(WarningKind::UnusedArgument, false);
+        gradus::warnings::set_warning(WarningKind::UnusedArgument, false);
     }
     drop(jit(|x: &Array, _y: &Array| x.sin())(&Array::from(1.0_f64), &Array::from(1.0_f64)));
 }

@@ -44,8 +44,8 @@ fn run(x: &Array, steps: usize) -> State {
 /// The sum of the last state, through a scan that reverse mode can go back through.
 fn end(x: &Array, steps: usize) -> Array {
     let h = TIME / steps as f64;
-    let options = ScanOptions { length: Some(Dim::from(steps)), ..ScanOptions::default() };
-    let (s, ()) = scan_with(&options, |s: &State, (): &()| (step(s, h), ()), parts(x), &());
+    let options = ScanOptions::new().length(steps);
+    let (s, ()) = options.scan(|s: &State, (): &()| (step(s, h), ()), parts(x), &());
     s.0 + s.1 + s.2
 }
 

@@ -116,12 +116,14 @@ impl Desk<'_> {
         let length = 1 + self.below(6);
         let (world, seed, seen, depth) = (self.world, fork(&mut self.source), self.seen(), self.depth);
         let steps = self.below(4);
-        let options = ScanOptions {
-            reverse: self.chance(25),
-            length: if xs.is_empty() { Some(Dim::from(length)) } else { None },
-            unroll: [1, 1, 1, 1, 2][self.below(5)],
-            ..ScanOptions::default()
-        };
+        let mut options = ScanOptions::new();
+        if self.chance(25) {
+            options = options.reverse();
+        }
+        if xs.is_empty() {
+            options = options.length(length);
+        }
+        options = options.unroll([1, 1, 1, 1, 2][self.below(5)]);
         let body = |c: &Vec<Array>, x: &Vec<Array>| {
             let arrays: Vec<Array> = c.iter().chain(x).chain(&seen).cloned().collect();
             if arrays.is_empty() {
@@ -131,7 +133,7 @@ impl Desk<'_> {
             desk.steps(steps);
             (desk.handed_on(c), desk.given_out(c))
         };
-        let (carries, ys) = scan_with(&options, body, init, &xs);
+        let (carries, ys) = options.scan(body, init, &xs);
         self.push_all(carries.into_iter().chain(ys))
     }
 

@@ -178,15 +178,15 @@ impl Desk<'_> {
         let mut index: Vec<Index> = Vec::new();
         for n in dims {
             index.push(match self.below(7) {
-                0 => step(1.., 1),
-                1 => step(..-1, 1),
-                2 => step(.., 2),
-                3 => step(.., -1),
+                0 => Index::step(1.., 1),
+                1 => Index::step(..-1, 1),
+                2 => Index::step(.., 2),
+                3 => Index::step(.., -1),
                 4 if *n > 1 && index.len() + 1 < dims.len() => {
                     let at = self.below(*n) as i64;
-                    if self.chance(50) { Index::AtDim(Dim::from(at)) } else { step(at..at + 1, 1) }
+                    if self.chance(50) { Index::AtDim(Dim::from(at)) } else { Index::step(at..at + 1, 1) }
                 }
-                _ => all(),
+                _ => Index::step(.., 1),
             });
         }
         x.index(index)

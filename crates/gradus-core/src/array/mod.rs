@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub use construct::Nested;
 pub use data::{Concrete, Data, for_each_row, memory};
 pub(crate) use data::{Dims, Strides, collected, reserve, row_major};
-pub use index::{At, Index, IntoIndex, all, ellipsis, new_axis, step};
+pub use index::{At, Index, IntoIndex};
 pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue};
 pub use recycle::recycled;

@@ -206,7 +206,7 @@ impl Op {
         };
         let Some(make) = make else {
             return Err(error!(Parse, "there is no operation `{}`", name.chars().take(40).collect::<String>()).help(
-                "operations of your own are known after `register`; `gradus::primitives::BUILT_IN` lists the others",
+                "operations of your own are known after `register`; `gradus::extend::primitives::BUILT_IN` lists the others",
             ));
         };
         let mut reader = ParamReader::new(name, params);

@@ -98,7 +98,7 @@ fn ordered_in_a_batch(e: &Equation, caller: Place) -> Error {
         .at(inside.unwrap_or(e.place()))
         .note(format!("batched by the `vmap` at {caller}"))
         .help(
-            "loop over the examples with `map` or `scan`; or use `pure_callback`, if calls may come in any order, or \
+            "loop over the examples with `gradus::map` or `scan`; or use `pure_callback`, if calls may come in any order, or \
              `debug_callback`, if they only look",
         )
 }

@@ -1,7 +1,7 @@
 //! Random calls of array methods with random arguments, good and bad. Tests here and in `gradus` call them, and so does the
 //! fuzzer.
 
-use gradus_core::array::{Concrete, all, ellipsis, new_axis, step};
+use gradus_core::array::Concrete;
 use gradus_core::testing::{Source, random_array};
 use gradus_core::{Array, Complex, DType, Index, Scalar, Type};
 
@@ -53,10 +53,10 @@ impl Desk<'_, '_> {
         (0..self.source.below(4))
             .map(|_| match self.source.below(9) {
                 0..3 => Index::At(self.int()),
-                3 => all(),
-                4 => new_axis(),
-                5 => ellipsis(),
-                6 => step(self.int()..self.int(), self.int()),
+                3 => Index::step(.., 1),
+                4 => Index::NewAxis,
+                5 => Index::Ellipsis,
+                6 => Index::step(self.int()..self.int(), self.int()),
                 7 => Index::Range { start: Some(self.int()), end: None, step: 1 },
                 _ => Index::Array(self.any()),
             })

@@ -3,11 +3,13 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use gradus::oracle::Reproduction;
-use gradus::phases::{Phase, watch};
+use gradus::Interpreter;
+use gradus::cpu::Cpu;
+use gradus::extend::oracle::Reproduction;
+use gradus::extend::phases::{Phase, watch};
+use gradus::extend::program::Verified;
+use gradus::extend::{Backend, optimize, transform};
 use gradus::prelude::*;
-use gradus::program::Verified;
-use gradus::{Backend, Cpu, Interpreter, Tier, optimize, transform};
 
 const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
        gradus verify FOLDER
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> std::result::Result<String, String> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (file, transformation) = match words.as_slice() {
-        ["explain", code] => return gradus::error_page(code).map(str::to_string).ok_or_else(|| unknown(code)),
+        ["explain", code] => return gradus::extend::error_page(code).map(str::to_string).ok_or_else(|| unknown(code)),
         ["verify", folder] => return verify(folder),
         ["phases", file, rest @ ..] => (*file, rest),
         _ => return Err(USAGE.to_string()),
@@ -60,8 +62,8 @@ fn verify(folder: &str) -> std::result::Result<String, String> {
     let reproduction = Reproduction::read(folder.as_ref()).map_err(|e| e.to_string())?;
     let backends: [(&str, &dyn Backend); 3] = [
         ("interpreter, optimized", &Interpreter),
-        ("embedded", &Cpu::with_tier(Tier::Embedded)),
-        ("llvm", &Cpu::with_tier(Tier::Llvm)),
+        ("embedded", &Cpu::new().tier(Tier::Embedded)),
+        ("llvm", &Cpu::new().tier(Tier::Llvm)),
     ];
     let (mut text, mut wrong) = (String::new(), false);
     for (name, backend) in backends {
@@ -92,7 +94,7 @@ fn show(text: &str, transformation: &[&str]) -> std::result::Result<(), String> 
     let started = Instant::now();
     let program: Program = text.parse().map_err(|e: Error| e.to_string())?;
     let time = started.elapsed();
-    gradus::phases::report(|| Phase::new("parse", &[&program], time));
+    gradus::extend::phases::report(|| Phase::new("parse", &[&program], time));
     let active: Vec<bool> = program.inputs().iter().map(|t| t.dtype().is_inexact()).collect();
     let fail = |e: Error| e.to_string();
     let made = match transformation {
@@ -115,7 +117,7 @@ fn show(text: &str, transformation: &[&str]) -> std::result::Result<(), String> 
         let backend = Cpu::default();
         let code = backend.compile(&verified).map_err(fail)?;
         let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
-        gradus::phases::report(|| Phase::described("compile", text, started.elapsed()));
+        gradus::extend::phases::report(|| Phase::described("compile", text, started.elapsed()));
     }
     Ok(())
 }

@@ -4,28 +4,69 @@ use gradus_core::array::OperandValue;
 use gradus_core::control::{self, History, Steps};
 use gradus_core::trace::{self, Traced};
 use gradus_core::transform::vmap_on;
-use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Operand, Place, Result, Scalar, Type};
+use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Index, Operand, Place, Result, Scalar, Type};
 
 use super::{failed, same_types, trace_body, types_of};
 use crate::random::spend_all;
 use crate::stage::{fill, poison};
 use crate::tree::Tree;
 
-/// How a scan runs and what it keeps for reverse mode.
+/// How a scan runs and what it keeps for reverse mode. Its last method runs it.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let sum = |c: &Array, x: &Array| (c + x, c + x);
+/// let (_, sums) = ScanOptions::new().reverse().unroll(2).scan(sum, Array::from(0.0_f64), &Array::from([1.0_f64, 2.0, 3.0]));
+/// assert_eq!(sums.to_vec::<f64>()?, [6.0, 5.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `scan` is called on them"]
 pub struct ScanOptions {
+    reverse: bool,
+    unroll: usize,
+    steps: Steps,
+    length: Option<Dim>,
+}
+
+impl ScanOptions {
+    /// What [`scan`] does: forward, one step at a time, with what every step needs in memory.
+    pub fn new() -> ScanOptions {
+        ScanOptions::default()
+    }
+
     /// From the last element to the first.
-    pub reverse: bool,
+    pub fn reverse(self) -> ScanOptions {
+        ScanOptions { reverse: true, ..self }
+    }
+
     /// How many steps stand in a row in one step of the loop; 0 and 1 mean one, as does a symbolic number of steps.
-    pub unroll: usize,
+    pub fn unroll(self, steps: usize) -> ScanOptions {
+        ScanOptions { unroll: steps, ..self }
+    }
+
     /// What reverse mode keeps.
-    pub steps: Steps,
+    pub fn steps(self, steps: Steps) -> ScanOptions {
+        ScanOptions { steps, ..self }
+    }
+
     /// The number of steps; needed only if there is no sequence to tell.
-    pub length: Option<Dim>,
+    pub fn length(self, steps: impl Into<Dim>) -> ScanOptions {
+        ScanOptions { length: Some(steps.into()), ..self }
+    }
+
+    /// Runs a [scan](scan()) in this way.
+    #[track_caller]
+    pub fn scan<C: Tree, X: Tree, Y: Tree>(&self, f: impl Fn(&C, &X) -> (C, Y), init: C, xs: &X) -> (C, Y) {
+        run_scan(self, f, init, xs, trace::caller_or_known(Place::caller()))
+    }
 }
 
 /// Runs a function along the leading axis of every array of `xs`, with a carry from step to step. Gives the last carry
-/// and the results of all steps, stacked.
+/// and the results of all steps, stacked. [`ScanOptions`] choose direction, unrolling and what reverse mode keeps.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -42,25 +83,19 @@ pub fn scan<C: Tree, X: Tree, Y: Tree>(f: impl Fn(&C, &X) -> (C, Y), init: C, xs
     run_scan(&ScanOptions::default(), f, init, xs, trace::caller_or_known(Place::caller()))
 }
 
-/// [`scan`] from the last element to the first.
-#[track_caller]
-pub fn scan_reverse<C: Tree, X: Tree, Y: Tree>(f: impl Fn(&C, &X) -> (C, Y), init: C, xs: &X) -> (C, Y) {
-    let options = ScanOptions { reverse: true, ..ScanOptions::default() };
-    run_scan(&options, f, init, xs, trace::caller_or_known(Place::caller()))
-}
-
-/// [`scan`] with options: direction, unrolling, what reverse mode keeps, and the length where no sequence tells it.
-#[track_caller]
-pub fn scan_with<C: Tree, X: Tree, Y: Tree>(
-    options: &ScanOptions,
-    f: impl Fn(&C, &X) -> (C, Y),
-    init: C,
-    xs: &X,
-) -> (C, Y) {
-    run_scan(options, f, init, xs, trace::caller_or_known(Place::caller()))
-}
-
 /// Applies a function to each element along the leading axis, one after the other; `vmap` does it at once.
+///
+/// It is not in the prelude: `gradus::map` says which `map` is meant.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let squares = gradus::map(|x: &Array| x * x, &Array::from([1.0_f64, 2.0, 3.0]));
+/// assert_eq!(squares.to_vec::<f64>()?, [1.0, 4.0, 9.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn map<X: Tree, Y: Tree>(f: impl Fn(&X) -> Y, xs: &X) -> Y {
     let place = trace::caller_or_known(Place::caller());
@@ -139,7 +174,7 @@ fn elements_of(types: &[Type], length: Option<&Dim>, what: &str) -> Result<(Dim,
     match length {
         Some(length) => Ok((length, elements)),
         None => Err(bad(format!("`{what}` has no array that tells the number of steps"))
-            .help("use `fori_loop`, or give `ScanOptions { length: Some(..), .. }` to `scan_with`")),
+            .help("use `fori_loop`, or say it: `ScanOptions::new().length(n).scan(..)`")),
     }
 }
 
@@ -167,7 +202,7 @@ pub fn fori_loop<T: Tree>(lower: impl Operand, upper: impl Operand, body: impl F
     let number = |a: &Array| a.concrete().and_then(|c| c.scalar_at(0).ok()).and_then(Scalar::to_i64);
     if let (Some(first), Some(end)) = (number(&low), number(&high)) {
         let length = usize::try_from(end.saturating_sub(first)).unwrap_or(0);
-        let options = ScanOptions { length: Some(Dim::from(length)), ..ScanOptions::default() };
+        let options = ScanOptions::new().length(length);
         let one = Scalar::one(dtype);
         let step = |(i, state): &(Array, T), (): &()| ((i + Array::scalar(one), body(i, state)), ());
         return run_scan(&options, step, (low, init), &(), place).0.1;
@@ -202,7 +237,7 @@ fn bounds(lower: OperandValue, upper: OperandValue) -> Result<(Array, Array, DTy
 /// Runs a body while a condition on the state holds; the number of steps is known only to the values.
 ///
 /// Both derivative modes pass through it. Reverse mode keeps a fixed number of states (32) and computes the steps
-/// between them again; [`while_loop_with`] chooses otherwise.
+/// between them again; [`WhileOptions`] choose otherwise.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -224,16 +259,42 @@ pub fn while_loop<T: Tree>(condition: impl Fn(&T) -> Array, body: impl Fn(&T) ->
     run_while(History::default(), condition, body, init, trace::caller_or_known(Place::caller()))
 }
 
-/// [`while_loop`] with a choice of how reverse mode gets at the steps: with a number of states in memory, or with a
-/// limit of steps and all that each of them needs.
-#[track_caller]
-pub fn while_loop_with<T: Tree>(
+/// How reverse mode gets at the steps of a loop whose length only the values decide. Its last method runs it.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let f = |x: &Array| {
+///     let options = WhileOptions::new().history(History::Limit(100));
+///     options.while_loop(|y: &Array| y.lt(100.0_f64), |y: &Array| y * y, x.clone())
+/// };
+/// assert_eq!(grad(f)(&Array::from(4.0_f64)).item::<f64>()?, 256.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `while_loop` is called on them"]
+pub struct WhileOptions {
     history: History,
-    condition: impl Fn(&T) -> Array,
-    body: impl Fn(&T) -> T,
-    init: T,
-) -> T {
-    run_while(history, condition, body, init, trace::caller_or_known(Place::caller()))
+}
+
+impl WhileOptions {
+    /// What [`while_loop`] does: 32 states are kept.
+    pub fn new() -> WhileOptions {
+        WhileOptions::default()
+    }
+
+    /// A number of states in memory, or a limit of steps and all that each of them needs.
+    pub fn history(self, history: History) -> WhileOptions {
+        WhileOptions { history }
+    }
+
+    /// Runs a [loop](while_loop()) in this way.
+    #[track_caller]
+    pub fn while_loop<T: Tree>(&self, condition: impl Fn(&T) -> Array, body: impl Fn(&T) -> T, init: T) -> T {
+        run_while(self.history, condition, body, init, trace::caller_or_known(Place::caller()))
+    }
 }
 
 fn run_while<T: Tree>(
@@ -324,7 +385,7 @@ fn prefixes(f: &Traced, xs: &[Array], n: usize) -> Result<Vec<Array>> {
     if n < 2 {
         return Ok(xs.to_vec());
     }
-    let every_other = |x: &Array, from: i64, to: i64| x.index(gradus_core::array::step(from..to, 2));
+    let every_other = |x: &Array, from: i64, to: i64| x.index(Index::step(from..to, 2));
     let end = n as i64;
     let left: Vec<Array> = xs.iter().map(|x| every_other(x, 0, end - 1)).collect();
     let right: Vec<Array> = xs.iter().map(|x| every_other(x, 1, end)).collect();

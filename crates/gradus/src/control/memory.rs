@@ -1,16 +1,17 @@
 //! Memory by choice: functions whose derivative computes them again instead of saving what they computed.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use gradus_core::primitives::control::Policy;
-use gradus_core::{Array, Place, control};
+use gradus_core::{Place, control};
 
 use super::as_operation;
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
 use crate::stage::Leaves;
 
-/// A function whose derivative saves its arguments only, and computes the rest again.
+/// A function whose derivative saves its arguments only, and computes the rest again; [`Checkpoint::policy`] says otherwise.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -25,23 +26,52 @@ use crate::stage::Leaves;
 /// # }
 /// ```
 #[track_caller]
-pub fn checkpoint<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func<S> + 'static>(f: F) -> Fun<S> {
-    checkpoint_with(Policy::Nothing, f)
+pub fn checkpoint<S, F>(f: F) -> Checkpoint<S>
+where
+    S: Signature<WithOut<<S as Signature>::Out> = S>,
+    F: Func<S> + 'static,
+{
+    Checkpoint::new(Arc::new(f), Policy::Nothing)
 }
 
-/// [`checkpoint`] with a choice of what is saved besides the arguments.
-#[track_caller]
-pub fn checkpoint_with<S: Signature<WithOut<<S as Signature>::Out> = S>, F: Func<S> + 'static>(
-    policy: Policy,
-    f: F,
-) -> Fun<S> {
-    as_operation("checkpoint", Arc::new(f), Place::caller(), move |args, function, _, _| {
-        control::checkpoint(function, &Leaves::of::<S>(args).arrays, policy.clone())
-    })
+/// A function with a checkpoint around it. It is a [`Fun`], and says what its derivative saves.
+pub struct Checkpoint<S: Signature> {
+    fun: Fun<S>,
+    function: Arc<dyn Func<S>>,
 }
 
-/// Gives a value a name that a checkpoint's policy can ask for: `Policy::Names(vec!["hidden".into()])`.
-#[track_caller]
-pub fn checkpoint_name(x: &Array, name: &str) -> Array {
-    x.checkpoint_name(name)
+impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Checkpoint<S> {
+    #[track_caller]
+    fn new(function: Arc<dyn Func<S>>, policy: Policy) -> Checkpoint<S> {
+        let fun = as_operation("checkpoint", function.clone(), Place::caller(), move |args, function, _, _| {
+            control::checkpoint(function, &Leaves::of::<S>(args).arrays, policy.clone())
+        });
+        Checkpoint { fun, function }
+    }
+
+    /// What is saved besides the arguments. [`Array::checkpoint_name`](crate::Array::checkpoint_name) gives values the names
+    /// that [`Policy::Names`] asks for.
+    #[track_caller]
+    pub fn policy(self, policy: Policy) -> Checkpoint<S> {
+        Checkpoint::new(self.function, policy)
+    }
+}
+
+impl<S: Signature> Deref for Checkpoint<S> {
+    type Target = Fun<S>;
+    fn deref(&self) -> &Fun<S> {
+        &self.fun
+    }
+}
+
+impl<S: Signature> Func<S> for Checkpoint<S> {
+    fn apply(&self, args: S::Refs<'_>) -> S::Out {
+        self.fun.apply(args)
+    }
+    fn name(&self) -> String {
+        self.fun.name()
+    }
+    fn stack(&self) -> String {
+        self.fun.stack()
+    }
 }

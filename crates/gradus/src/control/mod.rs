@@ -10,10 +10,8 @@ mod memory;
 
 pub use branches::{cond, switch};
 pub use custom::{custom_jvp, custom_vjp, stop_gradient};
-pub use loops::{
-    ScanOptions, associative_scan, fori_loop, map, scan, scan_reverse, scan_with, while_loop, while_loop_with,
-};
-pub use memory::{checkpoint, checkpoint_name, checkpoint_with};
+pub use loops::{ScanOptions, WhileOptions, associative_scan, fori_loop, map, scan, while_loop};
+pub use memory::{Checkpoint, checkpoint};
 
 use std::sync::Arc;
 
@@ -60,15 +58,14 @@ fn failed<O: Tree>(error: Error, place: Place, run: impl FnOnce(&Error) -> O) ->
 
 /// A function that becomes one operation: outside any trace it runs as it is, inside it is traced and `bind` makes the
 /// operation of its program.
-fn as_operation<S, F>(
+fn as_operation<S>(
     transform: &'static str,
-    f: Arc<F>,
+    f: Arc<dyn Func<S>>,
     made_at: Place,
     bind: impl Fn(S::Refs<'_>, &Traced, &S::Out, Place) -> Result<Vec<Array>> + Send + Sync + 'static,
 ) -> Fun<S>
 where
     S: Signature<WithOut<<S as Signature>::Out> = S>,
-    F: Func<S> + 'static,
 {
     let inner = f.clone();
     Fun::direct(

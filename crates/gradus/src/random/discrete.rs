@@ -109,24 +109,60 @@ fn sorted_rounds(key: &Array, x: Array, axis: usize) -> Result<Array> {
     state.2.ok()
 }
 
-/// How [`choice_with`] chooses.
+/// How elements are chosen. Its last method chooses.
 #[derive(Clone, Debug)]
-pub struct Choice {
-    /// The axis of the array that is chosen along.
-    pub axis: isize,
-    /// Whether an element can be chosen twice.
-    pub replace: bool,
-    /// The probability of each element along the axis; all are equal without. They are taken relative to their sum.
-    pub p: Option<Array>,
+#[must_use = "options do nothing until `choice` is called on them"]
+pub struct ChoiceOptions {
+    axis: isize,
+    replace: bool,
+    probabilities: Option<Array>,
 }
 
-impl Default for Choice {
-    fn default() -> Choice {
-        Choice { axis: 0, replace: true, p: None }
+impl Default for ChoiceOptions {
+    fn default() -> ChoiceOptions {
+        ChoiceOptions { axis: 0, replace: true, probabilities: None }
     }
 }
 
-/// Elements of an array along its first axis, each as likely as any other.
+impl ChoiceOptions {
+    /// What [`choice`] does: along the first axis, with putting back, each as likely as any other.
+    pub fn new() -> ChoiceOptions {
+        ChoiceOptions::default()
+    }
+
+    /// The axis of the array that is chosen along.
+    pub fn axis(self, axis: isize) -> ChoiceOptions {
+        ChoiceOptions { axis, ..self }
+    }
+
+    /// No element is chosen twice.
+    pub fn without_replacement(self) -> ChoiceOptions {
+        ChoiceOptions { replace: false, ..self }
+    }
+
+    /// The probability of each element along the axis. They are taken relative to their sum.
+    pub fn probabilities(self, p: &Array) -> ChoiceOptions {
+        ChoiceOptions { probabilities: Some(p.clone()), ..self }
+    }
+
+    /// [Chooses](choice()) in this way.
+    #[track_caller]
+    pub fn choice(&self, key: Key, x: &Array, shape: impl IntoShape) -> Array {
+        let shape = shape.into_shape();
+        drawing(key, |key| {
+            let axis = front_axis(self.axis, x)?;
+            let n = &x.shape()[axis];
+            let places = match &self.probabilities {
+                None if self.replace => whole_below(key, &shape, n)?,
+                None => first_of(&shuffled_places(key, n)?, n, &shape)?,
+                Some(p) => weighted(key, p, n, self.replace, &shape)?,
+            };
+            x.take(&places, axis as isize).ok()
+        })
+    }
+}
+
+/// Elements of an array along its first axis, each as likely as any other; [`ChoiceOptions`] choose otherwise.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -134,30 +170,14 @@ impl Default for Choice {
 /// # fn main() -> Result<()> {
 /// let faces = Array::from([1, 2, 3, 4, 5, 6]);
 /// assert_eq!(random::choice(Key::new(3), &faces, [2, 5]).shape(), [2, 5]);
-/// let hand = random::choice_with(&random::Choice { replace: false, ..Default::default() }, Key::new(3), &faces, [6]);
+/// let hand = random::ChoiceOptions::new().without_replacement().choice(Key::new(3), &faces, [6]);
 /// assert_eq!(hand.sort(0).to_vec::<i32>()?, [1, 2, 3, 4, 5, 6]);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
 pub fn choice(key: Key, x: &Array, shape: impl IntoShape) -> Array {
-    choice_with(&Choice::default(), key, x, shape)
-}
-
-/// [`choice`] along another axis, without putting back, or with probabilities.
-#[track_caller]
-pub fn choice_with(how: &Choice, key: Key, x: &Array, shape: impl IntoShape) -> Array {
-    let shape = shape.into_shape();
-    drawing(key, |key| {
-        let axis = front_axis(how.axis, x)?;
-        let n = &x.shape()[axis];
-        let places = match &how.p {
-            None if how.replace => whole_below(key, &shape, n)?,
-            None => first_of(&shuffled_places(key, n)?, n, &shape)?,
-            Some(p) => weighted(key, p, n, how.replace, &shape)?,
-        };
-        x.take(&places, axis as isize).ok()
-    })
+    ChoiceOptions::new().choice(key, x, shape)
 }
 
 /// How many elements a draw without putting back has, which must be known and not more than there are.
@@ -185,8 +205,7 @@ fn first_of(places: &Array, n: &Dim, shape: &Shape) -> Result<Array> {
 
 fn weighted(key: &Array, p: &Array, n: &Dim, replace: bool, shape: &Shape) -> Result<Array> {
     let ty = p.ty()?;
-    want_float("probabilities of `choice_with`", ty.dtype())
-        .map_err(|e| e.help("cast the probabilities to a float"))?;
+    want_float("probabilities of `choice`", ty.dtype()).map_err(|e| e.help("cast the probabilities to a float"))?;
     if ty.rank() != 1 || ty.shape()[0].equals(n) == gradus_core::Decision::No {
         let message = format!("there is one probability for each of {n} elements, not {ty}");
         return Err(Error::new(ErrorKind::Shape, message));

@@ -12,7 +12,7 @@ mod multivariate;
 mod poisson;
 
 pub use basic::{bernoulli, bits, exponential, gumbel, normal, randint, truncated_normal, uniform, uniform_between};
-pub use discrete::{Choice, categorical, choice, choice_with, permutation, shuffle, shuffle_independent};
+pub use discrete::{ChoiceOptions, categorical, choice, permutation, shuffle, shuffle_independent};
 pub use gamma::{ball, beta, gamma, loggamma};
 pub use key::Key;
 pub(crate) use key::{Spending, spend_all};

@@ -87,8 +87,8 @@ fn chosen_backend() -> Arc<dyn Backend> {
     CHOSEN.get_or_init(|| {
         let backend: Arc<dyn Backend> = match std::env::var("GRADUS_BACKEND").as_deref() {
             Ok("interpreter") => Arc::new(Interpreter),
-            Ok("embedded") => Arc::new(Cpu::with_tier(Tier::Embedded)),
-            Ok("llvm") => Arc::new(Cpu::with_tier(Tier::Llvm)),
+            Ok("embedded") => Arc::new(Cpu::new().tier(Tier::Embedded)),
+            Ok("llvm") => Arc::new(Cpu::new().tier(Tier::Llvm)),
             _ => Arc::new(Cpu::default()),
         };
         set_default_backend(backend);

@@ -39,7 +39,7 @@ fn branches() -> Vec<Entry> {
         two("one_beyond_the_last", |x, i| {
             switch(i, &[&|x: &Array| x.sin(), &|x: &Array| x.square(), &|x: &Array| x.powi(4)], x).sum()
         }),
-        one("branch_of_each_element", |x| map(|x: &Array| cond(x.gt(0.4), |x| x.powi(3), |x| x.sin(), x), x)),
+        one("branch_of_each_element", |x| gradus::map(|x: &Array| cond(x.gt(0.4), |x| x.powi(3), |x| x.sin(), x), x)),
         one("batch_of_branches", |x| vmap(|x: &Array| cond(x.gt(0.1), |x| x.sqrt(), |x| x * 2.0, x))(x).square()),
     ]
 }
@@ -154,10 +154,13 @@ fn scans() -> Vec<Entry> {
         }),
         two("discounted_returns", |rewards, discount| {
             let step = |c: &Array, r: &Array| (r + discount * c, r + discount * c);
-            scan_reverse(step, Array::from(0.0), rewards).1
+            ScanOptions::new().reverse().scan(step, Array::from(0.0), rewards).1
         }),
         one("continued_fraction", |x| {
-            scan_reverse(|c: &Array, a: &Array| ((a + c).recip(), ()), Array::from(0.0), &(x.clone())).0
+            ScanOptions::new()
+                .reverse()
+                .scan(|c: &Array, a: &Array| ((a + c).recip(), ()), Array::from(0.0), &(x.clone()))
+                .0
         }),
         two("time_warping", |x, y| {
             let row = |above: &Array, xi: &Array| {
@@ -194,7 +197,7 @@ fn scans() -> Vec<Entry> {
             let ((_, total), all) = scan(step, (Array::from(0_i64), Array::from(0.0)), starts);
             total.square() + all.sum()
         }),
-        one("map_of_rows", |x| map(|r: &Array| r.softmax(0) * r.square().sum(), x)),
+        one("map_of_rows", |x| gradus::map(|r: &Array| r.softmax(0) * r.square().sum(), x)),
         two("batch_of_scans", |x, a| {
             let run = |x: &Array, a: &Array| {
                 scan(|c: &Array, e: &Array| ((a * c + e).sin(), c.clone()), Array::from(0.0), x).0
@@ -203,8 +206,8 @@ fn scans() -> Vec<Entry> {
         }),
         two("scan_that_computes_again", |x, w| {
             let step = checkpoint(|x: &Array, w: &Array| w.dot(x).tanh() + x.square() * 0.1);
-            let options = ScanOptions { length: Some(Dim::from(4usize)), ..ScanOptions::default() };
-            scan_with(&options, |x: &Array, (): &()| (step(x, w), ()), x.clone(), &()).0.sum()
+            let options = ScanOptions::new().length(4);
+            options.scan(|x: &Array, (): &()| (step(x, w), ()), x.clone(), &()).0.sum()
         }),
     ]
 }

@@ -7,7 +7,7 @@ use super::compare::{Entry, four, one, three, two};
 pub fn entries() -> Vec<Entry> {
     vec![
         one("steps", |x| {
-            Array::concatenate([x.index(step(1..5, 2)).square(), x.index(step(.., -2)), x.index(-1..)], 0)
+            Array::concatenate([x.index(Index::step(1..5, 2)).square(), x.index(Index::step(.., -2)), x.index(-1..)], 0)
         }),
         one("blocks", |x| (x.index((1.., ..2)) * x.index((..2, 2..))).sum() + x.index((0, -1)) * x.index((2, 1))),
         two("rows_by_number", |x, i| x.take(i, 0).powi(3).sum()),
@@ -18,7 +18,7 @@ pub fn entries() -> Vec<Entry> {
         three("scatter_set", |x, y, i| x.at(i).set(y * x.index(0)).powi(3).sum()),
         three("scatter_mul", |x, y, i| x.at(i).mul(y).square().sum()),
         three("scatter_max_min", |x, y, i| (x.at(i).max(y).square() - x.at(i).min(y).powi(3)).sum()),
-        two("block_update", |x, y| x.at((1, 1..3)).set(y).at((step(.., 2), 0)).add(y * y).square().sum()),
+        two("block_update", |x, y| x.at((1, 1..3)).set(y).at((Index::step(.., 2), 0)).add(y * y).square().sum()),
         two("marked_places", |x, y| x.at(x.lt(0.0)).set(y).powi(3).sum()),
         two("embedding_bag", |x, i| Array::zeros::<f64>([3, 4]).at(i).add(x * x)),
         three("dynamic_slice", |x, i, j| x.dynamic_slice(&[i.clone(), j.clone()], [2, 2]).square()),

@@ -198,9 +198,14 @@ pub fn call(line: &Line, key: Key, args: &[Array]) -> Array {
         "shuffle" => random::shuffle(key, &args[0], line.axis()),
         "shuffle_independent" => random::shuffle_independent(key, &args[0], line.axis()),
         "choice" | "choice_without" | "choice_weighted" | "choice_weighted_without" => {
-            let how =
-                random::Choice { axis: line.axis(), replace: !line.name.ends_with("without"), p: args.get(1).cloned() };
-            random::choice_with(&how, key, &args[0], line.shape())
+            let mut how = random::ChoiceOptions::new().axis(line.axis());
+            if line.name.ends_with("without") {
+                how = how.without_replacement();
+            }
+            if let Some(p) = args.get(1) {
+                how = how.probabilities(p);
+            }
+            how.choice(key, &args[0], line.shape())
         }
         "gamma" => typed!(gamma(&args[0], shape)),
         "loggamma" => typed!(loggamma(&args[0], shape)),

@@ -135,7 +135,8 @@ impl Recipe {
             }
             18 => {
                 let f = f.function();
-                let (carry, ys) = scan_reverse(|c: &Array, x: &Array| (c.clone(), f(c, x)), a.clone(), b);
+                let (carry, ys) =
+                    ScanOptions::new().reverse().scan(|c: &Array, x: &Array| (c.clone(), f(c, x)), a.clone(), b);
                 vec![carry, ys]
             }
             19 => {
@@ -144,8 +145,8 @@ impl Recipe {
                 let (count, x) = while_loop(|s: &(Array, Array)| s.0.lt(n), body, (Array::from(0), a.clone()));
                 vec![count, x]
             }
-            20 => vec![map(f.of_one(), a)],
-            21 => vec![checkpoint(f.function())(a, b), stop_gradient(a), checkpoint_name(b, "b")],
+            20 => vec![gradus::map(f.of_one(), a)],
+            21 => vec![checkpoint(f.function())(a, b), stop_gradient(a), b.checkpoint_name("b")],
             22 if few(a) && few(b) => match source.below(3) {
                 0 => vec![jacfwd(f.function())(a, b)],
                 1 => vec![jacrev(f.function())(a, b)],

@@ -42,55 +42,43 @@ pub enum Index {
     },
     /// One place of an axis, counted from the beginning by a dimension, which may be symbolic; the result does not have the axis.
     AtDim(Dim),
-    /// A new axis of size 1.
+    /// A new axis of size 1: `x.index((.., Index::NewAxis))`.
     NewAxis,
-    /// As many whole axes as are left; at most once.
+    /// As many whole axes as are left; at most once. `x.index((Index::Ellipsis, 0))` is the first place of the last axis.
     Ellipsis,
     /// Places given by numbers: integers pick them, bools mark them.
     Array(Array),
 }
 
-/// What may be written as an index: a number, a range, an array, [`new_axis`], [`ellipsis`], [`step`], or a tuple.
+impl Index {
+    /// Every `k`-th place of a range. A negative `k` goes backwards from the start, as in Python: `Index::step(.., -1)` is the
+    /// whole axis in reverse, `Index::step(5..1, -2)` the places 5 and 3.
+    pub fn step(range: impl RangeBounds<i64>, k: i64) -> Index {
+        let next = |v: i64, by: i64| match v.saturating_add(by) {
+            // One past the last place, or one before the first: to the very end.
+            past if (past == 0 && by > 0) || (past == -1 && by < 0) => None,
+            past => Some(past),
+        };
+        let start = match range.start_bound() {
+            Bound::Included(v) => Some(*v),
+            Bound::Excluded(v) => Some(v.saturating_add(1)),
+            Bound::Unbounded => None,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(v) => next(*v, if k < 0 { -1 } else { 1 }),
+            Bound::Excluded(v) => Some(*v),
+            Bound::Unbounded => None,
+        };
+        Index::Range { start, end, step: k }
+    }
+}
+
+/// What may be written as an index: a number, a range (`..` is a whole axis), an array, [`Index::NewAxis`],
+/// [`Index::Ellipsis`], [`Index::step`], or a tuple of them.
 #[diagnostic::on_unimplemented(message = "`{Self}` cannot be an index of an array")]
 pub trait IntoIndex {
     /// The entries, outermost axis first.
     fn into_index(self) -> Vec<Index>;
-}
-
-/// A new axis of size 1: `x.index((all(), new_axis()))`.
-pub fn new_axis() -> Index {
-    Index::NewAxis
-}
-
-/// A whole axis, as `..`.
-pub fn all() -> Index {
-    Index::Range { start: None, end: None, step: 1 }
-}
-
-/// As many whole axes as are left: `x.index((ellipsis(), 0))` is the first place of the last axis.
-pub fn ellipsis() -> Index {
-    Index::Ellipsis
-}
-
-/// Every `k`-th place of a range. A negative `k` goes backwards from the start, as in Python: `step(.., -1)` is the
-/// whole axis in reverse, `step(5..1, -2)` the places 5 and 3.
-pub fn step(range: impl RangeBounds<i64>, k: i64) -> Index {
-    let next = |v: i64, by: i64| match v.saturating_add(by) {
-        // One past the last place, or one before the first: to the very end.
-        past if (past == 0 && by > 0) || (past == -1 && by < 0) => None,
-        past => Some(past),
-    };
-    let start = match range.start_bound() {
-        Bound::Included(v) => Some(*v),
-        Bound::Excluded(v) => Some(v.saturating_add(1)),
-        Bound::Unbounded => None,
-    };
-    let end = match range.end_bound() {
-        Bound::Included(v) => next(*v, if k < 0 { -1 } else { 1 }),
-        Bound::Excluded(v) => Some(*v),
-        Bound::Unbounded => None,
-    };
-    Index::Range { start, end, step: k }
 }
 
 impl IntoIndex for Index {
@@ -156,7 +144,7 @@ impl IntoIndex for RangeTo<Dim> {
 
 impl IntoIndex for RangeFull {
     fn into_index(self) -> Vec<Index> {
-        vec![all()]
+        vec![Index::step(.., 1)]
     }
 }
 
@@ -179,7 +167,7 @@ macro_rules! number_indices {
     (@ranges $t:ty: $($range:ident)*) => {$(
         impl IntoIndex for $range<$t> {
             fn into_index(self) -> Vec<Index> {
-                vec![step((self.start_bound().map(|v| wide(*v)), self.end_bound().map(|v| wide(*v))), 1)]
+                vec![Index::step((self.start_bound().map(|v| wide(*v)), self.end_bound().map(|v| wide(*v))), 1)]
             }
         }
     )*};
@@ -367,9 +355,9 @@ impl Array {
     /// The elements at some places; see [`At::get`].
     ///
     /// ```
-    /// # use gradus_core::{Array, array::step};
+    /// # use gradus_core::{Array, Index};
     /// let x = Array::from([[1, 2, 3], [4, 5, 6]]);
-    /// assert_eq!(x.index((1, step(.., -2))).to_vec::<i32>().unwrap(), [6, 4]);
+    /// assert_eq!(x.index((1, Index::step(.., -2))).to_vec::<i32>().unwrap(), [6, 4]);
     /// ```
     #[track_caller]
     pub fn index(&self, index: impl IntoIndex) -> Array {
@@ -389,7 +377,7 @@ impl Array {
         if !indices.ty()?.dtype().is_int() {
             fail!(DType, "`take` picks by integers, not by {}", indices.ty()?);
         }
-        let mut index = vec![all(); axis];
+        let mut index = vec![Index::step(.., 1); axis];
         index.push(Index::Array(indices.clone()));
         At { array: self, index }.try_get()
     }

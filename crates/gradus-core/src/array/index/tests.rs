@@ -50,54 +50,54 @@ fn reads_are_those_of_numpy() {
     read!(x, (.., 2..100), [2, 1, 4], [8, 9, 10, 11, 20, 21, 22, 23]);
     read!(x, (.., 7..9), [2, 0, 4], []);
     read!(x, (.., 2..1), [2, 0, 4], []);
-    read!(x, (ellipsis(), step(.., 2)), [2, 3, 2], [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
-    read!(x, (ellipsis(), step(1.., 2)), [2, 3, 2], [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23]);
+    read!(x, (Index::Ellipsis, Index::step(.., 2)), [2, 3, 2], [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22]);
+    read!(x, (Index::Ellipsis, Index::step(1.., 2)), [2, 3, 2], [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23]);
     read!(
         x,
-        (ellipsis(), step(.., -1)),
+        (Index::Ellipsis, Index::step(.., -1)),
         [2, 3, 4],
         [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12, 19, 18, 17, 16, 23, 22, 21, 20]
     );
-    read!(x, (ellipsis(), step(.., -2)), [2, 3, 2], [3, 1, 7, 5, 11, 9, 15, 13, 19, 17, 23, 21]);
-    read!(x, (ellipsis(), step(3..0, -2)), [2, 3, 2], [3, 1, 7, 5, 11, 9, 15, 13, 19, 17, 23, 21]);
-    read!(x, (ellipsis(), step(-1..=0, -3)), [2, 3, 2], [3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20]);
+    read!(x, (Index::Ellipsis, Index::step(.., -2)), [2, 3, 2], [3, 1, 7, 5, 11, 9, 15, 13, 19, 17, 23, 21]);
+    read!(x, (Index::Ellipsis, Index::step(3..0, -2)), [2, 3, 2], [3, 1, 7, 5, 11, 9, 15, 13, 19, 17, 23, 21]);
+    read!(x, (Index::Ellipsis, Index::step(-1..=0, -3)), [2, 3, 2], [3, 0, 7, 4, 11, 8, 15, 12, 19, 16, 23, 20]);
     read!(
         x,
-        (ellipsis(), step(-2..-100, -1)),
+        (Index::Ellipsis, Index::step(-2..-100, -1)),
         [2, 3, 3],
         [2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, 18, 17, 16, 22, 21, 20]
     );
-    read!(x, (ellipsis(), step(0..3, -1)), [2, 3, 0], []);
+    read!(x, (Index::Ellipsis, Index::step(0..3, -1)), [2, 3, 0], []);
     read!(
         x,
-        (ellipsis(), step(..=1, -1)),
+        (Index::Ellipsis, Index::step(..=1, -1)),
         [2, 3, 3],
         [3, 2, 1, 7, 6, 5, 11, 10, 9, 15, 14, 13, 19, 18, 17, 23, 22, 21]
     );
     read!(
         x,
-        (ellipsis(), step(100..-4, -1)),
+        (Index::Ellipsis, Index::step(100..-4, -1)),
         [2, 3, 3],
         [3, 2, 1, 7, 6, 5, 11, 10, 9, 15, 14, 13, 19, 18, 17, 23, 22, 21]
     );
-    read!(x, (ellipsis(), 0), [2, 3], [0, 4, 8, 12, 16, 20]);
-    read!(x, (1, ellipsis()), [3, 4], [12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
-    read!(x, (0, ellipsis(), 1), [3], [1, 5, 9]);
-    read!(x, (1, 2, ellipsis(), 3), [], [23]);
+    read!(x, (Index::Ellipsis, 0), [2, 3], [0, 4, 8, 12, 16, 20]);
+    read!(x, (1, Index::Ellipsis), [3, 4], [12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
+    read!(x, (0, Index::Ellipsis, 1), [3], [1, 5, 9]);
+    read!(x, (1, 2, Index::Ellipsis, 3), [], [23]);
     read!(
         x,
-        new_axis(),
+        Index::NewAxis,
         [1, 2, 3, 4],
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]
     );
-    read!(x, (.., new_axis(), 0), [2, 1, 4], [0, 1, 2, 3, 12, 13, 14, 15]);
+    read!(x, (.., Index::NewAxis, 0), [2, 1, 4], [0, 1, 2, 3, 12, 13, 14, 15]);
     read!(
         x,
-        (ellipsis(), new_axis()),
+        (Index::Ellipsis, Index::NewAxis),
         [2, 3, 4, 1],
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]
     );
-    read!(x, (new_axis(), 1, 1, new_axis(), 1..2), [1, 1, 1], [17]);
+    read!(x, (Index::NewAxis, 1, 1, Index::NewAxis, 1..2), [1, 1, 1], [17]);
     read!(x, (), [2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
     read!(
         x,
@@ -120,13 +120,13 @@ fn reads_are_those_of_numpy() {
     read!(x, (.., &col, &row), [2, 2, 2], [1, 3, 9, 11, 13, 15, 21, 23]);
     read!(x, (1, &col, &row), [2, 2], [13, 15, 21, 23]);
     read!(x, (1, .., &row), [2, 3], [13, 17, 21, 15, 19, 23]);
-    read!(x, (&g, new_axis(), 1), [2, 2, 1, 4], [4, 5, 6, 7, 16, 17, 18, 19, 16, 17, 18, 19, 4, 5, 6, 7]);
-    read!(x, (&g, 1, new_axis()), [2, 2, 1, 4], [4, 5, 6, 7, 16, 17, 18, 19, 16, 17, 18, 19, 4, 5, 6, 7]);
+    read!(x, (&g, Index::NewAxis, 1), [2, 2, 1, 4], [4, 5, 6, 7, 16, 17, 18, 19, 16, 17, 18, 19, 4, 5, 6, 7]);
+    read!(x, (&g, 1, Index::NewAxis), [2, 2, 1, 4], [4, 5, 6, 7, 16, 17, 18, 19, 16, 17, 18, 19, 4, 5, 6, 7]);
     read!(x, (.., &neg, 1..3), [2, 2, 2], [9, 10, 1, 2, 21, 22, 13, 14]);
-    read!(x, (ellipsis(), &row, new_axis()), [2, 3, 2, 1], [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23]);
-    read!(x, (&neg, ellipsis(), &row), [2, 3], [13, 17, 21, 3, 7, 11]);
-    read!(x, (&neg, &neg, ellipsis(), &row), [2], [21, 3]);
-    read!(x, (.., step(.., -1), &row), [2, 3, 2], [9, 11, 5, 7, 1, 3, 21, 23, 17, 19, 13, 15]);
+    read!(x, (Index::Ellipsis, &row, Index::NewAxis), [2, 3, 2, 1], [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23]);
+    read!(x, (&neg, Index::Ellipsis, &row), [2, 3], [13, 17, 21, 3, 7, 11]);
+    read!(x, (&neg, &neg, Index::Ellipsis, &row), [2], [21, 3]);
+    read!(x, (.., Index::step(.., -1), &row), [2, 3, 2], [9, 11, 5, 7, 1, 3, 21, 23, 17, 19, 13, 15]);
     read!(x, &s, [3, 4], [12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23]);
     read!(x, (&s, .., &s), [3], [13, 17, 21]);
     read!(x, (.., &s, 1..), [2, 3], [5, 6, 7, 17, 18, 19]);
@@ -145,12 +145,12 @@ fn changes_are_those_of_numpy() {
     change!(x, 1, set, &v4, [0, 1, 2, 3, 10, 20, 30, 40, 8, 9, 10, 11]);
     change!(x, (-1, 1..3), add, 5, [0, 1, 2, 3, 4, 5, 6, 7, 8, 14, 15, 11]);
     change!(x, (.., 0), mul, -1, [0, 1, 2, 3, -4, 5, 6, 7, -8, 9, 10, 11]);
-    change!(x, (step(.., 2), step(.., -3)), set, &v2, [80, 1, 2, 70, 4, 5, 6, 7, 80, 9, 10, 70]);
-    change!(x, (.., step(.., -1)), add, &v4, [40, 31, 22, 13, 44, 35, 26, 17, 48, 39, 30, 21]);
-    change!(x, (0..2, step(1.., 2)), min, 4, [0, 1, 2, 3, 4, 4, 6, 4, 8, 9, 10, 11]);
-    change!(x, (1, ellipsis()), max, 6, [0, 1, 2, 3, 6, 6, 6, 7, 8, 9, 10, 11]);
+    change!(x, (Index::step(.., 2), Index::step(.., -3)), set, &v2, [80, 1, 2, 70, 4, 5, 6, 7, 80, 9, 10, 70]);
+    change!(x, (.., Index::step(.., -1)), add, &v4, [40, 31, 22, 13, 44, 35, 26, 17, 48, 39, 30, 21]);
+    change!(x, (0..2, Index::step(1.., 2)), min, 4, [0, 1, 2, 3, 4, 4, 6, 4, 8, 9, 10, 11]);
+    change!(x, (1, Index::Ellipsis), max, 6, [0, 1, 2, 3, 6, 6, 6, 7, 8, 9, 10, 11]);
     change!(x, (.., 9..), set, 1, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
-    change!(x, (new_axis(), 1), set, &v14, [0, 1, 2, 3, 10, 20, 30, 40, 8, 9, 10, 11]);
+    change!(x, (Index::NewAxis, 1), set, &v14, [0, 1, 2, 3, 10, 20, 30, 40, 8, 9, 10, 11]);
     change!(x, (), set, 7, [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
     change!(x, 1, set, &v14, [0, 1, 2, 3, 10, 20, 30, 40, 8, 9, 10, 11]);
     change!(x, &i, set, &v4, [10, 20, 30, 40, 4, 5, 6, 7, 10, 20, 30, 40]);
@@ -162,15 +162,15 @@ fn changes_are_those_of_numpy() {
     change!(x, (&dup, &j), add, &v3, [300, 1, 2, 3, 4, 205, 6, 107, 8, 9, 10, 11]);
     change!(x, (1.., &j), set, &v3, [0, 1, 2, 3, 300, 200, 6, 100, 300, 200, 10, 100]);
     change!(x, (0, &j), add, &v3, [300, 201, 2, 103, 4, 5, 6, 7, 8, 9, 10, 11]);
-    change!(x, (step(.., -2), &j), add, &v3, [300, 201, 2, 103, 4, 5, 6, 7, 308, 209, 10, 111]);
-    change!(x, (&i, new_axis()), set, &v4, [10, 20, 30, 40, 4, 5, 6, 7, 10, 20, 30, 40]);
+    change!(x, (Index::step(.., -2), &j), add, &v3, [300, 201, 2, 103, 4, 5, 6, 7, 308, 209, 10, 111]);
+    change!(x, (&i, Index::NewAxis), set, &v4, [10, 20, 30, 40, 4, 5, 6, 7, 10, 20, 30, 40]);
     change!(x, &m, set, 0, [0, 0, 0, 0, 4, 5, 6, 7, 0, 0, 0, 0]);
     change!(x, &m, add, &v4, [10, 21, 32, 43, 4, 5, 6, 7, 18, 29, 40, 51]);
     change!(x, &mm, mul, -1, [0, 1, 2, -3, 4, 5, -6, 7, 8, -9, 10, 11]);
     change!(x, &mm, max, 5, [5, 1, 2, 5, 4, 5, 6, 7, 8, 9, 10, 11]);
     change!(x, (.., &mc), min, 1, [0, 1, 2, 1, 1, 5, 6, 1, 1, 9, 10, 1]);
     change!(x, (1, &mc), set, 77, [0, 1, 2, 3, 77, 5, 6, 77, 8, 9, 10, 11]);
-    change!(x, (step(.., -1), &mc), add, &v31, [300, 1, 2, 303, 204, 5, 6, 207, 108, 9, 10, 111]);
+    change!(x, (Index::step(.., -1), &mc), add, &v31, [300, 1, 2, 303, 204, 5, 6, 207, 108, 9, 10, 111]);
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn malformed_indices_are_errors() {
     assert_eq!(k, ErrorKind::Index);
     assert!(text.contains("3 axes") && text.contains("f64[2,3]"), "{text}");
     assert_eq!(kind(&Array::from(1.0).index(0)).0, ErrorKind::Index);
-    assert_eq!(kind(&x.index((ellipsis(), ellipsis()))).0, ErrorKind::Index);
-    assert_eq!(kind(&x.index(step(.., 0))).0, ErrorKind::Index);
+    assert_eq!(kind(&x.index((Index::Ellipsis, Index::Ellipsis))).0, ErrorKind::Index);
+    assert_eq!(kind(&x.index(Index::step(.., 0))).0, ErrorKind::Index);
     assert_eq!(kind(&x.index(&Array::from([0.5]))).0, ErrorKind::DType);
     let (a, b) = (Array::from([0, 1]), Array::from([0, 1, 1]));
     let (k, text) = kind(&x.index((&a, &b)));
@@ -275,13 +275,13 @@ fn empty_windows_and_empty_arrays() {
     assert_eq!(kind(&x.index(&Array::from([0]))).0, ErrorKind::Index);
     let y = Array::from([1i64, 2, 3]);
     read!(y, &none, [0], []);
-    read!(y, (3.., new_axis()), [0, 1], []);
+    read!(y, (3.., Index::NewAxis), [0, 1], []);
     change!(y, 3.., set, 9, [1, 2, 3]);
-    read!(y, step(.., i64::MAX), [1], [1]);
-    read!(y, step(.., i64::MIN), [1], [3]);
-    change!(y, step(.., i64::MIN), set, 9, [1, 2, 9]);
+    read!(y, Index::step(.., i64::MAX), [1], [1]);
+    read!(y, Index::step(.., i64::MIN), [1], [3]);
+    change!(y, Index::step(.., i64::MIN), set, 9, [1, 2, 9]);
     change!(y, &none, set, 9, [1, 2, 3]);
-    change!(y, step(2..2, -2), add, 9, [1, 2, 3]);
+    change!(y, Index::step(2..2, -2), add, 9, [1, 2, 3]);
 }
 
 #[test]
@@ -292,8 +292,8 @@ fn symbolic_axes_are_indexed_too() {
     assert_eq!(ty(&x.index(0)), "f32[4]");
     assert_eq!(ty(&x.index(1..)), "f32[B-1,4]");
     assert_eq!(ty(&x.index(..-1)), "f32[B-1,4]");
-    assert_eq!(ty(&x.index(step(.., -1))), "f32[B,4]");
-    assert_eq!(ty(&x.index((new_axis(), .., step(.., 2)))), "f32[1,B,2]");
+    assert_eq!(ty(&x.index(Index::step(.., -1))), "f32[B,4]");
+    assert_eq!(ty(&x.index((Index::NewAxis, .., Index::step(.., 2)))), "f32[1,B,2]");
     assert_eq!(ty(&x.at(-1).set(0.0)), "f32[B,4]");
     assert_eq!(ty(&x.index(-1)), "f32[4]");
 }
@@ -309,9 +309,9 @@ fn a_symbolic_axis_is_checked_when_the_program_runs() {
     assert_eq!(run(|x| x.at(2).set(9), vec![1, 2]).unwrap_err().kind(), ErrorKind::Constraint);
     assert_eq!(run(|x| x.at(-1).add(9), vec![1, 2]).unwrap(), [1, 11]);
     assert_eq!(run(|x| x.index(1..) - x.index(..-1), vec![1, 4, 9]).unwrap(), [3, 5]);
-    assert_eq!(run(|x| x.index(step(.., -2)), vec![1, 2, 3]).unwrap(), [3, 1]);
-    assert_eq!(run(|x| x.index(step(.., -2)), vec![1, 2, 3, 4]).unwrap(), [4, 2]);
-    assert_eq!(run(|x| x.at(step(.., 2)).mul(-1), vec![1, 2, 3, 4]).unwrap(), [-1, 2, -3, 4]);
+    assert_eq!(run(|x| x.index(Index::step(.., -2)), vec![1, 2, 3]).unwrap(), [3, 1]);
+    assert_eq!(run(|x| x.index(Index::step(.., -2)), vec![1, 2, 3, 4]).unwrap(), [4, 2]);
+    assert_eq!(run(|x| x.at(Index::step(.., 2)).mul(-1), vec![1, 2, 3, 4]).unwrap(), [-1, 2, -3, 4]);
     assert_eq!(run(|x| x.index(&Array::from([-1, 0])), vec![1, 2, 3]).unwrap(), [3, 1]);
     assert_eq!(run(|x| x.at(&x.gt(1)).set(0), vec![1, 2, 3]).unwrap(), [1, 0, 0]);
 }

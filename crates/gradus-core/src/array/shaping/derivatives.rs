@@ -3,7 +3,7 @@
 
 #![allow(clippy::needless_borrows_for_generic_args)]
 
-use crate::array::{Array, all, ellipsis, new_axis, step};
+use crate::array::{Array, Index};
 use crate::error::Result;
 use crate::trace::{Mode, inline, trace};
 use crate::transform::{jvp, vjp, vmap};
@@ -30,16 +30,16 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("searchsorted", |x| x * x.flatten().sort(0).searchsorted(&Array::from([0.5, 0.61, 0.1])).cast(DType::F64)),
     ("argmax", |x| x.index(x.argmax_axis(1))),
     ("one_hot", |x| x.argmax_axis(1).one_hot(3usize, DType::F64) * x),
-    ("index", |x| x.index((step(.., -1), step(.., 2)))),
-    ("index_new", |x| x.index((ellipsis(), new_axis(), all()))),
+    ("index", |x| x.index((Index::step(.., -1), Index::step(.., 2)))),
+    ("index_new", |x| x.index((Index::Ellipsis, Index::NewAxis, ..))),
     ("index_arrays", |x| x.index((&Array::from([[0], [1]]), &Array::from([2, 0])))),
     ("index_mixed", |x| x.index((.., &Array::from([2, 0, 2, -1])))),
     ("index_numbers", |x| x.index((&Array::from(1), &Array::from(-1)))),
     ("set_block", |x| x.at((1, 1..)).set(&x.index((0, ..2)))),
-    ("set_steps", |x| x.at((0, step(.., -2))).set(&x.index((1, 0..2)))),
+    ("set_steps", |x| x.at((0, Index::step(.., -2))).set(&x.index((1, 0..2)))),
     ("set_same_twice", |x| x.at(&Array::from([1, 1])).set(x)),
     ("add_picked", |x| x.at((.., &Array::from([2, 0, 2]))).add(x)),
-    ("mul_steps", |x| x.at((.., step(.., 2))).mul(&x.index((.., 1..)))),
+    ("mul_steps", |x| x.at((.., Index::step(.., 2))).mul(&x.index((.., 1..)))),
     ("mul_picked", |x| x.at((0, &Array::from([2, 1]))).mul(&x.index((1, ..2)))),
     ("max_picked", |x| x.at((0, &Array::from([2, 1]))).max(&x.index((1, ..2)))),
     ("mul_marked", |x| x.at(&x.gt(0.5)).mul(3.0)),

@@ -90,7 +90,7 @@ impl Primitive for Switch {
         }
         if !self.effects().is_pure() {
             return Ok(Batched::Missing(
-                "its effects would have to happen for some examples and not for others: loop over the examples with `map`, or \
+                "its effects would have to happen for some examples and not for others: loop over the examples with `gradus::map`, or \
                  choose with `select` and let the effect look at the mask",
             ));
         }

@@ -150,7 +150,7 @@ impl While {
                  again"
             )
             .at(place.unwrap_or_default())
-            .help("keep what the steps need: give the loop `History::Limit(..)`, or use `scan` or `fori_loop`"));
+            .help("keep what the steps need: `WhileOptions::new().history(History::Limit(n)).while_loop(..)`, or use `scan` or `fori_loop`"));
         }
         Ok(While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() })
     }
@@ -274,7 +274,7 @@ impl Primitive for While {
         }
         if !self.effects().is_pure() {
             return Ok(Batched::Missing(
-                "its effects would have to go on for some examples and not for others: loop over the examples with `map`",
+                "its effects would have to go on for some examples and not for others: loop over the examples with `gradus::map`",
             ));
         }
         // The loop runs until the last example is done. An example that is done keeps its values; what runs in its lane

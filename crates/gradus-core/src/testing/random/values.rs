@@ -61,7 +61,7 @@ pub fn random_array(source: &mut Source<'_>, ty: &Type, smooth: bool) -> Array {
         1 => Array::from(dense(source, ty, smooth)).flip(()),
         2 if ty.rank() > 0 => {
             let wide = Type::new(ty.dtype(), shape.replaced(0, &shape[0] + &shape[0]));
-            Array::from(dense(source, &wide, smooth)).index(crate::array::step(.., 2))
+            Array::from(dense(source, &wide, smooth)).index(crate::array::Index::step(.., 2))
         }
         3 if !smooth => Array::full_scalar(shape.clone(), scalar(source, ty.dtype(), smooth)),
         _ => dense(source, ty, smooth).into(),
