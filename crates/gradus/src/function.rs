@@ -132,11 +132,17 @@ impl<S: Signature> Fun<S> {
     /// ```
     /// use gradus::prelude::*;
     ///
-    /// let f = jit(|x: &Array| (x * x).sin().sum()).verify(Verify::Every);
+    /// let f = jit(|x: &Array| (x * x).sin().sum()).verify();
     /// assert_eq!(f(&Array::from([0.0_f64, 0.0])).item::<f64>()?, 0.0);
     /// # Ok::<(), gradus::Error>(())
     /// ```
-    pub fn verify(self, calls: Verify) -> Fun<S> {
+    pub fn verify(self) -> Fun<S> {
+        self.verify_calls(Verify::Every)
+    }
+
+    /// Which calls are held against the interpreter, as [`verify`](Fun::verify) does every one: the first of each program, or none where the
+    /// environment asks for all.
+    pub fn verify_calls(self, calls: Verify) -> Fun<S> {
         Fun::new(self.core.with_options(|o| o.running.verify = calls))
     }
 

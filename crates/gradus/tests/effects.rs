@@ -408,14 +408,14 @@ fn row_e1_pure_callbacks_compute() -> Result<()> {
     assert!(calls.lock().unwrap().is_empty());
     let xs = Array::from([1.0_f64, 2.0, 3.0]);
     // The calls are counted, and a verified one may make them again.
-    let each = jit(vmap(f.clone())).verify(Verify::Off);
+    let each = jit(vmap(f.clone())).verify_calls(Verify::Off);
     assert_eq!(each(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
     assert_eq!(*calls.lock().unwrap(), ["[]", "[]", "[]"]);
     calls.lock().unwrap().clear();
     let whole = move |x: &Array| {
         PureCallbackOptions::new().batched().pure_callback(cube.clone(), std::slice::from_ref(&one), &[x]).remove(0)
     };
-    assert_eq!(jit(vmap(whole)).verify(Verify::Off)(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
+    assert_eq!(jit(vmap(whole)).verify_calls(Verify::Off)(&xs).to_vec::<f64>()?, [1.0, 8.0, 27.0]);
     assert_eq!(*calls.lock().unwrap(), ["[3]"]);
     // A rule of the user's makes it differentiable.
     let e = grad(f.clone())(&scalar(2.0)).item::<f64>().unwrap_err().to_string();

@@ -93,7 +93,7 @@ fn row_d7_a_while_loop_computes_each_step_a_few_times() {
             )
         };
         // A verified call would compute every step once more.
-        let (slope, both) = (jit(grad(f)).verify(Verify::Off), jit(value_and_grad(f)).verify(Verify::Off));
+        let (slope, both) = (jit(grad(f)).verify_calls(Verify::Off), jit(value_and_grad(f)).verify_calls(Verify::Off));
         // Once forward, which counts the steps, and then as often as the binomial says. The value comes with that.
         assert_eq!(most(n, |x| drop(slope(x))), 1 + r, "{s} states, {n} steps");
         assert_eq!(most(n, |x| drop(both(x))), 1 + r, "{s} states, {n} steps");
@@ -159,7 +159,7 @@ fn row_d7_a_scan_computes_each_step_as_often_as_it_is_told() {
             let options = ScanOptions::new().steps(steps).length(n);
             options.scan(|x: &Array, (): &()| (watched(x) + 1.0_f64, ()), x.clone(), &()).0
         }))
-        .verify(Verify::Off);
+        .verify_calls(Verify::Off);
         assert_eq!(most(n, |x| drop(df(x))), 1 + again, "{steps:?}, {n} steps");
     }
 }

@@ -113,7 +113,7 @@ fn row_r7_a_wrong_number_is_an_error_that_names_element_line_and_kernel() -> Res
         let y = x.sin();
         (x.exp().sum(), y * 3.0_f64)
     });
-    let f = f.backend(Mistaken).verify(Verify::Every);
+    let f = f.backend(Mistaken).verify();
     let (sum, _) = f(&three());
     let e = sum.ok().unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Mismatch);
@@ -166,7 +166,7 @@ fn row_r7_a_fault_of_equations_together_is_found_by_beginnings() {
         let z = y.exp();
         (z + 1.0_f64).sqrt()
     });
-    let e = f.backend(Fusing).verify(Verify::Every)(&three()).ok().unwrap_err();
+    let e = f.backend(Fusing).verify()(&three()).ok().unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Mismatch);
     let text = e.to_string();
     assert!(text.contains("the first to differ is `exp`") && text.contains("together with those before it"), "{text}");
@@ -178,23 +178,23 @@ fn row_r7_a_fault_of_equations_together_is_found_by_beginnings() {
 fn row_r7_the_first_call_of_each_code_is_verified() -> Result<()> {
     let f = |x: &Array| x * 2.0_f64;
     // Wrong in its second call, which is not looked at.
-    let second = jit(f).backend(ByCall("second", |n| n == 1, u32::MAX)).verify(Verify::First);
+    let second = jit(f).backend(ByCall("second", |n| n == 1, u32::MAX)).verify_calls(Verify::First);
     assert_eq!(second(&three()).to_vec::<f64>()?, [0.5, 2.0, -4.0]);
     assert_eq!(second(&three()).to_vec::<f64>()?, [0.5, 3.0, -4.0]);
     // But it is if it is the first of better code.
-    let better = jit(f).backend(ByCall("better", |n| n >= 2, 2)).verify(Verify::First);
+    let better = jit(f).backend(ByCall("better", |n| n >= 2, 2)).verify_calls(Verify::First);
     assert_eq!(better(&three()).to_vec::<f64>()?, [0.5, 2.0, -4.0]);
     assert_eq!(better(&three()).to_vec::<f64>()?, [0.5, 2.0, -4.0]);
     let e = better(&three()).ok().unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Mismatch);
     std::fs::remove_dir_all(folder_of(&e)).unwrap();
     // Every call means every call.
-    let every = jit(f).backend(ByCall("every", |n| n == 1, u32::MAX)).verify(Verify::Every);
+    let every = jit(f).backend(ByCall("every", |n| n == 1, u32::MAX)).verify();
     assert_eq!(every(&three()).to_vec::<f64>()?, [0.5, 2.0, -4.0]);
     let e = every(&three()).ok().unwrap_err();
     assert!(e.to_string().contains("a second run of the same code gave the interpreter's numbers"), "{e}");
     std::fs::remove_dir_all(folder_of(&e)).unwrap();
-    let off = jit(f).backend(ByCall("off", |_| true, u32::MAX)).verify(Verify::Off);
+    let off = jit(f).backend(ByCall("off", |_| true, u32::MAX)).verify_calls(Verify::Off);
     assert_eq!(off(&three()).to_vec::<f64>()?, [0.5, 3.0, -4.0]);
     Ok(())
 }
@@ -202,7 +202,7 @@ fn row_r7_the_first_call_of_each_code_is_verified() -> Result<()> {
 #[test]
 fn row_r7_llvm_code_that_takes_over_is_verified_too() -> Result<()> {
     // More calls than make a program hot: right numbers are not complained about, whichever code runs.
-    let f = jit(|x: &Array| x.tanh().sum()).tier(Tier::Auto).verify(Verify::First);
+    let f = jit(|x: &Array| x.tanh().sum()).tier(Tier::Auto).verify_calls(Verify::First);
     let want = three().tanh().sum().item::<f64>()?;
     for _ in 0..80 {
         assert!((f(&three()).item::<f64>()? - want).abs() < 1e-15);
@@ -233,7 +233,7 @@ fn row_r7_effects_happen_once() -> Result<()> {
             y,
         )
     });
-    let f = f.verify(Verify::Every);
+    let f = f.verify();
     for call in 0..3 {
         let (y, text) = capture_prints(|| f(&Array::from([0.0_f64])).to_vec::<f64>());
         assert_eq!(y?, [f64::from(call) * 8.0]);
@@ -249,7 +249,7 @@ fn row_r7_what_the_host_is_told_is_verified_too() {
         debug_callback(|_| {}, &[&x.sin()]);
         x * 2.0_f64
     });
-    let e = f.backend(Mistaken).verify(Verify::Every)(&three()).ok().unwrap_err();
+    let e = f.backend(Mistaken).verify()(&three()).ok().unwrap_err();
     let text = e.to_string();
     assert!(text.contains("operand 0 of call 0 of `debug_callback`"), "{text}");
     assert!(text.contains("the first to differ is `sin`"), "{text}");
@@ -264,22 +264,22 @@ fn row_r7_rounding_is_no_fault() -> Result<()> {
     let (mut tried, mut differed) = (0, 0);
     for n in [33_usize, 48] {
         let (x, y) = (far(n, 1.37).reshape([n, n]), far(n, 0.73).reshape([n, n]));
-        let ours = jit(product).verify(Verify::Every)(&x, &y).to_vec::<f64>()?;
+        let ours = jit(product).verify()(&x, &y).to_vec::<f64>()?;
         let theirs = jit(product).backend(Interpreter)(&x, &y).to_vec::<f64>()?;
         for (i, (a, b)) in ours.iter().zip(&theirs).enumerate().filter(|(_, (a, b))| a != b).take(2) {
             tried += 1;
             let at = [i / n, i % n];
             let step = move |x: &Array, y: &Array, c: &Array| (x.matmul(y).index((at[0], at[1])) - c).floor();
             let tie = Array::from(a.max(*b));
-            let have = jit(step).verify(Verify::Off)(&x, &y, &tie).item::<f64>()?;
+            let have = jit(step).verify_calls(Verify::Off)(&x, &y, &tie).item::<f64>()?;
             let want = jit(step).backend(Interpreter)(&x, &y, &tie).item::<f64>()?;
             differed += usize::from(have != want);
-            assert_eq!(jit(step).verify(Verify::Every)(&x, &y, &tie).item::<f64>()?, have);
+            assert_eq!(jit(step).verify()(&x, &y, &tie).item::<f64>()?, have);
         }
     }
     assert!(tried == 0 || differed > 0, "{tried} ties and none went two ways");
     // What cancels is measured by what was added.
-    let cancels = jit(|x: &Array, y: &Array| x.matmul(y) - y.t().matmul(&x.t()).t()).verify(Verify::Every);
+    let cancels = jit(|x: &Array, y: &Array| x.matmul(y) - y.t().matmul(&x.t()).t()).verify();
     let n = 48;
     cancels(&far(n, 1.37).reshape([n, n]), &far(n, 0.73).reshape([n, n])).ok()?;
     Ok(())
@@ -292,16 +292,16 @@ fn row_r7_derivatives_loops_sizes_and_prepared_calls_are_verified() -> Result<()
         (h.0.sum() + h.1.sum()).sin()
     };
     let (w, x) = (three(), Array::ones::<f64>([5, 3]));
-    let g = jit(grad(loss)).verify(Verify::Every);
+    let g = jit(grad(loss)).verify();
     let want = jit(grad(loss)).backend(Interpreter)(&w, &x).to_vec::<f64>()?;
     for (a, b) in g(&w, &x).to_vec::<f64>()?.iter().zip(&want) {
         assert!((a - b).abs() < 1e-12);
     }
-    let sizes = jit(|x: &Array| x.softmax(0)).symbolic("f64[N]").verify(Verify::First);
+    let sizes = jit(|x: &Array| x.softmax(0)).symbolic("f64[N]").verify_calls(Verify::First);
     for n in [1_usize, 4, 9, 4] {
         assert!((sizes(&Array::ones::<f64>([n])).sum().item::<f64>()? - 1.0).abs() < 1e-12);
     }
-    let specialized = jit(|x: &Array| x.softmax(0)).symbolic("f64[N]").specialize_after(1).verify(Verify::Every);
+    let specialized = jit(|x: &Array| x.softmax(0)).symbolic("f64[N]").specialize_after(1).verify();
     for _ in 0..3 {
         specialized(&Array::ones::<f64>([6])).ok()?;
     }
@@ -309,14 +309,14 @@ fn row_r7_derivatives_loops_sizes_and_prepared_calls_are_verified() -> Result<()
 
     let scale = Array::from((0..100).map(f64::from).collect::<Vec<_>>());
     let compiled =
-        jit(move |x: &Array| (x * &scale).sin()).verify(Verify::Every).compile(&Array::ones::<f64>([100]))?;
+        jit(move |x: &Array| (x * &scale).sin()).verify().compile(&Array::ones::<f64>([100]))?;
     let mut prepared = compiled.prepared()?;
     for value in [0.5, 2.0] {
         prepared.input::<f64>(0)?.fill(value);
         prepared.run()?;
         assert!((prepared.output::<f64>(0)?[3] - (value * 3.0).sin()).abs() < 1e-15);
     }
-    let wrong = jit(|x: &Array| x.sin()).backend(Mistaken).verify(Verify::Every).compile(&three())?;
+    let wrong = jit(|x: &Array| x.sin()).backend(Mistaken).verify().compile(&three())?;
     let e = wrong.prepared()?.run().unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Mismatch);
     std::fs::remove_dir_all(folder_of(&e)).unwrap();
