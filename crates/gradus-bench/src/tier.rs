@@ -42,7 +42,7 @@ impl Tier {
 
     /// Whether the tier can run here.
     pub fn is_available(self) -> bool {
-        self != Tier::Llvm || gradus_cpu::codegen::llvm::available().is_ok()
+        self != Tier::Llvm || gradus::cpu::Tier::Llvm.available().is_ok()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use gradus_core::optimize::{Exactness, for_execution};
 use gradus_core::oracle::Freedom;
-use gradus_core::program::verify;
+use gradus_core::program::{Verified, verify};
 use gradus_core::{Array, Error, ErrorKind, Executable, Program, Result, interpret};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Native, Options, Tier, Vectors};
@@ -219,7 +219,7 @@ fn compiled(case: &Case, ready: &Program, way: Way) -> Result<Code> {
         vectors: vectors.unwrap_or_default(),
         fill: true,
     };
-    let native = Arc::new(gradus_cpu::backend::native(&case.program, Exactness::Exact, options)?);
+    let native = Arc::new(gradus_cpu::backend::native(&Verified::new(case.program.clone())?, options)?);
     if vectors.is_none()
         && let Err(Some(why)) = native.tier()
     {

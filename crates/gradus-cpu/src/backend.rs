@@ -25,6 +25,13 @@ pub enum Tier {
     Auto,
 }
 
+impl Tier {
+    /// Whether this machine has what the tier is about; if not, why. Without LLVM its tier is the embedded one.
+    pub fn available(self) -> std::result::Result<(), &'static str> {
+        if self == Tier::Llvm { llvm::available().map(|_| ()) } else { Ok(()) }
+    }
+}
+
 /// Which vector instructions the embedded tier uses. Tests choose; everybody else has the best.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Vectors {
@@ -153,12 +160,13 @@ impl Backend for Cpu {
         if extent::is_vast(program) {
             return Interpreter.compile(program);
         }
-        Ok(Arc::new(native(program, program.exactness(), self.options)?))
+        Ok(Arc::new(native(program, self.options)?))
     }
 }
 
 /// Compiles a program. One with symbolic dimensions serves every size.
-pub fn native(program: &Program, exactness: Exactness, options: Options) -> Result<Native> {
+pub fn native(program: &Verified, options: Options) -> Result<Native> {
+    let exactness = program.exactness();
     let shown = &mut |name, p: &Program, time| report(|| Phase::new(name, &[p], time));
     let mut ready = run_passes(EXECUTION_PASSES, program, exactness, shown)?;
     if options.contract {
@@ -180,7 +188,7 @@ pub fn native(program: &Program, exactness: Exactness, options: Options) -> Resu
     }
     report(|| Phase::described("lower", module.to_string(), started.elapsed()));
     lowered.module = module;
-    Native::new(lowered, program.clone(), options)
+    Native::new(lowered, program.program().as_ref().clone(), options)
 }
 
 /// Symbols that a constraint says are equal to something become it: then arrays have the same dimensions where the program says

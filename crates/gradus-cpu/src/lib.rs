@@ -2,28 +2,60 @@
 //!
 //! `unsafe` lives here and nowhere else in the embedded engine: machine code is called, and it reads and writes memory that
 //! the plan gives it. Each block says why it is sound.
+//!
+//! What is public takes verified programs and nothing less: a module of the kernel language made by hand could be machine code that writes
+//! anywhere. The stages between are for the tools and tests of this workspace, behind the feature `testing`.
 
-pub mod abi;
-pub mod backend;
+// What only those tools look at.
+#![cfg_attr(not(feature = "testing"), allow(dead_code, unused_imports))]
+
 mod bind;
 mod block;
 mod check;
-pub mod codegen;
 mod disk;
 mod error;
-pub mod exec;
 mod extent;
-pub mod ir;
-pub mod lower;
-pub mod memory;
-pub mod native;
 mod prepared;
-pub mod runtime;
 mod size;
 
+#[cfg(not(feature = "testing"))]
+mod abi;
+#[cfg(feature = "testing")]
+pub mod abi;
+#[cfg(not(feature = "testing"))]
+mod backend;
+#[cfg(feature = "testing")]
+pub mod backend;
+#[cfg(not(feature = "testing"))]
+mod codegen;
+#[cfg(feature = "testing")]
+pub mod codegen;
+#[cfg(not(feature = "testing"))]
+mod exec;
+#[cfg(feature = "testing")]
+pub mod exec;
+#[cfg(not(feature = "testing"))]
+mod ir;
+#[cfg(feature = "testing")]
+pub mod ir;
+#[cfg(not(feature = "testing"))]
+mod lower;
+#[cfg(feature = "testing")]
+pub mod lower;
+#[cfg(not(feature = "testing"))]
+mod memory;
+#[cfg(feature = "testing")]
+pub mod memory;
+#[cfg(not(feature = "testing"))]
+mod native;
+#[cfg(feature = "testing")]
+pub mod native;
+#[cfg(not(feature = "testing"))]
+mod runtime;
+#[cfg(feature = "testing")]
+pub mod runtime;
+
 pub use backend::{Cpu, Options, Tier, Vectors};
-pub use bind::Bound;
 pub use disk::{DiskCacheStats, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache};
 pub use native::Native;
 pub use prepared::Prepared;
-pub use size::Size;

@@ -161,7 +161,7 @@ pub(crate) fn dump_folder() -> Option<&'static std::path::Path> {
 
 impl Native {
     /// Makes machine code.
-    pub fn new(lowered: Lowered, signature: Program, options: Options) -> Result<Native> {
+    pub(crate) fn new(lowered: Lowered, signature: Program, options: Options) -> Result<Native> {
         let constants = lowered
             .constants
             .iter()

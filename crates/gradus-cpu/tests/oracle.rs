@@ -5,12 +5,12 @@ use std::sync::Arc;
 use gradus_core::hunt::{Hunt, hunting, instrument};
 use gradus_core::optimize::{CONTRACT, Exactness, for_execution, run_passes};
 use gradus_core::primitives::BUILT_IN;
-use gradus_core::program::{Atom, Builder, verify};
+use gradus_core::program::{Atom, Builder, Verified, verify};
 use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, random_array, seeds};
 use gradus_core::trace::{Mode, trace};
 use gradus_core::{Array, DType, Dim, Error, Executable, Place, Program, Result, Scalar, Type, interpret};
 use gradus_cpu::exec::Evaluated;
-use gradus_cpu::{Options, Tier, Vectors};
+use gradus_cpu::{Native, Options, Tier, Vectors};
 
 fn scalars(a: &Array) -> Vec<Scalar> {
     let c = a.concrete().unwrap();
@@ -40,11 +40,15 @@ fn assert_same(a: &[Array], b: &[Array], tolerance: Option<f64>, context: &dyn F
     }
 }
 
+fn compiled(p: &Program, options: Options) -> Result<Native> {
+    gradus_cpu::backend::native(&Verified::new(p.clone())?, options)
+}
+
 /// Every way to run a program: the kernel language by its evaluator, and each tier.
 fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executable>>)> {
     let tier = |tier| {
         let options = Options { tier, contract: false, small, ..Options::default() };
-        gradus_cpu::backend::native(p, Exactness::Exact, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
+        compiled(p, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
     };
     let mut ways = vec![("evaluator", evaluated(p, small)), ("embedded", tier(Tier::Embedded))];
     // LLVM takes its time: once for each program.
@@ -141,7 +145,7 @@ fn random_programs_with_products_in_sums() {
         for (tier, small) in tiers.iter().flat_map(|t| [(*t, 16), (*t, 1)]) {
             let context = || format!("seed {seed}, {tier:?}, {small}\n{p}");
             let options = Options { tier, small, ..Options::default() };
-            let code = gradus_cpu::backend::native(&r.program, Exactness::Exact, options);
+            let code = compiled(&r.program, options);
             match (&want, code.unwrap_or_else(|e| panic!("{e}\n{}", context())).run(&r.inputs)) {
                 (Ok(want), Ok(have)) => assert_same(&have, want, None, &context),
                 (want, have) => assert!(want.is_err() && have.is_err(), "{}", context()),
@@ -358,7 +362,7 @@ fn results_lend_their_memory_until_they_are_written() {
         let inputs: Vec<Array> =
             p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut dice, t, true)).collect();
         let options = Options { tier: Tier::Embedded, contract: false, small: 16, ..Options::default() };
-        let native = gradus_cpu::backend::native(&p, Exactness::Exact, options).unwrap();
+        let native = compiled(&p, options).unwrap();
         lent += native.plan().unwrap().places.iter().flatten().filter(|at| at.output.is_some()).count();
         let (want, have) = (interpret(&p, &inputs).unwrap(), native.run(&inputs).unwrap());
         assert_same(&have, &want, None, &|| {
@@ -496,7 +500,7 @@ fn check_native(p: &Program, inputs: &[Array], tolerance: Option<f64>, context: 
     for (tier, vectors) in ways {
         let context = || format!("{tier:?}, {vectors:?}\n{}", context());
         let options = Options { tier, vectors, contract: false, ..Options::default() };
-        let code = gradus_cpu::backend::native(p, Exactness::Exact, options);
+        let code = compiled(p, options);
         let have = code.and_then(|code| code.run(inputs)).unwrap_or_else(|e| panic!("{e}\n{}", context()));
         assert_same(&have, &want, tolerance, &context);
     }

@@ -197,7 +197,7 @@ fn row_s3_a_second_process_does_not_compile_again() {
 
 #[test]
 fn what_the_optimizing_tier_made_in_the_background_is_used_at_once() {
-    if gradus_cpu::codegen::llvm::available().is_err() {
+    if gradus::cpu::Tier::Llvm.available().is_err() {
         return;
     }
     let folder = Folder::new("background");

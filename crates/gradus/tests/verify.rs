@@ -308,8 +308,7 @@ fn row_r7_derivatives_loops_sizes_and_prepared_calls_are_verified() -> Result<()
     assert_eq!(specialized.stats().specialized, 1);
 
     let scale = Array::from((0..100).map(f64::from).collect::<Vec<_>>());
-    let compiled =
-        jit(move |x: &Array| (x * &scale).sin()).verify().compile(&Array::ones::<f64>([100]))?;
+    let compiled = jit(move |x: &Array| (x * &scale).sin()).verify().compile(&Array::ones::<f64>([100]))?;
     let mut prepared = compiled.prepared()?;
     for value in [0.5, 2.0] {
         prepared.input::<f64>(0)?.fill(value);
