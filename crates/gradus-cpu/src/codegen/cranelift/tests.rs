@@ -297,3 +297,13 @@ fn times_of_a_kernel() {
         println!("{simd:?}: made in {made:.2} ms, {} bytes; {run:.2} ns an element", compiled.bytes());
     }
 }
+
+/// A frame of many pages must not reach beyond the page that guards the stack.
+#[test]
+fn large_frames_are_touched_page_by_page() {
+    for (native, quick) in [(true, false), (true, true), (false, false)] {
+        let isa = target(native, quick).unwrap();
+        assert!(isa.flags().enable_probestack());
+        assert_eq!(isa.flags().probestack_strategy(), settings::ProbestackStrategy::Inline);
+    }
+}

@@ -367,3 +367,14 @@ fn a_process_may_end_at_any_moment() {
         }
     }
 }
+
+/// A frame of many pages must not reach beyond the page that guards the stack: every function that is defined says so.
+#[test]
+fn large_frames_are_touched_page_by_page() {
+    let (module, _) = random::module(1, &Config::default());
+    let text = super::emit::module(&module, llvm().machine, super::pieces::PIECE, "main").unwrap();
+    assert!(text.contains("attributes #0 = { nounwind \"probe-stack\"=\"inline-asm\""), "{text}");
+    for line in text.lines().filter(|l| l.starts_with("define ")) {
+        assert!(line.contains("#0"), "{line}");
+    }
+}
