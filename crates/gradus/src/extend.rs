@@ -11,12 +11,14 @@
 //! These are the modules in which Gradus itself is written, and they change when it does; names at the root of the crate
 //! are kept with more care.
 //!
-//! An operation is a struct with its rules. This one is x², with a derivative and a batching rule:
+//! An operation is a struct with its rules. This one is x², with a derivative, a batching rule and a scalar form, by which it shares loops with its
+//! neighbours when it is compiled:
 //!
 //! ```
 //! use gradus::extend::primitives::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types, register};
 //! use gradus::extend::types::Effects;
-//! use gradus::extend::{rules_of, scalar, testing, trace};
+//! use gradus::extend::scalar::{self, Local, Scalars};
+//! use gradus::extend::{rules_of, testing, trace};
 //! use gradus::prelude::*;
 //!
 //! #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,7 @@
 //!     rules_of!("square_of_mine");
 //!     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
 //!         infer.arity(1)?;
+//!         infer.dtype(0, "f64", |d| d == DType::F64)?;
 //!         infer.all_same().map(|t| [t].into_iter().collect())
 //!     }
 //!     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
@@ -42,6 +45,13 @@
 //!     }
 //!     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
 //!         batch.elementwise(Op::new(*self))
+//!     }
+//!     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+//!         let x = s.operand(0);
+//!         Some(s.op(scalar::Op::Mul, &[x, x]))
+//!     }
+//!     fn is_elementwise(&self) -> bool {
+//!         true
 //!     }
 //!     fn effects(&self) -> Effects {
 //!         Effects::PURE

@@ -90,7 +90,10 @@ fn row_d8_a_primitive_from_outside_takes_part_in_everything() -> Result<()> {
     register::<Square>("test_square")?;
     let program = jit(square).trace(&x)?.program().clone();
     assert_eq!(program.to_string().parse::<Program>()?, program);
-    assert!(register::<Square>("test_square").is_err());
+    // Once more changes nothing; another type, or another name, is refused.
+    register::<Square>("test_square")?;
+    assert!(register::<Shout>("test_square").is_err());
+    assert!(register::<Square>("test_rectangle").is_err());
     Ok(())
 }
 

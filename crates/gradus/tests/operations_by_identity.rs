@@ -172,6 +172,13 @@ operation!(Misfit = "test_misfit", |x| x + 1.0;
     }
 );
 
+operation!(Half = "test_half", |x| x + 0.5;
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let half = s.number(Ty::I64, 0.5);
+        Some(s.convert(half, Ty::F64))
+    }
+);
+
 operation!(Nowhere = "test_nowhere", |x| x + 1.0;
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         s.apply(&Add, &[s.operand(0), s.operand(5)], Ty::F64)
@@ -183,7 +190,13 @@ fn a_scalar_form_that_is_wrong_is_found() -> Result<()> {
     let failures = failures(&Wrong::samples());
     assert!(failures.contains("scalar form") && failures.contains("test_wrong"), "{failures}");
     let x = Array::from([1.0_f64, 2.0]);
-    for (op, says) in [(Op::fixed(&Misfit), "F32"), (Op::fixed(&Nowhere), "never made")] {
+    // Who verifies calls is told whom to ask.
+    let e = jit(|x: &Array| apply(&Op::fixed(&Wrong), x)).verify()(&x).ok().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Mismatch);
+    assert!(e.to_string().contains("hold `test_wrong`"), "{e}");
+    for (op, says) in
+        [(Op::fixed(&Misfit), "F32"), (Op::fixed(&Nowhere), "never made"), (Op::fixed(&Half), "0.5 is no i64")]
+    {
         let name = op.name();
         let e = jit(move |x: &Array| apply(&op, x))(&x).ok().unwrap_err();
         assert_eq!(e.kind(), ErrorKind::MissingRule, "{e}");

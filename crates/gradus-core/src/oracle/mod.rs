@@ -294,11 +294,24 @@ impl Watched {
         } else {
             e.note("the program calls the host, whose functions are only in this process")
         };
-        e.help(
-            "this is a fault of Gradus, not of your program: `.backend(Interpreter)` gives the interpreter's numbers; \
-             please report it with that folder",
-        )
+        e.help(match foreign(&self.program) {
+            Some(name) => format!(
+                "hold `{name}`, which is not of Gradus, against its rules with `testing::check_samples`: its scalar form and its parts must give what it \
+                 evaluates to. If they do, it is a fault of Gradus: please report it with that folder"
+            ),
+            None => "this is a fault of Gradus, not of your program: `.backend(Interpreter)` gives the interpreter's numbers; \
+                     please report it with that folder"
+                .to_string(),
+        })
     }
+}
+
+/// An operation of a user's that says how it is compiled, if a program has one.
+fn foreign(program: &Program) -> Option<&'static str> {
+    program.equations().iter().find_map(|e| match e.op() {
+        op if op.holds_programs() => op.programs().iter().find_map(|p| foreign(p)),
+        op => (!op.is_built_in()).then(|| op.name()),
+    })
 }
 
 impl Executable for Watched {

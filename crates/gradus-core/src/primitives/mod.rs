@@ -82,13 +82,13 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched>;
 
     /// Whether an element of the result depends on the same element of each operand and on nothing else; operands and result have one shape. Passes
-    /// then move views and loops past it.
+    /// then move views and loops past it. It is not unless it says so; a [scalar form](Primitive::scalar) works without.
     fn is_elementwise(&self) -> bool {
         false
     }
 
     /// Whether it gives a result for all operands that the type rule accepts, in bounded time. Then a pass may compute it where the user's program
-    /// would not have.
+    /// would not have. It is not unless it says so.
     fn is_total(&self) -> bool {
         false
     }
@@ -193,6 +193,11 @@ impl Op {
         (&**self as &dyn Any).type_id()
     }
 
+    /// Whether it is one of this crate's.
+    pub fn is_built_in(&self) -> bool {
+        self.rust_type().starts_with(concat!(env!("CARGO_CRATE_NAME"), "::"))
+    }
+
     /// Whether it is of this type.
     pub fn is<P: Primitive>(&self) -> bool {
         self.downcast::<P>().is_some()
@@ -201,7 +206,7 @@ impl Op {
     /// The operation of this name with these parameters.
     pub fn from_text(name: &str, params: &[(String, Param)]) -> Result<Op> {
         let make = match REGISTRY.by_name.read() {
-            Ok(table) => table.get(name).copied(),
+            Ok(table) => table.get(name).map(|(make, _)| *make),
             Err(_) => None,
         };
         let Some(make) = make else {
@@ -295,31 +300,39 @@ pub struct Entry {
     /// The name in programs.
     pub name: &'static str,
     make: Maker,
+    identity: TypeId,
     /// The samples of [`Primitive::samples`].
     pub samples: fn() -> Vec<Sample>,
 }
 
 fn entry<P: Primitive>(name: &'static str) -> Entry {
-    Entry { name, make: |reader| P::from_params(reader).map(Op::new), samples: P::samples }
+    Entry { name, make: |reader| P::from_params(reader).map(Op::new), identity: TypeId::of::<P>(), samples: P::samples }
 }
 
 struct Registry {
-    by_name: RwLock<HashMap<&'static str, Maker>>,
+    by_name: RwLock<HashMap<&'static str, (Maker, TypeId)>>,
 }
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
     let all = BUILT_IN.iter().copied().chain(effects::entries());
-    Registry { by_name: RwLock::new(all.map(|e| (e.name, e.make)).collect()) }
+    Registry { by_name: RwLock::new(all.map(|e| (e.name, (e.make, e.identity))).collect()) }
 });
 
-/// Makes an operation from outside known to the parser of program text. Everything else works without.
+/// Makes an operation from outside known to the parser of program text, under the name that it has in programs. Everything else works without. Once more
+/// for the same type changes nothing.
 pub fn register<P: Primitive>(name: &'static str) -> Result<()> {
-    let Ok(mut table) = REGISTRY.by_name.write() else { fail!(Value, "the table of operations is poisoned") };
-    if table.contains_key(name) {
-        fail!(Value, "there is an operation `{name}` already");
+    if let Some(sample) = P::samples().first().filter(|s| s.op.is::<P>() && s.op.name() != name) {
+        fail!(Value, "`{}` is called `{}` in programs, not `{name}`", std::any::type_name::<P>(), sample.op.name());
     }
-    table.insert(name, entry::<P>(name).make);
-    Ok(())
+    let Ok(mut table) = REGISTRY.by_name.write() else { fail!(Value, "the table of operations is poisoned") };
+    match table.get(name) {
+        Some((_, identity)) if *identity == TypeId::of::<P>() => Ok(()),
+        Some(_) => Err(error!(Value, "there is an operation `{name}` already").help("give yours another name")),
+        None => {
+            table.insert(name, (entry::<P>(name).make, TypeId::of::<P>()));
+            Ok(())
+        }
+    }
 }
 
 /// Every built-in operation.
@@ -367,7 +380,7 @@ fn built_in() -> Vec<Entry> {
     list
 }
 
-/// Declares an operation's struct together with its name and the two parameter functions.
+/// The name of an operation and its parameters, from the fields of its struct: three of the rules of [`Primitive`].
 ///
 /// Inside `impl Primitive for X { rules_of!("name"; field, field); ... }` gives `name`, `params` and `from_params`.
 #[macro_export]

@@ -54,9 +54,8 @@ fn write_program(out: &mut String, p: &Program, indent: usize, names: Names) -> 
         }
         out.push_str(e.op().name());
         // A user's operation may have the name of another: what is computed is told by its type.
-        let path = e.op().rust_type();
-        if names == Names::Hidden && !path.starts_with(concat!(env!("CARGO_CRATE_NAME"), "::")) {
-            write!(out, "@{path}")?;
+        if names == Names::Hidden && !e.op().is_built_in() {
+            write!(out, "@{}", e.op().rust_type())?;
         }
         write_params(out, &e.op().params(), indent, names)?;
         for &a in p.operands(e) {

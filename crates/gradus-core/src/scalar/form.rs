@@ -163,8 +163,21 @@ impl Scalars {
         self.step(ty, Step::Number(bits))
     }
 
-    /// A constant, rounded to the type.
+    /// A constant: rounded to a float; one that an integer does not hold is the form's error.
     pub fn number(&mut self, ty: Ty, v: f64) -> Local {
+        let fits = match ty {
+            Ty::F32 | Ty::F64 => true,
+            Ty::Bool => v == 0.0 || v == 1.0,
+            t => {
+                let bits = t.size() as i32 * 8;
+                let (low, high) =
+                    if t.is_signed() { (-(2f64.powi(bits - 1)), 2f64.powi(bits - 1)) } else { (0.0, 2f64.powi(bits)) };
+                v.fract() == 0.0 && (low..high).contains(&v)
+            }
+        };
+        if !fits {
+            self.fault.get_or_insert_with(|| error!(Rule, "{v} is no {ty}"));
+        }
         let bits = match ty {
             Ty::F32 => u64::from((v as f32).to_bits()),
             Ty::F64 => v.to_bits(),

@@ -1,7 +1,7 @@
 //! Randomness as a value: every function here takes a [`Key`] by value and gives the same numbers for it, always.
 //!
 //! Numbers are those that `jax.random` gives for the same key (Threefry-2x32, its default). The book's page on randomness says
-//! which of them to the last bit and which within two units in the last place.
+//! which of them to the last bit, and how far the others are.
 
 mod basic;
 mod discrete;

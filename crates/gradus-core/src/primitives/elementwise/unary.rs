@@ -318,7 +318,9 @@ impl Primitive for Sign {
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         let x = s.operand(0);
         let ty = s.ty(x);
-        let (zero, plus, minus) = (s.number(ty, 0.0), s.number(ty, 1.0), s.number(ty, -1.0));
+        let (zero, plus) = (s.number(ty, 0.0), s.number(ty, 1.0));
+        // Nothing without a sign is below zero, but the choice is there.
+        let minus = if ty.is_float() { s.number(ty, -1.0) } else { s.bits(ty, u64::MAX) };
         let above = s.op(scalar::Op::Lt, &[zero, x]);
         let below = s.op(scalar::Op::Lt, &[x, zero]);
         let low = s.op(scalar::Op::Select, &[below, minus, x]);
