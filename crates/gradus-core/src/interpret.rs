@@ -148,6 +148,18 @@ fn check_inputs(program: &Program, inputs: &[Array]) -> Result<()> {
     Ok(())
 }
 
+/// Holds what a user's operation gave against its type rule: what follows relies on it.
+fn fitting(p: &Program, e: &Equation, outputs: &[Array]) -> Result<()> {
+    for (r, have) in e.results().zip(outputs) {
+        let ty = have.ty().map_err(|err| err.clone().in_operation(e.op().name()).at(e.place()))?;
+        if ty != p.ty(r) {
+            let name = e.op().name();
+            return Err(error!(Rule, "`{name}` gave {ty} where its type rule says {}", p.ty(r)).at(e.place()));
+        }
+    }
+    Ok(())
+}
+
 impl<P: Deref<Target = Program>> Interpreted<P> {
     fn new(program: P) -> Interpreted<P> {
         let constants = program.constants().iter().map(|c| c.to_array().ok()).collect();
@@ -190,6 +202,9 @@ impl<P: Deref<Target = Program>> Interpreted<P> {
                     outputs.len(),
                     e.results().len()
                 );
+            }
+            if !e.op().is_built_in() {
+                fitting(p, e, &outputs)?;
             }
             look_at(e.op(), e.place(), &operands, &outputs)?;
             values.extend(outputs.into_iter().map(Some));

@@ -273,3 +273,15 @@ fn row_r7_a_reduction_in_front_of_unrolled_numbers_keeps_its_order() {
         exactly("a largest", move |x| three(x).max_axes(1), &[n, 1, k]);
     }
 }
+
+/// A product of floats keeps its order: in another one factors may leave the range, and infinity times zero is NaN.
+#[test]
+fn row_r7_a_product_keeps_its_order() {
+    let m = Array::from([[1e300_f64, 0.0], [1e300, 1.0]]);
+    let twice = |x: &Array| x.expand_dims([1]).broadcast_to([2, 2, 2]).prod_axes([0, 2]);
+    for tier in [Tier::Embedded, Tier::Llvm] {
+        assert_eq!(jit(|x: &Array| x.t().prod()).tier(tier)(&m).item::<f64>().unwrap(), 0.0, "{tier:?}");
+        let bits = |a: Array| numbers(&a).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        assert_eq!(bits(jit(twice).tier(tier)(&m)), bits(twice(&m)), "{tier:?}");
+    }
+}

@@ -185,6 +185,122 @@ operation!(Nowhere = "test_nowhere", |x| x + 1.0;
     }
 );
 
+operation!(Itself = "test_itself", |x| x;
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        s.apply(self, &[s.operand(0)], Ty::F64)
+    }
+);
+
+// Rotations by known counts of any size; compiled in registers, in one vector and in many.
+#[derive(Clone, Debug)]
+struct Turn {
+    count: i64,
+}
+
+impl Primitive for Turn {
+    rules_of!("test_turn"; count);
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        infer.arity(1)?;
+        infer.dtype(0, "i64", |d| d == DType::I64)?;
+        infer.all_same().map(|t| [t].into_iter().collect())
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let by = self.count.rem_euclid(64) as u32;
+        let values = inputs[0].to_vec::<i64>()?.into_iter().map(|v| v.rotate_left(by)).collect();
+        Ok([Array::from_vec::<i64>(values, inputs[0].shape())].into_iter().collect())
+    }
+    fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {
+        Ok(Derivative::Zero)
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+        batch.elementwise(Op::new(self.clone()))
+    }
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+    fn scalar(&self, s: &mut Scalars) -> Option<Local> {
+        let by = s.bits(Ty::I64, self.count as u64);
+        Some(s.op(scalar::Op::Rotl, &[s.operand(0), by]))
+    }
+    fn samples() -> Vec<Sample> {
+        [-3, 5, 64, 1 << 40].map(|count| Sample::new(Op::new(Turn { count }), vec![Array::from([-3_i64, 77])])).to_vec()
+    }
+}
+
+#[test]
+fn bits_go_around_by_any_known_count() -> Result<()> {
+    for count in [-3, 0, 1, 16, 63, 64, 65, 80, (1 << 32) + 5, 2_720_807_590_828_602_448] {
+        for n in [1_i64, 8, 38, 1000] {
+            let x = Array::from((0..n).map(|i| i * 7919 - 3).collect::<Vec<i64>>());
+            let op = Op::new(Turn { count });
+            let want = apply(&op, &x).to_vec::<i64>()?;
+            for tier in [Tier::Embedded, Tier::Llvm] {
+                let op = op.clone();
+                let have = jit(move |x: &Array| apply(&op, x)).tier(tier)(&x).to_vec::<i64>()?;
+                assert_eq!(have, want, "{count}, {n}, {tier:?}");
+            }
+        }
+    }
+    Ok(())
+}
+
+// What evaluates to something else than its type rule says.
+macro_rules! liar {
+    ($type:ident = $name:literal, $gives:expr) => {
+        #[derive(Clone, Copy, Debug)]
+        struct $type;
+        impl Primitive for $type {
+            rules_of!($name);
+            fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+                infer.all_same().map(|t| [t].into_iter().collect())
+            }
+            fn evaluate(&self, _: &[Array]) -> Result<Outputs> {
+                Ok([$gives].into_iter().collect())
+            }
+            fn jvp(&self, _: &Jvp<'_>) -> Result<Derivative> {
+                Ok(Derivative::Zero)
+            }
+            fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+                Ok(Transposed::NotLinear)
+            }
+            fn batch(&self, _: &Batch<'_>) -> Result<Batched> {
+                Ok(Batched::Missing("none"))
+            }
+            fn effects(&self) -> Effects {
+                Effects::PURE
+            }
+            fn samples() -> Vec<Sample> {
+                Vec::new()
+            }
+        }
+    };
+}
+liar!(TooLong = "test_too_long", Array::zeros::<f64>([4096]));
+liar!(TooShort = "test_too_short", Array::zeros::<f64>([1]));
+liar!(OtherNumbers = "test_other_numbers", Array::zeros::<f32>([8]));
+liar!(AnError = "test_an_error", Array::zeros::<f64>([2]) + Array::zeros::<f64>([3]));
+
+#[test]
+fn row_e4_what_is_not_of_its_type_goes_no_further() {
+    let x = Array::ones::<f64>([8]);
+    for op in [Op::fixed(&TooLong), Op::fixed(&TooShort), Op::fixed(&OtherNumbers), Op::fixed(&AnError)] {
+        let name = op.name();
+        let f = move |x: &Array| (apply(&op, &(x + 1.0)) + x).sin();
+        for (way, have) in [
+            ("eager", f(&x)),
+            ("interpreted", jit(f.clone()).backend(Interpreter)(&x)),
+            ("compiled", jit(f.clone())(&x)),
+        ] {
+            // An error that it gave is told as it is.
+            let e = have.ok().unwrap_err().to_string();
+            assert!(e.contains(if name == "test_an_error" { "do not broadcast" } else { name }), "{way}: {e}");
+        }
+    }
+}
+
 #[test]
 fn a_scalar_form_that_is_wrong_is_found() -> Result<()> {
     let failures = failures(&Wrong::samples());
@@ -194,9 +310,12 @@ fn a_scalar_form_that_is_wrong_is_found() -> Result<()> {
     let e = jit(|x: &Array| apply(&Op::fixed(&Wrong), x)).verify()(&x).ok().unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Mismatch);
     assert!(e.to_string().contains("hold `test_wrong`"), "{e}");
-    for (op, says) in
-        [(Op::fixed(&Misfit), "F32"), (Op::fixed(&Nowhere), "never made"), (Op::fixed(&Half), "0.5 is no i64")]
-    {
+    for (op, says) in [
+        (Op::fixed(&Misfit), "F32"),
+        (Op::fixed(&Nowhere), "never made"),
+        (Op::fixed(&Half), "0.5 is no i64"),
+        (Op::fixed(&Itself), "inside of itself"),
+    ] {
         let name = op.name();
         let e = jit(move |x: &Array| apply(&op, x))(&x).ok().unwrap_err();
         assert_eq!(e.kind(), ErrorKind::MissingRule, "{e}");

@@ -70,6 +70,11 @@ fn below_elementwise(s: &Site<'_>) -> Option<Rewrite> {
 fn reductions(s: &Site<'_>) -> Option<Named> {
     let (combine, axes) = reduction(s.op)?;
     let (inner, operands) = s.definition(0)?;
+    // Factors in another order may leave the range on the way, and infinity times zero is NaN: a product keeps its order.
+    let ordered = combine == Combine::Prod && s.dtype().is_inexact() && !s.relaxed();
+    if ordered && (inner.is::<Permute>() || inner.is::<Broadcast>()) {
+        return None;
+    }
     if let Some(inner) = inner.downcast::<Permute>() {
         return by("reduce (transpose x) = transpose (reduce x)", reduce_transposed(s, combine, axes, inner));
     }

@@ -112,13 +112,18 @@ pub struct Scalars {
     /// The operands of the operation whose form is recorded now.
     operands: SmallVec<[Local; 3]>,
     to: Ty,
+    /// How many operations are applied inside of each other.
+    depth: usize,
     fault: Option<Error>,
 }
+
+/// An operation made of operations that are made of others, so deep, goes around in a circle.
+const DEEPEST: usize = 32;
 
 impl Scalars {
     fn new(from: &[Ty], to: Ty) -> Scalars {
         let operands = (0..from.len() as u32).map(Local).collect();
-        Scalars { types: from.into(), steps: SmallVec::new(), operands, to, fault: None }
+        Scalars { types: from.into(), steps: SmallVec::new(), operands, to, depth: 0, fault: None }
     }
 
     fn finish(self, result: Local) -> Result<Form> {
@@ -210,11 +215,17 @@ impl Scalars {
 
     /// What another operation makes of numbers, by its own form: `s.apply(&Sin, &[x], s.ty(x))`. None if it has none for them.
     pub fn apply(&mut self, operation: &dyn Primitive, args: &[Local], to: Ty) -> Option<Local> {
+        if self.depth == DEEPEST {
+            self.fault.get_or_insert_with(|| error!(Rule, "`{}` is applied inside of itself", operation.name()));
+            return Some(Local(u32::MAX));
+        }
+        self.depth += 1;
         let outer = std::mem::replace(&mut self.operands, args.into());
         let wanted = std::mem::replace(&mut self.to, to);
         let result = operation.scalar(self);
         self.operands = outer;
         self.to = wanted;
+        self.depth -= 1;
         if let Some(r) = result
             && self.fault.is_none()
             && self.ty(r) != to

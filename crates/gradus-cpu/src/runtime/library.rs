@@ -206,6 +206,9 @@ unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
         fail!(Rule, "`{}` gave {} results where its type rule says {}", e.op.name(), results.len(), e.outputs.len());
     }
     for (i, (r, ty)) in results.iter().zip(&e.outputs).enumerate() {
+        if let Some(err) = r.error() {
+            return Err(err.clone().in_operation(e.op.name()).at(e.place));
+        }
         let Some(c) = r.concrete().filter(|c| c.ty() == ty) else {
             fail!(Rule, "`{}` gave a result that is not of type {ty}", e.op.name());
         };

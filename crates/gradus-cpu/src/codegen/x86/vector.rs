@@ -179,6 +179,8 @@ impl Select<'_> {
         let (a, b) = (x[0], *x.get(1).unwrap_or(&x[0]));
         let two = |s: &mut Self, enc: Enc| s.vec(enc, len, dst, Some(a), b, None);
         // By too much shifts all bits out, and the machine's counts are unsigned, too; an immediate has only 8 bits.
+        // Bits go around: the count is one modulo the width. Shifted by so many or more there is nothing left.
+        let turn = by.map(|n| (n % (ty.size() as u64 * 8)) as u8);
         let by = by.map(|n| u8::try_from(n).unwrap_or(255));
         match op {
             Op::Add => two(self, op::int_add(q)),
@@ -222,7 +224,7 @@ impl Select<'_> {
                 Some(n) => self.vec(op::shr_imm(q), len, dst, None, a, Some(n)),
                 None => two(self, op::shr(q)),
             },
-            Op::Rotl if !old => self.vec(op::rotl_imm(q), len, dst, None, a, Some(by?)),
+            Op::Rotl if !old => self.vec(op::rotl_imm(q), len, dst, None, a, Some(turn?)),
             Op::Sar if q && old => {
                 // Below zero, what comes in must be ones: the complement is shifted.
                 let zero = self.splat(0, 8);
