@@ -368,7 +368,7 @@ impl Primitive for IntegerPow {
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
         Ok(Transposed::NotLinear)
     }
-    /// In the order of [`Number::integer_power`].
+    /// In the order of `Number::integer_power`.
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         let x = s.operand(0);
         let ty = s.ty(x);
