@@ -215,8 +215,9 @@ impl Noise {
 
 /// Whether all numbers are whole and small: then sums of them are exact.
 fn is_whole(a: &Array) -> bool {
-    const LARGE: f64 = (1_u32 << 20) as f64;
-    let small = |x: f64| x == x.trunc() && x.abs() < LARGE;
+    // Far from the last whole number that has no gap behind it.
+    let large = (0.0625 / epsilon(a.dtype())).min(f64::from(1_u32 << 20)).max(16.0);
+    let small = |x: f64| x == x.trunc() && x.abs() < large;
     let Some(c) = a.concrete() else { return false };
     dispatch_number!(c.ty().dtype(), T => {
         c.values::<T>().iter().all(|v| match v.to_wide() {
