@@ -1,13 +1,14 @@
 //! Writing statements: the body that is being written, and what scalar forms of operations cost there.
 
 use gradus_core::primitives::Op as Primitive;
-use gradus_core::program::{Equation, Program};
+use gradus_core::program::{Atom, Equation, Program};
 use gradus_core::scalar::{Form, Writer};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::views::At;
 use crate::check::Ranges;
+use crate::error::Result;
 use crate::ir::meaning::{Meaning, Means};
 use crate::ir::{Buffer, Carried, Expr, Fold, Index, Int, Kind, Loop, Module, Op, Stmt, Ty, Value};
 use crate::size::Size;
@@ -186,12 +187,18 @@ pub(super) fn form(op: &Primitive, from: &[Ty], to: Ty) -> Option<Form> {
 /// Operations of loops that have no form: what is moved, counted, reduced.
 const PLAIN: f32 = 0.08;
 
+/// The scalar form of an equation, if it has one; an error if what it says does not fit together.
+pub(super) fn form_of(p: &Program, e: &Equation) -> Result<Option<Form>> {
+    let of = |a: Atom| Ty::computing(p.ty(a).dtype());
+    let from = p.operands(e).iter().map(|a| of(*a)).collect::<Option<SmallVec<[Ty; 3]>>>();
+    let to = if e.results().len() == 1 { of(e.result().into()) } else { None };
+    let Some((from, to)) = from.zip(to) else { return Ok(None) };
+    Form::of(e.op(), &from, to).map_err(|err| err.at(e.place()))
+}
+
 /// About how many nanoseconds an element of an equation takes on one core, in wide vectors.
 pub(super) fn cost(p: &Program, e: &Equation) -> f32 {
-    let types = p.operands(e).iter().map(|a| Ty::computing(p.ty(*a).dtype())).collect::<Option<SmallVec<[Ty; 3]>>>();
-    let to = if e.results().len() == 1 { Ty::computing(p.ty(e.result()).dtype()) } else { None };
-    let form = types.zip(to).and_then(|(from, to)| form(e.op(), &from, to));
-    form.map_or(PLAIN, |f| f.cost().max(PLAIN))
+    form_of(p, e).ok().flatten().map_or(PLAIN, |f| f.cost().max(PLAIN))
 }
 
 /// Whether recomputing it costs more than reading it back from memory.

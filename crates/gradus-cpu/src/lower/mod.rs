@@ -10,13 +10,11 @@ mod values;
 mod views;
 
 use gradus_core::program::{Atom, Constant, Equation, Program, ValueId};
-use gradus_core::scalar::Form;
 use gradus_core::types::Scalar;
 use gradus_core::{Array, Dim, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::SmallVec;
 
-use self::emit::Emitter;
+use self::emit::{Emitter, form_of};
 use self::fusion::{Class, Plan, Unit};
 use self::scalars::{Inner, places, unroll};
 pub use self::values::SMALL;
@@ -212,18 +210,6 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
         apart,
         uncovered,
     })
-}
-
-/// Says of the first scalar form that does not fit together what is wrong with it: it is a user's.
-fn fitting_forms(p: &Program) -> Result<()> {
-    for e in p.equations().iter().filter(|e| e.results().len() == 1) {
-        let of = |a: &Atom| Ty::computing(p.ty(*a).dtype());
-        let from = p.operands(e).iter().map(of).collect::<Option<SmallVec<[Ty; 3]>>>();
-        if let Some((from, to)) = from.zip(of(&e.result().into())) {
-            Form::of(e.op(), &from, to).map_err(|err| err.at(e.place()))?;
-        }
-    }
-    Ok(())
 }
 
 impl Lower {
@@ -507,7 +493,8 @@ impl Lower {
         wanted: &[(Atom, Option<View>)],
         owned: FxHashSet<Buffer>,
     ) -> Result<Vec<Repr>> {
-        fitting_forms(p)?;
+        // A form that does not fit together is a user's, and said before anything is planned by it.
+        p.equations().iter().try_for_each(|e| form_of(p, e).map(|_| ()))?;
         let first = self.tags_for(p);
         let values = Values::new(p, &inputs, self.small, first);
         let plan = fusion::plan(p, &values);
