@@ -16,7 +16,7 @@ use crate::primitives::cumulative::{CumProd, CumSum};
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::effects::replay::Event;
 use crate::primitives::elementwise::{Add, Mul, MulAdd, Sub};
-use crate::primitives::index::Scatter;
+use crate::primitives::index::{Scatter, ScatterKind};
 use crate::primitives::reduce::{ReduceProd, ReduceSum};
 use crate::primitives::{Op, Outputs};
 use crate::program::Program;
@@ -72,7 +72,9 @@ enum Terms {
 
 impl Terms {
     fn of(op: &Op) -> Option<Terms> {
-        let many = op.is::<ReduceSum>() || op.is::<CumSum>() || op.is::<Scatter>();
+        // What is written over, or chosen from, is no sum.
+        let scatters = op.downcast::<Scatter>().is_some_and(|s| matches!(s.kind, ScatterKind::Add | ScatterKind::Mul));
+        let many = op.is::<ReduceSum>() || op.is::<CumSum>() || scatters;
         let two = op.is::<Add>() || op.is::<Sub>() || op.is::<MulAdd>();
         let factors = op.is::<ReduceProd>() || op.is::<CumProd>();
         match op.is::<DotGeneral>() {
@@ -143,9 +145,11 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     let units = units.max(roundings(op, operands, y));
     let (relative, dtype) = (units * epsilon(y.dtype()), y.dtype());
     let step = Step { relative, least: relative * smallest(dtype), most: Scalar::highest_finite(dtype).to_f64() };
+    let added = added_to(op, operands);
     let moved: Array = dispatch_number!(c.ty().dtype(), T => {
         let values = c.values::<T>();
-        let values = values.iter().zip(&terms).map(|(v, scale)| T::from_wide(match v.to_wide() {
+        let values = values.iter().zip(&terms).enumerate().map(|(i, (v, scale))| T::from_wide(match v.to_wide() {
+            as_it_was if added.as_ref().is_some_and(|added| added[i] == 0.0) => as_it_was,
             Wide::Real(x) => Wide::Real(noise.moved(x, &step, *scale)),
             Wide::Complex(re, im) => Wide::Complex(noise.moved(re, &step, *scale), noise.moved(im, &step, *scale)),
             other => other,
@@ -154,6 +158,16 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     }, else y.clone());
     NOISE.set(Some(noise));
     Ok([moved].into_iter().collect())
+}
+
+/// How much is added to each element of a scatter's operand, if everything that is added were 1: where it is nothing, no sum was made. None for other
+/// operations.
+fn added_to(op: &Op, operands: &[Array]) -> Option<Vec<f64>> {
+    let scatter = op.downcast::<Scatter>()?;
+    let [operand, indices, updates] = operands else { return None };
+    let ones = |a: &Array, one: f64| of_size(a, |_| one);
+    let adds = Op::new(Scatter { kind: ScatterKind::Add, ..scatter.clone() });
+    first(adds.evaluate(&[ones(operand, 0.0), indices.clone(), ones(updates, 1.0)]))
 }
 
 /// A part of how many terms an operation adds up for each element: sums of equal terms go wrong in one direction.
@@ -486,6 +500,19 @@ mod tests {
         let contracted = (-1.0_f64 / 3.0).mul_add(3.0, 1.0);
         assert!(contracted != 0.0 && explained(text, &inputs, contracted));
         assert!(!explained(text, &inputs, 1e-9_f64));
+    }
+
+    /// Only what a scatter adds to has a rounding of its own: the rest is still what it was.
+    #[test]
+    fn what_a_scatter_does_not_add_to_stays_as_it_is() {
+        for kind in ["set", "add"] {
+            let text = format!(
+                "fn f(x0: f64[4], x1: f64[4]) -> f64[4] {{\n  x2: f64[4] = sub x0 x1\n  x3: f64[4] = scatter{{kind={kind}, update_window_dims=[], inserted_dims=[0], operand_batch_dims=[], index_batch_dims=[], index_map=[0], unique=false}} x2 2:i64[1] 1.0:f64[]\n  x4: bool[4] = compare{{direction=eq}} x3 x2\n  x5: f64[4] = select x4 x2 7.0:f64[4]\n  return x5\n}}\n"
+            );
+            let inputs = [Array::from([0.3_f64, 0.5, 0.7, 0.9]), Array::from([0.3_f64, 0.5, 0.7, 0.9])];
+            assert!(explained(&text, &inputs, [5.6e-17_f64, 0.0, 7.0, 0.0]), "{kind}");
+            assert!(!explained(&text, &inputs, [7.0_f64, 0.0, 7.0, 0.0]), "{kind}");
+        }
     }
 
     #[test]
