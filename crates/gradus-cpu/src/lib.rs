@@ -17,6 +17,7 @@ mod error;
 mod extent;
 mod prepared;
 mod size;
+mod vector;
 
 #[cfg(not(feature = "testing"))]
 mod abi;

@@ -22,7 +22,7 @@ pub use eval::{Library, Memory, Slots, evaluate, evaluate_checked, evaluate_with
 pub use expand::{OFTEN, expand, expand_with};
 pub use fold::fold;
 pub use parse::written;
-pub use print::kernel_text;
+pub use print::{constant_text, kernel_text};
 pub use strip::strip;
 pub use verify::verify;
 pub use watch::Shadow;

@@ -51,7 +51,7 @@ impl Display for Index {
 }
 
 /// A constant as its type writes it; floats keep every bit, those of a NaN too.
-fn constant(ty: Ty, bits: u64) -> String {
+pub fn constant_text(ty: Ty, bits: u64) -> String {
     match ty {
         Ty::F32 => Scalar::F32(f32::from_bits(bits as u32)).to_string(),
         Ty::F64 => Scalar::F64(f64::from_bits(bits)).to_string(),
@@ -165,7 +165,7 @@ impl Printer<'_> {
             Stmt::Let(v, e) => {
                 let ty = m.ty(*v);
                 match e {
-                    Expr::Const(bits) => self.line(format_args!("{v}: {ty} = {}", constant(ty, *bits))),
+                    Expr::Const(bits) => self.line(format_args!("{v}: {ty} = {}", constant_text(ty, *bits))),
                     Expr::Size(i) => self.line(format_args!("{v}: {ty} = size {i}")),
                     Expr::Op(op, args) => self.line(format_args!("{v}: {ty} = {op} {}", texts(args).join(" "))),
                     Expr::Load(b, at) => self.line(format_args!("{v}: {ty} = {b}[{at}]{}", self.meant(at))),
@@ -246,7 +246,7 @@ pub fn kernel_text(module: &Module, index: usize) -> String {
     // Most kernels that one thread runs have none.
     let costs = match k.cost.to_bits() {
         0 => String::new(),
-        bits => format!(" costs {}", constant(Ty::F32, bits.into())),
+        bits => format!(" costs {}", constant_text(Ty::F32, bits.into())),
     };
     p.line(format_args!("{parallel}kernel {}({}){costs} {{", Name(&k.name), p.params(&k.inputs)));
     p.block(&k.body);

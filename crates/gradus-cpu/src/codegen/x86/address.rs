@@ -2,20 +2,20 @@
 
 use smallvec::SmallVec;
 
-use super::analyze::{FAR, term_varies};
-use super::encode::Len;
 use super::lir::{Alu, Base, Inst, Mem, Reg, Ri, Shift};
-use super::opcodes as op;
-use super::select::{Key, Select, Step, TOGETHER, Val};
-use crate::ir::{Buffer, Index, Int, Op, Ty, Value};
+use super::select::{Key, Select, TOGETHER};
+use crate::ir::{Index, Int, Op, Ty, Value};
+use crate::vector::{Lanes, Memory, Spread};
+
+/// Strides of more than this are not constants for gathers: displacements and 32-bit indices are of no use.
+const FAR: i64 = 1 << 20;
 
 /// What a vector of elements looks like in memory.
+#[derive(Clone, Copy)]
 pub(super) enum Pattern {
-    /// One place for all lanes.
-    Same,
     /// One after the other.
     Contiguous,
-    /// At indices, in lanes of 4 or 8 bytes, with what each vector of a step is further in bytes.
+    /// At indices, in lanes of 4 or 8 bytes, with what each register is further in bytes.
     Indexed { indices: [Reg; TOGETHER], step: i32 },
 }
 
@@ -28,10 +28,6 @@ impl Select<'_> {
         }
     }
 
-    fn uniform(&self, stride: Int) -> bool {
-        !matches!(stride, Int::Value(s) if self.varying[s.index()])
-    }
-
     fn level_of(&self, i: Int) -> usize {
         match i {
             Int::Const(_) => 0,
@@ -41,7 +37,7 @@ impl Select<'_> {
 
     /// A uniform value times a stride.
     fn scaled(&mut self, v: Value, stride: Int, level: usize) -> Option<Reg> {
-        let a = self.counter_or_general(v)?;
+        let a = self.general(v)?;
         if stride == Int::Const(1) {
             return Some(a);
         }
@@ -58,17 +54,12 @@ impl Select<'_> {
         }))
     }
 
-    /// In general registers; the lane counter as the iteration of the first lane.
-    fn counter_or_general(&mut self, v: Value) -> Option<Reg> {
-        match (self.values[v.index()], &self.step) {
-            (Val::LaneVar, Some(step)) => Some(step.counter),
-            _ => self.general(v),
-        }
-    }
-
-    /// The address of an element; of what varies only the lane counter counts, as the iteration of the first lane.
-    pub(super) fn address(&mut self, buffer: Buffer, at: &Index) -> Option<Mem> {
-        let ty = self.module.buffers[buffer.index()].ty;
+    /// The address of an element of a type.
+    pub(super) fn address(&mut self, memory: Memory, at: &Index, ty: Ty) -> Option<Mem> {
+        let buffer = match memory {
+            Memory::Buffer(b) => b,
+            Memory::Local(n) => return self.local(n, at, ty.size()),
+        };
         let size = ty.size() as i64;
         let scale = size.trailing_zeros() as u8;
         let mut offset = at.offset;
@@ -82,10 +73,6 @@ impl Select<'_> {
                 }
                 (_, Int::Const(0)) => continue,
                 _ => {}
-            }
-            let lane = self.values[v.index()] == Val::LaneVar;
-            if term_varies(&(*v, stride), &self.varying) && !(lane && self.uniform(stride)) {
-                continue;
             }
             let level = self.level_of(Int::Value(*v)).max(self.level_of(stride));
             let inductive =
@@ -104,7 +91,7 @@ impl Select<'_> {
             if class == 2 && i == last {
                 // invariant: class 2 has a constant stride
                 let Int::Const(s) = stride else { return None };
-                index = Some((self.counter_or_general(v)?, (s * size).trailing_zeros() as u8));
+                index = Some((self.general(v)?, (s * size).trailing_zeros() as u8));
                 continue;
             }
             prefix.push((v, stride));
@@ -166,87 +153,46 @@ impl Select<'_> {
         Some(dst)
     }
 
-    /// How the lanes of a place lie in memory. The terms that vary are in the pattern, all others in the address.
-    pub(super) fn pattern_of(&mut self, at: &Index, ty: Ty) -> Option<Pattern> {
-        let Some(step) = self.step else { return Some(Pattern::Same) };
-        let Step { plan, copies, first, .. } = step;
-        // What counts the lanes: the counter, or its place in a block, which the address leaves out.
-        let place = at.terms.iter().map(|t| t.0).find(|v| self.values[v.index()] == Val::Lane);
-        let var = match at.stride(step.var) {
-            Int::Const(0) => place.unwrap_or(step.var),
-            _ => step.var,
-        };
-        let mut lane = self.known(at.stride(var));
-        if !self.uniform(lane) {
-            // Then it is a term like others.
-            lane = Int::Const(0);
-        }
-        let vary: SmallVec<[(Value, Int); 3]> = at
-            .terms
-            .iter()
-            .filter(|t| term_varies(t, &self.varying) && !(t.0 == var && self.uniform(t.1)))
-            .map(|(v, s)| (*v, self.known(*s)))
-            .collect();
-        match lane {
-            Int::Const(0) if vary.is_empty() => return Some(Pattern::Same),
-            Int::Const(1) if vary.is_empty() => return Some(Pattern::Contiguous),
-            _ => {}
-        }
+    /// How the lanes of an access of a type lie in memory, seen from the first.
+    pub(super) fn pattern_of(&mut self, lanes: &Lanes, ty: Ty) -> Option<Pattern> {
+        let width = lanes.shape.width();
         let mut indices = [Reg(0); TOGETHER];
-        if let (Int::Const(s), true) = (lane, vary.is_empty())
-            && s.abs() <= FAR
-        {
-            let r = self.ramp(0, s, if plan.wide { 8 } else { 4 });
-            return Some(Pattern::Indexed {
-                indices: [r; TOGETHER],
-                step: (s * ty.size() as i64) as i32 * plan.width as i32,
-            });
-        }
-        // From here on indices are of 64 bits.
-        plan.wide.then_some(())?;
-        let len = Len((plan.width * 8) as u8);
-        self.lanes = true;
-        for (k, index) in indices.iter_mut().enumerate().take(copies) {
-            let mut sum = match lane {
-                Int::Const(0) => None,
-                Int::Const(s) => Some(self.ramp(((first + k) * plan.width) as i64, s, 8)),
-                Int::Value(v) => {
-                    let stride = self.vector(v, k)?;
-                    let iota = self.iota((first + k) * plan.width, 8);
-                    Some(self.multiply(stride, iota, len))
-                }
-            };
-            for (v, stride) in &vary {
-                let v = self.vector(*v, k)?;
-                let term = match stride {
-                    Int::Const(1) => v,
-                    Int::Const(s) if *s > 0 && s & (s - 1) == 0 => {
-                        self.made(op::shl_imm(true), len, None, v, Some(s.trailing_zeros() as u8))
-                    }
-                    Int::Const(s) => {
-                        let s = self.splat(*s as u64, 8);
-                        self.multiply(v, s, len)
-                    }
-                    Int::Value(s) => {
-                        let s = self.vector(*s, k)?;
-                        self.multiply(v, s, len)
-                    }
-                };
-                sum = Some(match sum {
-                    None => term,
-                    Some(sum) => self.made(op::int_add(true), len, Some(sum), term, None),
-                });
+        let stride = match lanes.spread {
+            Spread::Strided(by) => self.known(by),
+            Spread::Scattered(by) => {
+                self.each_part(lanes.shape, |s, k| {
+                    indices[k] = s.vector(by, k)?;
+                    Some(())
+                })?;
+                return Some(Pattern::Indexed { indices, step: 0 });
             }
-            *index = sum?;
+        };
+        let wide = width * 8 == self.f.entry;
+        match stride {
+            Int::Const(1) => Some(Pattern::Contiguous),
+            Int::Const(by) if by.abs() <= FAR => {
+                let r = self.ramp(0, by, if wide { 8 } else { 4 });
+                let step = (by * ty.size() as i64) as i32 * width as i32;
+                Some(Pattern::Indexed { indices: [r; TOGETHER], step })
+            }
+            // From here on indices are of 64 bits.
+            _ if !wide => None,
+            Int::Const(by) => {
+                for (k, index) in indices.iter_mut().enumerate().take(usize::from(lanes.shape.registers)) {
+                    *index = self.ramp((k * width) as i64 * by, by, 8);
+                }
+                Some(Pattern::Indexed { indices, step: 0 })
+            }
+            Int::Value(by) => {
+                self.each_part(lanes.shape, |s, k| {
+                    let (by, numbers) = (s.vector(by, k)?, s.ramp((k * width) as i64, 1, 8));
+                    let (dst, len) = (s.vector_reg(), s.len(8));
+                    s.arithmetic(Op::Mul, Ty::I64, len, dst, &[by, numbers], None)?;
+                    indices[k] = dst;
+                    Some(())
+                })?;
+                Some(Pattern::Indexed { indices, step: 0 })
+            }
         }
-        self.lanes = false;
-        Some(Pattern::Indexed { indices, step: 0 })
-    }
-
-    fn multiply(&mut self, a: Reg, b: Reg, len: Len) -> Reg {
-        let dst = self.vector_reg();
-        // invariant: products of 64-bit integers have a form everywhere
-        let _ = self.arithmetic(Op::Mul, Ty::I64, len, dst, &[a, b], None);
-        dst
     }
 }

@@ -17,10 +17,7 @@ impl Select<'_> {
     /// An operation on integers or a conversion, lane by lane.
     pub(super) fn lanewise(&mut self, op: Op, from: Ty, to: Ty, args: &[Reg], dst: Reg) -> Option<()> {
         self.room(ROOM);
-        let count = match (self.lanes, self.step) {
-            (true, Some(step)) => step.plan.width as i32,
-            _ => 1,
-        };
+        let count = self.width() as i32;
         let (size, to_size) = (from.size() as i32, to.size() as i32);
         let len = if count == 1 { Len(16) } else { self.len(from.size()) };
         for (src, place) in args.iter().zip(OPERANDS) {

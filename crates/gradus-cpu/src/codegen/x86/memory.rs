@@ -4,78 +4,73 @@ use super::Isa;
 use super::address::Pattern;
 use super::encode::{Cond, Len};
 use super::lanes::LANE_ROOM;
-use super::lir::{Alu, Inst, Mem, Reg, Ri, Rm, Size, Test};
+use super::lir::{Alu, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
 use super::opcodes as op;
 use super::select::{Select, TOGETHER, Val, is_general};
 use super::small::{is_small, size_of};
-use crate::ir::{Buffer, Index, Ty, Value};
+use crate::ir::{Int, Ty, Value};
+use crate::vector::{Access, Spread};
 
 /// The frame's places for indices and for elements.
 const INDICES: i32 = 0;
 const ELEMENTS: i32 = 64;
 
 impl Select<'_> {
-    pub(super) fn load(&mut self, v: Value, buffer: Buffer, at: &Index) -> Option<Val> {
-        let ty = self.module.ty(v);
+    pub(super) fn load(&mut self, v: Value, access: &Access) -> Option<Val> {
+        let ty = self.code.ty(v);
         let size = ty.size();
-        if !self.varying[v.index()] {
-            let from = self.address(buffer, at)?;
+        let Some(lanes) = &access.lanes else {
+            let from = self.address(access.memory, &access.at, ty)?;
             return Some(self.load_uniform(ty, from));
-        }
-        let step = self.step?;
-        let pattern = self.pattern_of(at, ty)?;
-        let from = self.address(buffer, at)?;
+        };
+        let pattern = self.pattern_of(lanes, ty)?;
+        let from = self.address(access.memory, &access.at, ty)?;
         let from = self.vectorial(from, &pattern);
         let to = self.target(v);
         let Val::Lanes(regs) = to else { return None };
-        self.lanes = true;
-        let width = step.plan.width;
-        for (k, dst) in regs.into_iter().enumerate().take(step.copies) {
-            let n = (step.first + k) as i32;
+        self.active = lanes.active;
+        self.each_register(v, |s, k| {
+            let (dst, width) = (regs[k], s.width());
             match pattern {
-                Pattern::Same => self.load_same(ty, dst, from),
                 Pattern::Contiguous => {
-                    let from = from.plus(n * (width * size) as i32);
+                    let from = from.plus((k * width * size) as i32);
                     match ty {
-                        Ty::Bool => self.load_bools(dst, from)?,
-                        ty if is_small(ty) => self.load_shorts(ty, dst, from)?,
-                        _ => self.load_vector(size == 8, dst, from)?,
+                        Ty::Bool => s.load_bools(dst, from),
+                        ty if is_small(ty) => s.load_shorts(ty, dst, from),
+                        _ => s.load_vector(size == 8, dst, from),
                     }
                 }
-                Pattern::Indexed { step, .. } if self.backwards(ty, step) => {
-                    let src = self.vector_reg();
-                    let from = from.plus(n * step + step + size as i32);
-                    self.vec(op::load(size == 8), self.len(size), src, None, Rm::Mem(from), None);
-                    self.reversed(size == 8, dst, src);
+                Pattern::Indexed { step, .. } if s.backwards(ty, step) => {
+                    let src = s.vector_reg();
+                    let from = from.plus(k as i32 * step + step + size as i32);
+                    s.vec(op::load(size == 8), s.len(size), src, None, Rm::Mem(from), None);
+                    s.reversed(size == 8, dst, src);
+                    Some(())
                 }
-                Pattern::Indexed { step, .. } if self.strided(ty, step) => {
-                    self.load_strided(size == 8, dst, from.plus(n * step), step / width as i32);
+                Pattern::Indexed { step, .. } if s.strided(ty, step) => {
+                    s.load_strided(size == 8, dst, from.plus(k as i32 * step), step / width as i32);
+                    Some(())
                 }
                 Pattern::Indexed { indices, step } => {
-                    let from = from.plus(n * step);
+                    let from = from.plus(k as i32 * step);
                     match ty {
-                        ty if size < 4 => self.gather_lanes(ty, dst, from, indices[k])?,
-                        _ => self.gather(size == 8, dst, from, indices[k])?,
+                        ty if size < 4 => s.gather_lanes(ty, dst, from, indices[k]),
+                        _ => s.gather(size == 8, dst, from, indices[k]),
                     }
                 }
             }
-        }
-        self.lanes = false;
+        })?;
+        self.active = None;
         Some(to)
-    }
-
-    fn remaining(&self) -> Option<Reg> {
-        self.step.and_then(|s| s.remaining)
     }
 
     fn load_vector(&mut self, double: bool, dst: Reg, from: Mem) -> Option<()> {
         let size = if double { 8 } else { 4 };
         let len = self.len(size);
-        if self.remaining().is_none() {
+        let Some(active) = self.active_mask(size as u8)? else {
             self.vec(op::load(double), len, dst, None, Rm::Mem(from), None);
             return Some(());
-        }
-        let active = self.active(size as u8)?;
+        };
         match self.isa {
             Isa::Avx512 => {
                 let b = Rm::Mem(from);
@@ -107,13 +102,13 @@ impl Select<'_> {
     fn mask_of_bytes(&mut self, dst: Reg, from: Mem) {
         match self.isa {
             Isa::Avx512 => {
-                let eight = self.step.is_none_or(|s| s.plan.width == 8);
+                let eight = self.width() <= 8;
                 let enc = if eight { op::load_one(true) } else { op::load(false) };
                 let bytes = self.made(enc, Len(16), None, Rm::Mem(from), None);
                 self.vec(op::TEST_BYTES, Len(16), dst, Some(bytes), bytes, None);
             }
             Isa::Avx2 => {
-                let wide = self.step.is_some_and(|s| s.plan.wide);
+                let wide = self.wide();
                 let enc = if wide { op::BYTES_TO_I64 } else { op::BYTES_TO_I32 };
                 let ones = self.made(enc, Len(32), None, Rm::Mem(from), None);
                 let zero = self.splat(0, 8);
@@ -123,10 +118,10 @@ impl Select<'_> {
     }
 
     fn load_bools(&mut self, dst: Reg, from: Mem) -> Option<()> {
-        match (self.isa, self.remaining()) {
+        match (self.isa, self.active) {
             (_, None) => self.mask_of_bytes(dst, from),
             (Isa::Avx512, Some(_)) => {
-                let active = self.active(1)?;
+                let active = self.active_mask(1)??;
                 let (bytes, b) = (self.vector_reg(), Rm::Mem(from));
                 let mask = Some((active, true));
                 self.emit(Inst::Vec { enc: op::LOAD_BYTES, len: Len(16), dst: bytes, a: None, b, imm: None, mask });
@@ -141,10 +136,10 @@ impl Select<'_> {
     }
 
     fn load_shorts(&mut self, ty: Ty, dst: Reg, from: Mem) -> Option<()> {
-        match (self.isa, self.remaining()) {
+        match (self.isa, self.active) {
             (_, None) => self.widen(ty, dst, from, None),
             (Isa::Avx512, Some(_)) => {
-                let active = self.active(4)?;
+                let active = self.active_mask(4)??;
                 self.widen(ty, dst, from, Some(active));
             }
             (Isa::Avx2, Some(_)) => {
@@ -156,10 +151,10 @@ impl Select<'_> {
     }
 
     fn store_shorts(&mut self, ty: Ty, src: Reg, to: Mem) -> Option<()> {
-        match (self.isa, self.remaining()) {
+        match (self.isa, self.active) {
             (_, None) => self.shorten(ty, src, to, None),
             (Isa::Avx512, Some(_)) => {
-                let active = self.active(4)?;
+                let active = self.active_mask(4)??;
                 self.shorten(ty, src, to, Some(active))
             }
             (Isa::Avx2, Some(_)) => {
@@ -185,28 +180,39 @@ impl Select<'_> {
     fn each_lane(&mut self, mut f: impl FnMut(&mut Self, i32)) {
         self.room(LANE_ROOM);
         let done = self.label();
-        let width = self.step.map_or(1, |s| s.plan.width) as i32;
+        let (width, from) = (self.width() as i32, (self.part * self.width()) as i32);
         for lane in 0..width {
-            if let Some(a) = self.remaining() {
-                self.emit(Inst::Branch(Test { cond: Cond::Le, a, b: Ri::Imm(lane) }, done));
+            match self.active {
+                Some(Int::Const(n)) if i64::from(from + lane) >= n => break,
+                Some(Int::Value(n)) => {
+                    // invariant: a number of lanes is a 64-bit integer, which is in a general register.
+                    let Some(a) = self.general(n) else { break };
+                    self.emit(Inst::Branch(Test { cond: Cond::Le, a, b: Ri::Imm(from + lane) }, done));
+                }
+                _ => {}
             }
             f(self, lane);
         }
         self.emit(Inst::Label(done));
     }
 
-    /// The indices of lanes in the frame, as 64-bit integers.
-    fn spread(&mut self, indices: Reg) -> Option<()> {
-        self.step?.plan.wide.then_some(())?;
+    /// The indices of lanes in the frame.
+    fn spread(&mut self, indices: Reg) {
         self.room(LANE_ROOM);
-        let len = self.len(8);
-        self.store_vector(true, len, indices, Mem::frame(INDICES), None);
-        Some(())
+        let wide = self.wide();
+        let len = self.len(if wide { 8 } else { 4 });
+        self.store_vector(wide, len, indices, Mem::frame(INDICES), None);
     }
 
     fn lane_place(&mut self, at: Mem, scale: u8, lane: i32) -> Mem {
         let index = self.general_reg();
-        self.emit(Inst::Load { size: Size::Quad, dst: index, from: Mem::frame(INDICES + 8 * lane) });
+        if self.wide() {
+            self.emit(Inst::Load { size: Size::Quad, dst: index, from: Mem::frame(INDICES + 8 * lane) });
+        } else {
+            let low = self.general_reg();
+            self.emit(Inst::Load { size: Size::Double, dst: low, from: Mem::frame(INDICES + 4 * lane) });
+            self.emit(Inst::Unary { op: Unary::Signed32, dst: index, a: low });
+        }
         Mem { index: Some((index, scale)), ..at }
     }
 
@@ -241,8 +247,8 @@ impl Select<'_> {
 
     /// Whether whole vectors lie in memory from their last lane to their first.
     fn backwards(&self, ty: Ty, step: i32) -> bool {
-        let width = self.step.map_or(0, |s| s.plan.width);
-        ty.size() >= 4 && self.remaining().is_none() && step == -((width * ty.size()) as i32)
+        let width = self.width();
+        ty.size() >= 4 && self.active.is_none() && step == -((width * ty.size()) as i32)
     }
 
     /// The lanes in the other order.
@@ -255,19 +261,19 @@ impl Select<'_> {
         if double && self.isa == Isa::Avx2 {
             return self.vec(op::PERMUTE_FOUR, len, dst, None, src, Some(0x1B));
         }
-        let order = self.ramp(1 - (usize::from(len.0) / size) as i64, -1, size);
+        let order = self.ramp((usize::from(len.0) / size) as i64 - 1, -1, size);
         self.vec(if double { op::PERMUTE_WIDE } else { op::PERMUTE }, len, dst, Some(order), src, None);
     }
 
     /// Whether whole vectors lie in memory with gaps that are known. Then their elements are moved one by one: where processors
     /// are kept from leaking what gathers read, a gather takes longer than that, and a scatter always does.
     fn strided(&self, ty: Ty, step: i32) -> bool {
-        ty.size() >= 4 && self.remaining().is_none() && step != 0
+        ty.size() >= 4 && self.active.is_none() && step != 0
     }
 
     fn load_strided(&mut self, double: bool, dst: Reg, from: Mem, stride: i32) {
         let size = if double { 8 } else { 4 };
-        let width = self.step.map_or(0, |s| s.plan.width) as i32;
+        let width = self.width() as i32;
         let in_part = 16 / size;
         let mut parts: Vec<Reg> = Vec::new();
         for first in (0..width).step_by(in_part as usize) {
@@ -291,7 +297,7 @@ impl Select<'_> {
 
     fn store_strided(&mut self, double: bool, src: Reg, to: Mem, stride: i32) {
         let size = if double { 8 } else { 4 };
-        let width = self.step.map_or(0, |s| s.plan.width) as i32;
+        let width = self.width() as i32;
         let mut parts = vec![src];
         for (enc, bytes) in [(op::EXTRACT_256, 64), (op::EXTRACT_128, 32)] {
             if width * size >= bytes {
@@ -316,16 +322,13 @@ impl Select<'_> {
     }
 
     fn gather(&mut self, double: bool, dst: Reg, from: Mem, index: Reg) -> Option<()> {
-        let wide = self.step?.plan.wide;
+        let wide = self.wide();
         let size: u8 = if double { 8 } else { 4 };
         let (enc, len) = match wide {
             true => (op::gather_wide(double), self.len(8)),
             false => (op::gather_narrow(double), self.len(4)),
         };
-        let mask = match self.remaining() {
-            Some(_) => Some(self.active(size)?),
-            None => None,
-        };
+        let mask = self.active_mask(size)?;
         let spare = (self.isa == Isa::Avx2).then(|| self.vector_reg());
         self.emit(Inst::Gather { enc, len, dst, from, index, scale: size.trailing_zeros() as u8, mask, spare });
         Some(())
@@ -333,7 +336,7 @@ impl Select<'_> {
 
     /// Bools and short integers have no gathers.
     fn gather_lanes(&mut self, ty: Ty, dst: Reg, from: Mem, index: Reg) -> Option<()> {
-        self.spread(index)?;
+        self.spread(index);
         let (bytes, size) = (ty.size() as i32, size_of(ty.size()));
         self.each_lane(|s, lane| {
             let (from, element) = (s.lane_place(from, bytes.trailing_zeros() as u8, lane), s.general_reg());
@@ -347,78 +350,63 @@ impl Select<'_> {
         Some(())
     }
 
-    pub(super) fn store(&mut self, buffer: Buffer, at: &Index, value: Value) -> Option<()> {
-        let ty = self.module.ty(value);
+    pub(super) fn store(&mut self, access: &Access, value: Value) -> Option<()> {
+        let ty = self.code.ty(value);
         let size = ty.size();
-        let pattern = self.pattern_of(at, ty)?;
-        let to = self.address(buffer, at)?;
-        let step = match (self.step, &pattern) {
-            (Some(step), Pattern::Contiguous | Pattern::Indexed { .. }) => step,
-            (Some(step), Pattern::Same) if self.varying[value.index()] => step,
-            _ => return self.store_uniform(ty, value, to),
+        let Some(lanes) = &access.lanes else {
+            let to = self.address(access.memory, &access.at, ty)?;
+            return self.store_uniform(ty, value, to);
         };
-        let pattern = match pattern {
+        let pattern = match lanes.spread {
             // All lanes to one place: the last one wins, as scatters have it.
-            Pattern::Same => {
+            Spread::Strided(Int::Const(0)) => {
                 let zero = self.splat(0, 8);
                 Pattern::Indexed { indices: [zero; TOGETHER], step: 0 }
             }
-            pattern => pattern,
+            _ => self.pattern_of(lanes, ty)?,
         };
+        let to = self.address(access.memory, &access.at, ty)?;
         let to = self.vectorial(to, &pattern);
-        self.lanes = true;
-        for k in 0..step.copies {
-            let n = (step.first + k) as i32;
+        self.active = lanes.active;
+        self.each_part(lanes.shape, |s, k| {
             let (to, index, pace) = match pattern {
-                Pattern::Indexed { indices, step } => (to.plus(n * step), Some(indices[k]), step),
-                _ => (to.plus(n * (step.plan.width * size) as i32), None, 0),
+                Pattern::Indexed { indices, step } => (to.plus(k as i32 * step), Some(indices[k]), step),
+                Pattern::Contiguous => (to.plus((k * s.width() * size) as i32), None, 0),
             };
-            match (ty, index) {
-                (Ty::Bool, None) => {
-                    let mask = self.mask(value, k)?;
-                    self.store_bools(mask, to)?;
-                }
-                (Ty::Bool, Some(index)) => {
-                    let mask = self.mask(value, k)?;
-                    self.bytes_of_mask(mask)?;
-                    self.scatter_lanes(1, to, index)?;
-                }
-                (ty, None) if is_small(ty) => {
-                    let src = self.vector(value, k)?;
-                    self.store_shorts(ty, src, to)?;
-                }
-                (ty, Some(index)) if is_small(ty) => {
-                    let src = self.vector(value, k)?;
-                    self.room(LANE_ROOM);
-                    self.shorten(ty, src, Mem::frame(ELEMENTS), None)?;
-                    self.scatter_lanes(size, to, index)?;
-                }
-                (_, None) => {
-                    let src = self.vector(value, k)?;
-                    let mask = match self.remaining() {
-                        Some(_) => Some(self.active(size as u8)?),
-                        None => None,
-                    };
-                    let len = self.len(size);
-                    self.store_vector(size == 8, len, src, to, mask);
-                }
-                (_, Some(_)) if self.backwards(ty, pace) => {
-                    let (src, turned) = (self.vector(value, k)?, self.vector_reg());
-                    self.reversed(size == 8, turned, src);
-                    let len = self.len(size);
-                    self.store_vector(size == 8, len, turned, to.plus(pace + size as i32), None);
-                }
-                (_, Some(_)) if self.strided(ty, pace) => {
-                    let src = self.vector(value, k)?;
-                    self.store_strided(size == 8, src, to, pace / step.plan.width as i32);
-                }
-                (_, Some(index)) => {
-                    let src = self.vector(value, k)?;
-                    self.scatter(size == 8, src, to, index)?;
-                }
+            if ty == Ty::Bool {
+                let mask = s.mask(value, k)?;
+                return match index {
+                    None => s.store_bools(mask, to),
+                    Some(index) => {
+                        s.bytes_of_mask(mask)?;
+                        s.scatter_lanes(1, to, index)
+                    }
+                };
             }
-        }
-        self.lanes = false;
+            let src = s.vector(value, k)?;
+            match index {
+                None if is_small(ty) => s.store_shorts(ty, src, to)?,
+                Some(index) if is_small(ty) => {
+                    s.room(LANE_ROOM);
+                    s.shorten(ty, src, Mem::frame(ELEMENTS), None)?;
+                    s.scatter_lanes(size, to, index)?;
+                }
+                None => {
+                    let (mask, len) = (s.active_mask(size as u8)?, s.len(size));
+                    s.store_vector(size == 8, len, src, to, mask);
+                }
+                Some(_) if s.backwards(ty, pace) => {
+                    let turned = s.vector_reg();
+                    s.reversed(size == 8, turned, src);
+                    let len = s.len(size);
+                    s.store_vector(size == 8, len, turned, to.plus(pace + size as i32), None);
+                }
+                Some(_) if s.strided(ty, pace) => s.store_strided(size == 8, src, to, pace / s.width() as i32),
+                Some(index) => s.scatter(size == 8, src, to, index)?,
+            }
+            Some(())
+        })?;
+        self.active = None;
         Some(())
     }
 
@@ -466,7 +454,7 @@ impl Select<'_> {
             }
             Isa::Avx2 => {
                 let narrow = self.mask_as(mask, 4);
-                let words = match self.step?.plan.width {
+                let words = match self.width() {
                     8 => {
                         let upper = self.made(op::EXTRACT_128, Len(32), None, narrow, Some(1));
                         self.made(op::PACK_I32, Len(16), Some(narrow), upper, None)
@@ -480,9 +468,9 @@ impl Select<'_> {
     }
 
     fn store_bytes(&mut self, bytes: Reg, to: Mem) {
-        let enc = match self.step.map(|s| s.plan.width) {
-            Some(16) => op::store(false),
-            Some(8) => op::store_one(true),
+        let enc = match self.width() {
+            16 => op::store(false),
+            8 => op::store_one(true),
             _ => op::store_one(false),
         };
         self.emit(Inst::StoreVec { enc, len: Len(16), src: bytes, to, mask: None });
@@ -498,10 +486,10 @@ impl Select<'_> {
 
     fn store_bools(&mut self, mask: Reg, to: Mem) -> Option<()> {
         let bytes = self.mask_bytes(mask)?;
-        match (self.isa, self.remaining()) {
+        match (self.isa, self.active) {
             (_, None) => self.store_bytes(bytes, to),
             (Isa::Avx512, Some(_)) => {
-                let active = self.active(1)?;
+                let active = self.active_mask(1)??;
                 self.emit(Inst::StoreVec { enc: op::STORE_BYTES, len: Len(16), src: bytes, to, mask: Some(active) });
             }
             (Isa::Avx2, Some(_)) => {
@@ -521,14 +509,11 @@ impl Select<'_> {
             self.store_vector(double, len, src, Mem::frame(ELEMENTS), None);
             return self.scatter_lanes(usize::from(size), to, index);
         }
-        let (enc, len) = match self.step?.plan.wide {
+        let (enc, len) = match self.wide() {
             true => (op::scatter_wide(double), self.len(8)),
             false => (op::scatter_narrow(double), self.len(4)),
         };
-        let mask = match self.remaining() {
-            Some(_) => Some(self.active(size)?),
-            None => None,
-        };
+        let mask = self.active_mask(size)?;
         self.emit(Inst::Scatter { enc, len, src, to, index, scale: size.trailing_zeros() as u8, mask });
         Some(())
     }
@@ -536,7 +521,7 @@ impl Select<'_> {
     /// Stores the elements that are in the frame, one by one.
     fn scatter_lanes(&mut self, bytes: usize, to: Mem, index: Reg) -> Option<()> {
         let (size, bytes) = (size_of(bytes), bytes as i32);
-        self.spread(index)?;
+        self.spread(index);
         self.each_lane(|s, lane| {
             let (to, element) = (s.lane_place(to, bytes.trailing_zeros() as u8, lane), s.general_reg());
             s.emit(Inst::Load { size, dst: element, from: Mem::frame(ELEMENTS + lane * bytes) });

@@ -1,12 +1,11 @@
 //! Kernels as vector machine code, made by an assembler of our own.
 //!
 //! What the general code generator cannot do is what kernels live from: vectors of more than 128 bits. The way of a kernel:
-//! bools next to their uses (`order.rs`), instructions on virtual registers (`select.rs`), registers for them (`allocate.rs`), bytes
+//! bools next to their uses (`order.rs`), the vector language, instructions on virtual registers (`select.rs`), registers for them (`allocate.rs`), bytes
 //! (`emit.rs`). It takes microseconds, and the results have the bits that the evaluator has.
 
 mod address;
 mod allocate;
-mod analyze;
 mod emit;
 mod encode;
 mod general;
@@ -26,6 +25,7 @@ mod vector;
 mod tests;
 
 use crate::ir::{Kernel, Module};
+use crate::vector::{Machine, Rest, vectorize};
 
 /// The instructions that a machine has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +64,24 @@ pub fn detect() -> Option<Isa> {
 pub fn assemble(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Vec<u8>> {
     let kernel = order::ordered(module, kernel);
     let kernel = if isa == Isa::Avx512 { turns::turned(module, &kernel) } else { kernel };
-    let function = select::select(module, &kernel, isa)?;
+    let code = vectorize(module, &kernel, &machine(isa));
+    let function = select::select(&code, isa)?;
     let homes = allocate::allocate(&function, isa);
     Some(emit::emit(&function, &homes, isa))
+}
+
+/// What kernels are vectorized for.
+fn machine(isa: Isa) -> Machine {
+    Machine {
+        bytes: if isa == Isa::Avx512 { 64 } else { 32 },
+        registers: usize::from(allocate::vectors(isa)),
+        even: true,
+        masks: isa == Isa::Avx512,
+        rest: Rest::Masked,
+        // Code that does not stay in the cache is slow.
+        short: [100, 200],
+        once: usize::MAX,
+        repeated: 800,
+        native: None,
+    }
 }

@@ -1,9 +1,8 @@
-//! From the kernel language to machine instructions: where values live, constants, and serial loops.
+//! From the vector language to machine instructions: where values live, constants, and loops.
 //!
-//! A value is *uniform* or *varying*. Uniform 64-bit integers and bools (0 or -1) are in general registers, all other
-//! uniform values in all lanes of a vector, so that scalar code is the same instructions as vector code. A varying value
-//! is one vector for each of the vectors that a step works on together; a varying bool is a mask register or, with
-//! AVX2, a vector of masks.
+//! Scalars that are 64-bit integers or bools (0 or -1) are in general registers, all other scalars in all lanes of a vector register, so that scalar
+//! code is the same instructions as vector code. A vector is in as many registers as its shape says; a vector of bools is a mask register or, with
+//! AVX2, a vector of masks for each of them.
 //!
 //! Code is made for the place where it stands and, for what does not change in a loop (addresses, constants, broadcasts),
 //! for the place before that loop. Level 0 is the kernel itself, level n the body of the n-th loop around.
@@ -12,15 +11,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Isa;
-use super::analyze::{self, Plan};
 use super::encode::{Cond, Enc, Label, Len};
 use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Shift, Size, Test, Unary};
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
-use crate::codegen::blocks::Blocks;
-use crate::ir::{Carried, Expr, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value};
+use crate::ir::{Carried, Int, Op, Ty, Value};
+use crate::vector::{Code, Expr, Loop, Memory, Shape, Stmt};
 
-/// The most vectors that are worked on together.
+/// The most registers of a vector.
 pub(super) const TOGETHER: usize = 4;
 
 /// Where a value is.
@@ -30,16 +28,12 @@ pub(super) enum Val {
     Unset,
     /// Known.
     Const(u64),
-    /// Uniform, in a general register.
+    /// A scalar in a general register.
     General(Reg),
-    /// Uniform, in all lanes.
+    /// A scalar in all lanes.
     Uniform(Reg),
-    /// Varying: one register for each vector that is worked on.
+    /// A vector.
     Lanes([Reg; TOGETHER]),
-    /// The counter of the loop of lanes.
-    LaneVar,
-    /// The lane in a block of the loop.
-    Lane,
 }
 
 /// What is made once for a level.
@@ -51,18 +45,18 @@ pub(super) enum Key {
     Size(u32),
     General(i64),
     Pool(u32),
-    /// A uniform value in all lanes.
+    /// A scalar in all lanes.
     Vector(Value),
-    /// A uniform bool as a mask.
+    /// A scalar bool as a mask.
     Mask(Value),
     /// The address of the sum of terms in a buffer.
     Address(u32, SmallVec<[(Value, Int); 3]>),
     /// A value times a stride.
     Scaled(Value, Int),
-    /// The lane counter in the lanes of a vector.
-    Lane(usize),
-    /// A tail mask for lanes of so many bytes.
-    Active(u8),
+    /// The low bits set, as many as a number says.
+    Bits(Int),
+    /// Which lanes of a register are among the first so many: where its lanes begin, and their bytes.
+    Active(Int, usize, u8),
 }
 
 /// The code of a level.
@@ -78,40 +72,24 @@ pub(super) struct Scope {
     pub var: Option<(Value, Option<Reg>)>,
 }
 
-/// The step of a loop of lanes that code is made for.
-#[derive(Clone, Copy)]
-pub(super) struct Step {
-    pub plan: Plan,
-    pub var: Value,
-    pub level: usize,
-    /// The iteration of the first lane.
-    pub counter: Reg,
-    /// How many vectors are worked on together here, and the first of them.
-    pub copies: usize,
-    pub first: usize,
-    /// At the end of a loop: how many lanes there are.
-    pub remaining: Option<Reg>,
-}
-
 pub(super) struct Select<'a> {
-    pub module: &'a Module,
+    pub code: &'a Code,
     pub isa: Isa,
     pub f: Function,
     pub values: Vec<Val>,
     pub levels: Vec<u32>,
-    pub varying: Vec<bool>,
     pub scopes: Vec<Scope>,
-    pub step: Option<Step>,
-    /// What is simple in the loop of lanes that code is made for.
-    pub blocks: Blocks,
     /// Where values that go around a loop are made: in the registers of those before them.
     forced: FxHashMap<Value, Val>,
     constants: FxHashMap<Vec<u8>, u32>,
     /// Constants in all lanes, by their bits and size: most are asked for many times.
     splats: FxHashMap<(u64, usize), Reg>,
     context: Reg,
-    /// Whether what is made now varies.
-    pub lanes: bool,
+    /// The vector that is made now, if it is one, and which of its registers.
+    pub now: Option<Shape>,
+    pub part: usize,
+    /// Only so many of its lanes are loaded or stored.
+    pub active: Option<Int>,
 }
 
 /// Whether uniform values of a type are in general registers.
@@ -120,47 +98,44 @@ pub(super) fn is_general(ty: Ty) -> bool {
 }
 
 /// The machine instructions of a kernel.
-pub(super) fn select(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Function> {
-    let has_lanes = analyze::has_lanes(&kernel.body)?;
-    let entry = match (has_lanes, isa) {
+pub(super) fn select(code: &Code, isa: Isa) -> Option<Function> {
+    let entry = match (code.shapes.iter().any(|s| s.is_vector()), isa) {
         (false, _) => 16,
         (true, Isa::Avx2) => 32,
         (true, Isa::Avx512) => 64,
     };
-    let n = module.types.len();
+    let n = code.types.len();
     let mut s = Select {
-        module,
+        code,
         isa,
         f: Function { entry, ..Function::default() },
         values: vec![Val::Unset; n],
         levels: vec![0; n],
-        varying: vec![false; n],
         scopes: vec![Scope::default()],
-        step: None,
-        blocks: Blocks::default(),
         forced: FxHashMap::default(),
         constants: FxHashMap::default(),
         splats: FxHashMap::default(),
         context: Reg(0),
-        lanes: false,
+        now: None,
+        part: 0,
+        active: None,
     };
     let (context, env, lo, hi) = (s.general_reg(), s.general_reg(), s.general_reg(), s.general_reg());
     s.context = context;
     s.emit(Inst::Entry { context, env, lo, hi });
-    for (i, v) in kernel.inputs.iter().enumerate() {
+    for (i, v) in code.inputs.iter().enumerate() {
         let from = Mem::at(env, 8 * i as i32);
-        s.values[v.index()] = s.load_uniform(module.ty(*v), from);
+        s.values[v.index()] = s.load_uniform(code.ty(*v), from);
     }
-    let outermost = kernel.body.len().saturating_sub(1);
-    for (i, stmt) in kernel.body.iter().enumerate() {
-        match stmt {
-            Stmt::Loop(l) if kernel.parallel && i == outermost => s.loop_(l, Some((lo, hi)))?,
-            stmt => s.stmt(stmt)?,
-        }
+    if let Some((first, end)) = code.range {
+        s.values[first.index()] = Val::General(lo);
+        s.values[end.index()] = Val::General(hi);
     }
-    for (j, v) in kernel.outputs.iter().enumerate() {
+    s.locals();
+    s.block(&code.body)?;
+    for (j, v) in code.outputs.iter().enumerate() {
         let bits = s.bits(*v)?;
-        s.emit(Inst::Store { size: Size::Quad, src: bits, to: Mem::at(env, 8 * (kernel.inputs.len() + j) as i32) });
+        s.emit(Inst::Store { size: Size::Quad, src: bits, to: Mem::at(env, 8 * (code.inputs.len() + j) as i32) });
     }
     let Scope { body, .. } = s.scopes.pop()?;
     s.f.code = body;
@@ -249,10 +224,17 @@ impl Select<'_> {
 
     /// The length of a register with elements of so many bytes, of what is made now.
     pub fn len(&self, size: usize) -> Len {
-        match (self.lanes, &self.step) {
-            (true, Some(step)) => Len((step.plan.width * size).max(16) as u8),
-            _ => self.whole(),
-        }
+        self.now.map_or(self.whole(), |s| Len((s.width() * size).max(16) as u8))
+    }
+
+    /// Lanes of a register of what is made now.
+    pub fn width(&self) -> usize {
+        self.now.map_or(1, Shape::width)
+    }
+
+    /// Whether 64-bit types fill the registers of what is made now.
+    pub fn wide(&self) -> bool {
+        self.width() * 8 == self.f.entry
     }
 
     pub fn whole(&self) -> Len {
@@ -314,7 +296,7 @@ impl Select<'_> {
     pub fn general(&mut self, v: Value) -> Option<Reg> {
         match self.values[v.index()] {
             Val::General(r) => Some(r),
-            Val::Const(bits) if self.module.ty(v) == Ty::Bool => Some(self.general_const(-i64::from(bits != 0))),
+            Val::Const(bits) if self.code.ty(v) == Ty::Bool => Some(self.general_const(-i64::from(bits != 0))),
             Val::Const(bits) => Some(self.general_const(bits as i64)),
             _ => None,
         }
@@ -322,7 +304,7 @@ impl Select<'_> {
 
     /// The same as an operand that may be an immediate.
     pub fn general_or_imm(&mut self, v: Value) -> Option<Ri> {
-        if let (Some(bits), true) = (self.const_of(v), self.module.ty(v) != Ty::Bool)
+        if let (Some(bits), true) = (self.const_of(v), self.code.ty(v) != Ty::Bool)
             && let Ok(imm) = i32::try_from(bits as i64)
         {
             return Some(Ri::Imm(imm));
@@ -358,7 +340,7 @@ impl Select<'_> {
 
     /// A value (no bool) as a vector: the k-th of those that are worked on.
     pub fn vector(&mut self, v: Value, k: usize) -> Option<Reg> {
-        let ty = self.module.ty(v);
+        let ty = self.code.ty(v);
         match self.values[v.index()] {
             Val::Unset => None,
             Val::Const(bits) => Some(self.splat(lane_bits(ty, bits), lane_type(ty).size())),
@@ -371,8 +353,6 @@ impl Select<'_> {
                     (dst, s.broadcast_code(dst, src, true))
                 }))
             }
-            Val::LaneVar => self.lane_vector(k),
-            Val::Lane => self.step.map(|s| self.iota((s.first + k) * s.plan.width, 8)),
         }
     }
 
@@ -402,7 +382,7 @@ impl Select<'_> {
             return Some(self.general_const(bits as i64));
         }
         let dst = self.general_reg();
-        match (self.module.ty(v), self.values[v.index()]) {
+        match (self.code.ty(v), self.values[v.index()]) {
             (Ty::Bool, Val::General(r)) => self.alu(Alu::And, dst, r, Ri::Imm(1)),
             (_, Val::General(r)) => return Some(r),
             (ty, Val::Uniform(src)) if is_small(ty) => return Some(self.small_bits(ty, src)),
@@ -473,16 +453,16 @@ impl Select<'_> {
         if let Some(forced) = self.forced.get(&v) {
             return *forced;
         }
-        let ty = self.module.ty(v);
-        self.fresh(ty, self.varying[v.index()])
+        self.fresh(v)
     }
 
-    fn fresh(&mut self, ty: Ty, varying: bool) -> Val {
-        match varying {
+    fn fresh(&mut self, v: Value) -> Val {
+        let (ty, shape) = (self.code.ty(v), self.code.shape(v));
+        match shape.is_vector() {
             true => {
                 let mut regs = [Reg(0); TOGETHER];
-                let (copies, lane) = self.step.map_or((1, 4), |s| (s.copies, if s.plan.wide { 8 } else { 4 }));
-                for r in &mut regs[..copies] {
+                let lane = if shape.width() * 8 == self.f.entry { 8 } else { 4 };
+                for r in &mut regs[..usize::from(shape.registers)] {
                     *r = if ty == Ty::Bool { self.mask_reg(lane) } else { self.vector_reg() };
                 }
                 Val::Lanes(regs)
@@ -506,68 +486,89 @@ impl Select<'_> {
                 self.values[v.index()] = Val::General(self.size(*i));
                 self.levels[v.index()] = 0;
             }
-            Stmt::Let(v, Expr::Load(b, at)) => {
-                let to = self.load(*v, *b, at)?;
+            Stmt::Let(v, Expr::Load(access)) => {
+                let to = self.load(*v, access)?;
                 self.set(*v, to);
             }
-            Stmt::Let(v, Expr::Op(_, args)) if self.blocks.same.contains(v) => {
-                let (counter, by) = (self.step?.counter, self.const_of(args[1])? as u8);
-                let dst = self.general_reg();
-                self.emit(Inst::ShiftBy { op: Shift::Right, dst, a: counter, by });
-                self.set(*v, Val::General(dst));
-            }
-            Stmt::Let(v, _) if self.blocks.lane.contains(v) => self.set(*v, Val::Lane),
             Stmt::Let(v, Expr::Op(op, args)) => {
-                (!analyze::refused(*op)).then_some(())?;
+                // They are written out before.
+                (!matches!(op, Op::Math(_))).then_some(())?;
                 let to = self.target(*v);
-                self.lanes = self.varying[v.index()];
                 match to {
                     Val::Lanes(regs) => {
-                        for (k, r) in regs.iter().enumerate().take(self.step?.copies) {
-                            self.vector_op(*op, *v, args, k, *r)?;
-                        }
+                        self.each_register(*v, |s, k| s.vector_op(*op, *v, args, k, regs[k]))?;
                     }
                     Val::Uniform(r) => self.vector_op(*op, *v, args, 0, r)?,
                     Val::General(r) => self.general_op(*op, args, r)?,
                     _ => return None,
                 }
-                self.lanes = false;
                 self.set(*v, to);
             }
-            Stmt::Store { buffer, at, value } => self.store(*buffer, at, *value)?,
-            Stmt::Loop(l) => self.loop_(l, None)?,
-            _ => return None,
+            Stmt::Let(v, Expr::Ramp(from, by)) => {
+                let (mut regs, size, width) =
+                    ([Reg(0); TOGETHER], self.code.ty(*v).size(), self.code.shape(*v).width());
+                for (k, r) in regs.iter_mut().enumerate().take(usize::from(self.code.shape(*v).registers)) {
+                    *r = self.ramp(from + (k * width) as i64 * by, *by, size);
+                }
+                self.set(*v, Val::Lanes(regs));
+            }
+            Stmt::Let(v, Expr::Active(n)) => {
+                let mut regs = [Reg(0); TOGETHER];
+                self.each_register(*v, |s, k| {
+                    let lane = if s.wide() { 8 } else { 4 };
+                    regs[k] = s.first_lanes(*n, lane)?;
+                    Some(())
+                })?;
+                self.set(*v, Val::Lanes(regs));
+            }
+            Stmt::Let(v, Expr::Half(of, upper)) => {
+                let to = self.half(*of, *upper)?;
+                self.set(*v, to);
+            }
+            Stmt::Let(v, Expr::First(of)) => {
+                let to = self.first(*of)?;
+                self.set(*v, to);
+            }
+            Stmt::Store(access, value) => self.store(access, *value)?,
+            Stmt::Loop(l) => self.loop_(l)?,
         }
         Some(())
     }
 
-    /// A loop; with bounds if its iterations are shared by threads.
-    fn loop_(&mut self, l: &Loop, bounds: Option<(Reg, Reg)>) -> Option<()> {
-        match l.kind {
-            Kind::Serial => self.serial(l, bounds),
-            Kind::Lanes => self.lanes_loop(l, bounds),
-        }
+    /// Does something for each register of a vector that is made.
+    pub fn each_register(&mut self, v: Value, mut f: impl FnMut(&mut Self, usize) -> Option<()>) -> Option<()> {
+        self.each_part(self.code.shape(v), |s, k| f(s, k))
     }
 
-    /// Copies what a value is, as lanes or uniform, to where another is.
-    fn assign(&mut self, from: Value, to: Val, moves: &mut Vec<(Reg, Reg)>) -> Option<()> {
+    /// The same for a vector by its shape.
+    pub fn each_part(&mut self, shape: Shape, mut f: impl FnMut(&mut Self, usize) -> Option<()>) -> Option<()> {
+        self.now = Some(shape);
+        for k in 0..usize::from(shape.registers) {
+            self.part = k;
+            f(self, k)?;
+        }
+        (self.now, self.part) = (None, 0);
+        Some(())
+    }
+
+    /// Copies what a value is to where another is, which has a shape.
+    fn assign(&mut self, from: Value, to: Val, shape: Shape, moves: &mut Vec<(Reg, Reg)>) -> Option<()> {
         match to {
             Val::General(dst) => moves.push((dst, self.general(from)?)),
             Val::Uniform(dst) => moves.push((dst, self.vector(from, 0)?)),
             Val::Lanes(regs) => {
-                self.lanes = true;
-                for (k, dst) in regs.into_iter().enumerate().take(self.step?.copies) {
-                    let src = match self.module.ty(from) {
+                self.each_part(shape, |s, k| {
+                    let src = match s.code.ty(from) {
                         Ty::Bool => {
-                            let mask = self.mask(from, k)?;
-                            let lane = self.lane_of(dst);
-                            self.mask_as(mask, lane)
+                            let mask = s.mask(from, k)?;
+                            let lane = s.lane_of(regs[k]);
+                            s.mask_as(mask, lane)
                         }
-                        _ => self.vector(from, k)?,
+                        _ => s.vector(from, k)?,
                     };
-                    moves.push((dst, src));
-                }
-                self.lanes = false;
+                    moves.push((regs[k], src));
+                    Some(())
+                })?;
             }
             _ => return None,
         }
@@ -594,40 +595,40 @@ impl Select<'_> {
         late.into_iter().for_each(|i| self.emit(i));
     }
 
-    /// Iterations one after the other; folds only if a loop of lanes is run this way.
-    pub(super) fn serial(&mut self, l: &Loop, bounds: Option<(Reg, Reg)>) -> Option<()> {
-        let count = match bounds {
-            Some((_, hi)) => Ri::Reg(hi),
-            None => self.int(l.count)?,
-        };
+    fn loop_(&mut self, l: &Loop) -> Option<()> {
+        let to = self.int(l.to)?;
         let mut start = Vec::new();
         for Carried { init, param, .. } in &l.carried {
-            let to = self.fresh(self.module.ty(*param), self.varying[param.index()]);
-            self.assign(*init, to, &mut start)?;
+            let to = self.fresh(*param);
+            self.assign(*init, to, self.code.shape(*param), &mut start)?;
             self.values[param.index()] = to;
         }
         self.moves(start);
-        self.fold_begin(l);
-        if count != Ri::Imm(0) {
-            let from = bounds.map(|(lo, _)| lo);
-            let counter = self.general_reg();
-            self.scopes.push(Scope { var: Some((l.var, from)), ..Scope::default() });
+        let counter = self.general_reg();
+        if l.trips() != Some(0) {
+            let from = match l.from {
+                Int::Const(0) => None,
+                Int::Const(n) => Some(self.general_const(n)),
+                Int::Value(v) => Some(self.general(v)?),
+            };
+            // An address that goes with the counter pays where nothing else needs it.
+            let var = (l.step == 1).then_some((l.var, from));
+            self.scopes.push(Scope { var, ..Scope::default() });
             self.set(l.var, Val::General(counter));
             let nexts: Vec<Value> = l.carried.iter().map(|c| c.next).collect();
             for c in &l.carried {
                 self.levels[c.param.index()] = self.level() as u32;
                 // Masks in vectors may have other lanes than where they go.
-                let mask = self.module.ty(c.param) == Ty::Bool && self.varying[c.param.index()];
-                let same = self.varying[c.param.index()] == self.varying[c.next.index()];
-                if !mask && same && analyze::renewable(&l.body, c.param, c.next, &nexts) {
+                let mask = self.code.ty(c.param) == Ty::Bool && self.code.shape(c.param).is_vector();
+                let same = self.code.shape(c.param) == self.code.shape(c.next);
+                if !mask && same && renewable(&l.body, c.param, c.next, &nexts) {
                     self.forced.insert(c.next, self.values[c.param.index()]);
                 }
             }
             self.block(&l.body)?;
-            self.fold_one(l, counter)?;
             let mut next = Vec::new();
             for c in &l.carried {
-                self.assign(c.next, self.values[c.param.index()], &mut next)?;
+                self.assign(c.next, self.values[c.param.index()], self.code.shape(c.param), &mut next)?;
                 self.forced.remove(&c.next);
             }
             self.moves(next);
@@ -638,19 +639,36 @@ impl Select<'_> {
                 None => Inst::Const { dst: counter, value: 0 },
             });
             let (head, done) = (self.label(), self.label());
-            let more = Test { cond: Cond::L, a: counter, b: count };
-            if !matches!(count, Ri::Imm(_)) {
+            let more = Test { cond: Cond::L, a: counter, b: to };
+            if l.trips().is_none() {
                 self.emit(Inst::Branch(Test { cond: Cond::Ge, ..more }, done));
             }
             self.emit(Inst::LoopStart(head));
             body.into_iter().chain(bumps).for_each(|i| self.emit(i));
-            self.alu(Alu::Add, counter, counter, Ri::Imm(1));
+            self.alu(Alu::Add, counter, counter, Ri::Imm(i32::try_from(l.step).ok()?));
             self.emit(Inst::LoopEnd(more, head));
             self.emit(Inst::Label(done));
         }
         for c in &l.carried {
             self.set(c.result, self.values[c.param.index()]);
         }
-        self.fold_end(l)
+        if let Some(left) = l.left {
+            self.set(left, Val::General(counter));
+        }
+        Some(())
     }
+}
+
+/// Whether a value that goes around a loop may be made in the register of the one before: its parameter is not needed any more when it is made.
+fn renewable(body: &[Stmt], param: Value, next: Value, nexts: &[Value]) -> bool {
+    let Some(at) = body.iter().position(|s| matches!(s, Stmt::Let(v, Expr::Op(..)) if *v == next)) else {
+        return false;
+    };
+    nexts.iter().filter(|n| **n == next).count() == 1 && !nexts.contains(&param) && !reads(&body[at + 1..], param)
+}
+
+fn reads(body: &[Stmt], v: Value) -> bool {
+    let mut found = false;
+    crate::vector::each_use(body, &mut |u| found |= u == v);
+    found
 }

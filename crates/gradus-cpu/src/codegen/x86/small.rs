@@ -78,7 +78,7 @@ impl Select<'_> {
             }
             Op::Convert(_) | Op::Bitcast(_) => {
                 let whole = self.vector_reg();
-                match (self.lanes, ty) {
+                match (self.now.is_some(), ty) {
                     (false, Ty::I64 | Ty::U64) => self.convert_general(ty, Ty::I32, args[0], whole)?,
                     _ => self.convert(lane_type(ty), Ty::I32, args[0], k, whole)?,
                 }
@@ -160,7 +160,7 @@ impl Select<'_> {
             self.emit(Inst::StoreVec { enc: op::shorten(words), len, src, to, mask });
             return Some(());
         }
-        let eight = self.step?.plan.width == 8;
+        let eight = self.width() == 8;
         let bits = self.splat(mask_of(ty), 4);
         let len = self.len(4);
         let x = self.made(op::int_and(false), len, Some(src), bits, None);

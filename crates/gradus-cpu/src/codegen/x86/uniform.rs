@@ -10,7 +10,7 @@ use crate::ir::{Op, Ty, Value};
 
 impl Select<'_> {
     pub(super) fn general_op(&mut self, op: Op, args: &[Value], dst: Reg) -> Option<()> {
-        let ty = self.module.ty(args[0]);
+        let ty = self.code.ty(args[0]);
         if op == Op::Select {
             let a = self.general(args[0])?;
             let (yes, no) = (self.general(args[1])?, self.general(args[2])?);

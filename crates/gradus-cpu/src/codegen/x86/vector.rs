@@ -4,7 +4,7 @@ use super::Isa;
 use super::encode::{Enc, Len};
 use super::lir::{Inst, Reg};
 use super::opcodes as op;
-use super::select::{Key, Select, Val};
+use super::select::Select;
 use super::small::{is_small, lane_type};
 use crate::ir::{Op, Special, Ty, Value};
 use crate::runtime::special;
@@ -25,8 +25,8 @@ fn sign_bit(size: usize) -> u64 {
 impl Select<'_> {
     /// One operation for the k-th vector, its result in `dst`, which may be the register of an operand.
     pub(super) fn vector_op(&mut self, op: Op, v: Value, args: &[Value], k: usize, dst: Reg) -> Option<()> {
-        let ty = self.module.ty(args[0]);
-        let to = self.module.ty(v);
+        let ty = self.code.ty(args[0]);
+        let to = self.code.ty(v);
         let plain = matches!(op, Op::Select | Op::Eq | Op::Ne | Op::Lt | Op::Le);
         if !plain && (is_small(ty) || is_small(to)) {
             return self.small_op(op, ty, to, args, k, dst);
@@ -44,10 +44,12 @@ impl Select<'_> {
                 let mask = self.mask_as(mask, to.size() as u8);
                 self.emit(Inst::Blend { wide: to.size() == 8, len, dst, mask, yes, no });
             }
-            Op::Convert(_) if !self.lanes && matches!(ty, Ty::I64 | Ty::U64) => {
+            Op::Convert(_) if self.now.is_none() && matches!(ty, Ty::I64 | Ty::U64) => {
                 self.convert_general(ty, to, args[0], dst)?;
             }
-            Op::Bitcast(_) if !self.lanes && matches!(ty, Ty::I64 | Ty::U64) => self.bitcast_general(args[0], dst)?,
+            Op::Bitcast(_) if self.now.is_none() && matches!(ty, Ty::I64 | Ty::U64) => {
+                self.bitcast_general(args[0], dst)?
+            }
             Op::Convert(_) => self.convert(ty, to, args[0], k, dst)?,
             Op::Bitcast(_) if ty == Ty::Bool => {
                 let src = self.mask(args[0], k)?;
@@ -115,7 +117,7 @@ impl Select<'_> {
             Op::Add => two(self, op::add(d)),
             Op::Sub => two(self, op::sub(d)),
             Op::Mul => two(self, op::mul(d)),
-            Op::Div | Op::Sqrt if !self.lanes && len.0 > 16 => {
+            Op::Div | Op::Sqrt if self.now.is_none() && len.0 > 16 => {
                 // Short vectors divide faster, and all lanes are the same.
                 let short = match op {
                     Op::Div => self.made(op::div(d), Len(16), Some(a), b, None),
@@ -396,9 +398,9 @@ impl Select<'_> {
             guard = Some(self.mask(*third, k)?);
         }
         let (field, parameter) = special::entry(s, ty);
-        let (len, count) = match (self.lanes, self.step) {
-            (true, Some(step)) => (self.len(ty.size()), step.plan.width as u8),
-            _ => (Len(16), 1),
+        let (len, count) = match self.now {
+            Some(shape) => (self.len(ty.size()), shape.width() as u8),
+            None => (Len(16), 1),
         };
         self.emit(Inst::Call { field, parameter, double: ty == Ty::F64, len, count, dst, a, b, guard });
         Some(())
@@ -429,11 +431,6 @@ impl Select<'_> {
             }
             return Some(());
         }
-        if let (Val::LaneVar, Some(step), 4) = (self.values[v.index()], self.step, size)
-            && !step.plan.wide
-        {
-            return self.convert_lane(to, k, dst);
-        }
         let x = self.vector(v, k)?;
         if to == Ty::Bool {
             let zero = self.splat(0, 8);
@@ -444,30 +441,12 @@ impl Select<'_> {
         // An instruction works on the longer of both.
         let len = self.len(from.size()).max(self.len(size));
         // All lanes of a uniform value are the same, and a shorter type fills only half of them.
-        let shorter = !self.lanes && size < from.size();
+        let shorter = self.now.is_none() && size < from.size();
         let r = if shorter { self.vector_reg() } else { dst };
         self.convert_vector(from, to, len, r, x)?;
         if shorter {
             let len = self.whole();
             self.vec(op::broadcast(size == 8), len, dst, None, r, None);
-        }
-        Some(())
-    }
-
-    /// The lane counter as 32 bits, in a loop where nothing has 64.
-    fn convert_lane(&mut self, to: Ty, k: usize, dst: Reg) -> Option<()> {
-        let step = self.step?;
-        let iota = self.iota((step.first + k) * step.plan.width, 4);
-        let base = self.once(step.level, Key::Lane(usize::MAX), |s| {
-            let dst = s.vector_reg();
-            (dst, s.broadcast_code(dst, step.counter, false))
-        });
-        let len = self.len(4);
-        if to == Ty::F32 {
-            let sum = self.made(op::int_add(false), len, Some(base), iota, None);
-            self.vec(op::i32_to_float(false), len, dst, None, sum, None);
-        } else {
-            self.vec(op::int_add(false), len, dst, Some(base), iota, None);
         }
         Some(())
     }

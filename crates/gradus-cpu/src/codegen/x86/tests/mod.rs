@@ -164,7 +164,10 @@ pub(super) fn check(m: &Module, memory: &Memory, isa: Isa) -> Result<(usize, usi
             }
             _ => vec![(0, 0)],
         };
-        let says = |e: String| format!("{isa:?} {}: {e}\n{m}", kernel.name);
+        let says = |e: String| {
+            let code = crate::vector::vectorize(m, kernel, &super::machine(isa));
+            format!("{isa:?} {}: {e}\n{}as vectors {code}", kernel.name, crate::ir::kernel_text(m, *k as usize))
+        };
         run(&code, &mut got, &mut env, &pieces).map_err(says)?;
         if let Some(e) = difference(m, &want, &got) {
             return Err(says(e));
