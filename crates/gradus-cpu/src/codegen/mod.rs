@@ -1,6 +1,5 @@
 //! From the kernel language to machine code.
 
-mod blocks;
 pub mod cranelift;
 #[cfg(test)]
 mod functions;

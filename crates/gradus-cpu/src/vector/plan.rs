@@ -74,6 +74,8 @@ struct Walk<'a> {
     widest: usize,
     /// Single bytes or pairs are read or written at scattered places, which no machine does well.
     scattered: bool,
+    /// What differs between lanes is stored to one place.
+    meets: bool,
     now: usize,
     lives: FxHashMap<Value, (usize, usize)>,
     /// Who was used since the loops around began.
@@ -163,6 +165,7 @@ impl Walk<'_> {
                     let ty = self.module.ty(*value);
                     self.place(at, ty);
                     let uniform = self.varying.reach(at, self.l.var, |i| self.resolve(i)) == Reach::Uniform;
+                    self.meets |= uniform && self.varying.contains(*value);
                     if !uniform || self.varying.contains(*value) {
                         self.widen(ty);
                         self.want(*value);
@@ -324,7 +327,10 @@ impl Walk<'_> {
         let unit = unit.min(lanes);
         let masked = self.machine.rest == Rest::Masked && self.statements > self.machine.once;
         let copies = if self.l.folds.is_empty() { 1 } else { LANES / lanes };
-        let in_memory = copies > 1 && (masked || copies * self.statements > self.machine.repeated);
+        // A copy of which no lane is active has no last one to stay in a place, and none to stand for those that read or write scattered bytes.
+        let whole = self.meets || (self.scattered && !self.machine.even);
+        let apart = masked || whole || copies * self.statements > self.machine.repeated;
+        let in_memory = copies > 1 && apart;
         let few = matches!((self.machine.rest, count), (Rest::Masked, Some(n)) if n <= lanes as i64);
         Plan {
             lanes,
@@ -368,6 +374,7 @@ pub(super) fn plan(
         statements: 0,
         widest: 1,
         scattered: false,
+        meets: false,
         now: 0,
         lives: FxHashMap::default(),
         used: Vec::new(),

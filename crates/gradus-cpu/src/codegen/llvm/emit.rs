@@ -1,17 +1,16 @@
-//! A whole module as LLVM text: the main body, its control flow, and the functions of kernels.
+//! A whole module as LLVM text: the main body and its control flow; kernels are in `kernels.rs`.
 //!
 //! Scalars are values in static single assignment form here as there, so nothing but the heads of loops needs thought.
 //! Loops test their condition at the end, behind a test that they run at all: no pass has to turn them around.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::codegen::blocks::Blocks;
 use crate::error::{Result, error};
 use crate::ir::{
-    Buffer, Call, Carried, Expr, Index, Int, Kernel, Kind, Loop, Module, Op, Stmt, Switch, Ty, Value, While,
+    Buffer, Call, Carried, Expr, Index, Int, Kernel, LANES, Loop, Module, Op, Stmt, Switch, Ty, Value, While,
 };
+use crate::vector::Machine;
 
-use super::lanes::Lanes;
 use super::ops::{line, put};
 use super::pieces::Frame;
 use super::text::{Hole, Operand, Shape, Text, int, scalar_name, stored};
@@ -19,21 +18,11 @@ use super::text::{Hole, Operand, Shape, Text, int, scalar_name, stored};
 /// The convention of calls between machine code and Rust, where it is not the platform's own.
 pub(super) const CONVENTION: &str = if cfg!(all(windows, target_arch = "x86_64")) { "x86_64_sysvcc " } else { "" };
 
+/// The first piece of memory for arrays of a kernel's own: those before pass values to calls.
+const LOCAL_SLOT: usize = 2;
+
 /// Buffers of the main body up to this number have their addresses read once, at the start.
 const FEW_BUFFERS: usize = 24;
-
-/// What the machine can do, as far as the text depends on it.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Machine {
-    /// Bytes of a vector register.
-    pub(super) vector: usize,
-    /// How many there are.
-    pub(super) registers: usize,
-    /// Whether loads and stores of any type take masks at no cost.
-    pub(super) masks: bool,
-    /// Bodies of lanes with more statements are written once, with a mask in every step, instead of twice.
-    pub(super) long: usize,
-}
 
 /// The function that is written now.
 pub(super) struct Function {
@@ -42,20 +31,16 @@ pub(super) struct Function {
     pub(super) block: u32,
     /// What is computed once, at the start.
     entry: Hole,
-    /// Constants in all lanes, counters of lanes: what they are, then their names.
+    /// Constants: in all lanes, or growing from lane to lane.
     constants: FxHashMap<(Ty, u32, u64), Operand>,
     constant_names: FxHashSet<u32>,
-    iotas: FxHashMap<(Ty, u32), Operand>,
+    ramps: FxHashMap<(Ty, u32, i64, i64), Operand>,
     /// Addresses of buffers that are read at the start.
     pointers: FxHashMap<Buffer, Operand>,
     /// Memory that calls look at: bytes of each piece.
     slots: Vec<usize>,
     /// Whether it is the main body.
     main: bool,
-    /// The step of a loop of lanes that is written now.
-    pub(super) lanes: Option<Lanes>,
-    /// Vectors of scalars from before the loop of lanes that is written now.
-    pub(super) kept: Option<FxHashMap<Value, Operand>>,
 }
 
 pub(super) struct Emitter<'a> {
@@ -66,12 +51,6 @@ pub(super) struct Emitter<'a> {
     labels: u32,
     /// The scalar that a value is now.
     pub(super) scalars: Vec<Operand>,
-    /// The vector that a value is now, in a loop of lanes.
-    pub(super) vectors: Vec<Operand>,
-    /// What is known of values in loops of lanes.
-    pub(super) flags: Vec<u8>,
-    /// What is simple in the loop of lanes that is written.
-    pub(super) blocks: Blocks,
     declarations: FxHashSet<String>,
     functions: String,
     swapped: FxHashSet<Buffer>,
@@ -93,7 +72,7 @@ fn swaps(body: &[Stmt], out: &mut FxHashSet<Buffer>) {
 
 /// Loops of known length whose iterations are at most so many statements together are written as their iterations.
 /// (LLVM's own pass for it takes very long for functions of many loops.)
-const UNROLL: i64 = 40;
+pub(super) const UNROLL: i64 = 40;
 
 /// How many statements a body is if all loops in it are written as iterations; none for bodies that are not plain.
 fn unrolled(body: &[Stmt]) -> Option<usize> {
@@ -101,7 +80,7 @@ fn unrolled(body: &[Stmt]) -> Option<usize> {
     for s in body {
         sum = sum.saturating_add(match s {
             Stmt::Let(..) | Stmt::Store { .. } => 1,
-            Stmt::Loop(l) if l.kind == Kind::Serial => match l.count {
+            Stmt::Loop(l) => match l.count {
                 Int::Const(n) => unrolled(&l.body)?.saturating_mul(n.max(0) as usize),
                 Int::Value(_) => return None,
             },
@@ -120,12 +99,10 @@ pub(super) fn function(main: bool) -> Function {
         entry,
         constants: FxHashMap::default(),
         constant_names: FxHashSet::default(),
-        iotas: FxHashMap::default(),
+        ramps: FxHashMap::default(),
         pointers: FxHashMap::default(),
         slots: Vec::new(),
         main,
-        lanes: None,
-        kept: None,
     }
 }
 
@@ -141,9 +118,6 @@ pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) 
         names: 0,
         labels: 1,
         scalars: vec![Operand::None; n],
-        vectors: vec![Operand::None; n],
-        flags: vec![0; n],
-        blocks: Blocks::default(),
         declarations: FxHashSet::default(),
         functions: String::new(),
         swapped,
@@ -163,7 +137,7 @@ pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) 
         out.push_str(&d);
         out.push('\n');
     }
-    let width = machine.vector * 8;
+    let width = machine.bytes * 8;
     out.push_str(&format!(
         // Frames of many pages are touched page by page: the one behind the stack is met and not jumped over.
         "attributes #0 = {{ nounwind \"probe-stack\"=\"inline-asm\" \"prefer-vector-width\"=\"{width}\" \"min-legal-vector-width\"=\"{width}\" }}\n\
@@ -260,16 +234,44 @@ impl Emitter<'_> {
         put!(self, "shufflevector {s} {one}, {s} poison, <{} x i32> zeroinitializer", s.lanes)
     }
 
-    /// The numbers of the lanes.
-    pub(super) fn iota(&mut self, s: Shape) -> Operand {
-        if let Some(found) = self.f.iotas.get(&(s.ty, s.lanes)) {
+    /// Whole numbers: the first, and by how much each lane is more than the one before it.
+    pub(super) fn ramp(&mut self, s: Shape, from: i64, by: i64) -> Operand {
+        if let Some(found) = self.f.ramps.get(&(s.ty, s.lanes, from, by)) {
             return *found;
         }
+        let number = |l: u32| Operand::Literal(s.ty, from.wrapping_add(by.wrapping_mul(i64::from(l))) as u64);
         let name = scalar_name(s.ty);
-        let numbers: Vec<String> = (0..s.lanes).map(|l| format!("{name} {l}")).collect();
+        let numbers: Vec<String> = (0..s.lanes).map(|l| format!("{name} {}", number(l))).collect();
         let made = self.inside(self.f.entry, |e| put!(e, "or {s} zeroinitializer, <{}>", numbers.join(", ")));
-        self.f.iotas.insert((s.ty, s.lanes), made);
+        self.f.ramps.insert((s.ty, s.lanes, from, by), made);
         made
+    }
+
+    /// The address of an array of the kernel's own.
+    pub(super) fn local(&mut self, number: usize, ty: Ty) -> Operand {
+        let slot = self.slot(LOCAL_SLOT + number, LANES * ty.size());
+        self.inside(self.f.entry, |e| put!(e, "getelementptr i8, ptr {slot}, i64 0"))
+    }
+
+    /// A dimension that is known at run time.
+    pub(super) fn size(&mut self, i: u32) -> Operand {
+        let at = put!(self, "getelementptr i8, ptr %context, i64 8");
+        let sizes = put!(self, "load ptr, ptr {at}, align 8, !invariant.load !0");
+        let at = put!(self, "getelementptr i64, ptr {sizes}, i64 {i}");
+        put!(self, "load i64, ptr {at}, align 8, !invariant.load !0")
+    }
+
+    /// Lanes of two vectors: which ones, counted through both; none: whatever.
+    pub(super) fn shuffle(
+        &mut self,
+        s: Shape,
+        a: Operand,
+        b: Operand,
+        which: impl Iterator<Item = Option<u32>>,
+    ) -> Operand {
+        let which: Vec<String> = which.map(|l| l.map_or("i32 poison".into(), |l| format!("i32 {l}"))).collect();
+        let b = if b == Operand::None { "poison".to_string() } else { b.to_string() };
+        put!(self, "shufflevector {s} {a}, {s} {b}, <{} x i32> <{}>", which.len(), which.join(", "))
     }
 
     pub(super) fn int(&self, i: Int) -> Operand {
@@ -378,18 +380,13 @@ impl Emitter<'_> {
         let ty = self.module.ty(v);
         self.scalars[v.index()] = match e {
             Expr::Const(bits) => Operand::Literal(ty, *bits),
-            Expr::Size(i) => {
-                let at = put!(self, "getelementptr i8, ptr %context, i64 8");
-                let sizes = put!(self, "load ptr, ptr {at}, align 8, !invariant.load !0");
-                let at = put!(self, "getelementptr i64, ptr {sizes}, i64 {i}");
-                put!(self, "load i64, ptr {at}, align 8, !invariant.load !0")
-            }
+            Expr::Size(i) => self.size(*i),
             Expr::Load(b, at) => self.load_scalar(*b, at),
             Expr::Op(op, args) => {
                 let types: smallvec::SmallVec<[Ty; 3]> = args.iter().map(|a| self.module.ty(*a)).collect();
                 let args: smallvec::SmallVec<[Operand; 3]> = args.iter().map(|a| self.scalars[a.index()]).collect();
                 match op {
-                    Op::Special(s) => self.special(*s, Shape { ty: types[0], lanes: 1 }, &args, None),
+                    Op::Special(s) => self.special(*s, Shape { ty: types[0], lanes: 1 }, &args),
                     Op::Math(f) => self.elementary(*f, types[0], &args)?,
                     op => self.op(*op, &types, &args, 1)?,
                 }
@@ -399,11 +396,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn stmt(&mut self, s: &Stmt) -> Result<()> {
-        if self.f.lanes.is_some() {
-            return self.lanes_stmt(s);
-        }
         match s {
-            Stmt::Let(v, _) if self.is_hoisted(*v) => Ok(()),
             Stmt::Let(v, e) => self.scalar(*v, e),
             Stmt::Store { buffer, at, value } => {
                 self.store_scalar(*buffer, at, self.scalars[value.index()]);
@@ -411,7 +404,7 @@ impl Emitter<'_> {
             }
             Stmt::Loop(l) => {
                 let range = (int(0), self.int(l.count));
-                self.any_loop(l, range)
+                self.serial(l, range)
             }
             Stmt::While(w) => self.while_(w),
             Stmt::Switch(s) => self.switch(s),
@@ -429,47 +422,22 @@ impl Emitter<'_> {
         }
     }
 
-    fn any_loop(&mut self, l: &Loop, range: (Operand, Operand)) -> Result<()> {
-        match l.kind {
-            Kind::Serial => self.serial(l, range),
-            Kind::Lanes => self.lanes_loop(l, range),
-        }
-    }
-
-    /// The value of a carried name: a vector where lanes differ.
-    fn around(&mut self, v: Value, varying: bool) -> Operand {
-        if varying { self.vector(v) } else { self.scalars[v.index()] }
-    }
-
-    fn set_around(&mut self, v: Value, varying: bool, to: Operand) {
-        let values = if varying { &mut self.vectors } else { &mut self.scalars };
-        values[v.index()] = to;
-    }
-
-    /// A loop of one iteration after the other; in a loop of lanes, what it carries may be vectors.
-    pub(super) fn serial(&mut self, l: &Loop, (from, to): (Operand, Operand)) -> Result<()> {
-        let lanes = self.f.lanes.as_ref().map_or(1, |l| l.lanes);
-        let varying: Vec<bool> = l.carried.iter().map(|c| lanes > 1 && self.is_varying(c.param)).collect();
-        let mut inits = Vec::with_capacity(l.carried.len());
-        for (c, v) in l.carried.iter().zip(&varying) {
-            inits.push(self.around(c.init, *v));
-        }
+    /// A loop of one iteration after the other.
+    fn serial(&mut self, l: &Loop, (from, to): (Operand, Operand)) -> Result<()> {
+        let inits: Vec<Operand> = l.carried.iter().map(|c| self.scalars[c.init.index()]).collect();
         let always = match (from, to) {
             (Operand::Literal(_, from), Operand::Literal(_, to)) => Some((from as i64) < to as i64),
             _ => None,
         };
         if always == Some(false) {
-            for ((c, v), init) in l.carried.iter().zip(&varying).zip(inits) {
-                self.set_around(c.result, *v, init);
-                self.defined(c.result);
-            }
+            l.carried.iter().zip(inits).for_each(|(c, init)| self.scalars[c.result.index()] = init);
             return Ok(());
         }
         if let (Operand::Literal(_, from), Operand::Literal(_, to)) = (from, to)
             && let Some(cost) = unrolled(&l.body)
             && (to as i64 - from as i64).saturating_mul(cost as i64) <= UNROLL
         {
-            return self.unroll(l, from as i64..to as i64, &varying, inits);
+            return self.unroll(l, from as i64..to as i64, inits);
         }
         let (body, exit) = (self.label(), self.label());
         let before = self.f.block;
@@ -484,18 +452,12 @@ impl Emitter<'_> {
         let phis = self.f.text.hole();
         let var = Operand::Name(self.fresh());
         self.scalars[l.var.index()] = var;
-        for (c, v) in l.carried.iter().zip(&varying) {
-            let name = Operand::Name(self.fresh());
-            self.set_around(c.param, *v, name);
+        for c in &l.carried {
+            self.scalars[c.param.index()] = Operand::Name(self.fresh());
         }
-        let params: Vec<Operand> = l.carried.iter().zip(&varying).map(|(c, v)| self.now(c.param, *v)).collect();
-        self.defined(l.var);
-        l.carried.iter().for_each(|c| self.defined(c.param));
+        let params: Vec<Operand> = l.carried.iter().map(|c| self.scalars[c.param.index()]).collect();
         self.block(&l.body)?;
-        let mut nexts = Vec::with_capacity(l.carried.len());
-        for (c, v) in l.carried.iter().zip(&varying) {
-            nexts.push(self.around(c.next, *v));
-        }
+        let nexts: Vec<Operand> = l.carried.iter().map(|c| self.scalars[c.next.index()]).collect();
         let next = put!(self, "add nuw nsw i64 {var}, 1");
         let more = put!(self, "icmp slt i64 {next}, {to}");
         line!(self, "br i1 {more}, label %L{body}, label %L{exit}");
@@ -503,54 +465,33 @@ impl Emitter<'_> {
         self.inside(phis, |e| {
             line!(e, "{var} = phi i64 [ {from}, %L{before} ], [ {next}, %L{last} ]");
             for (i, c) in l.carried.iter().enumerate() {
-                let s = Shape { ty: e.module.ty(c.param), lanes: if varying[i] { lanes } else { 1 } };
-                line!(e, "{} = phi {s} [ {}, %L{before} ], [ {}, %L{last} ]", params[i], inits[i], nexts[i]);
+                let ty = scalar_name(e.module.ty(c.param));
+                line!(e, "{} = phi {ty} [ {}, %L{before} ], [ {}, %L{last} ]", params[i], inits[i], nexts[i]);
             }
         });
         self.start(exit);
         for (i, c) in l.carried.iter().enumerate() {
-            let result = match always {
+            self.scalars[c.result.index()] = match always {
                 Some(_) => nexts[i],
                 None => {
-                    let s = Shape { ty: self.module.ty(c.param), lanes: if varying[i] { lanes } else { 1 } };
-                    put!(self, "phi {s} [ {}, %L{before} ], [ {}, %L{last} ]", inits[i], nexts[i])
+                    let ty = scalar_name(self.module.ty(c.param));
+                    put!(self, "phi {ty} [ {}, %L{before} ], [ {}, %L{last} ]", inits[i], nexts[i])
                 }
             };
-            self.set_around(c.result, varying[i], result);
         }
-        l.carried.iter().for_each(|c| self.defined(c.result));
         Ok(())
     }
 
     /// A short loop as its iterations, one behind the other.
-    fn unroll(
-        &mut self,
-        l: &Loop,
-        range: std::ops::Range<i64>,
-        varying: &[bool],
-        mut values: Vec<Operand>,
-    ) -> Result<()> {
+    fn unroll(&mut self, l: &Loop, range: std::ops::Range<i64>, mut values: Vec<Operand>) -> Result<()> {
         for i in range {
             self.scalars[l.var.index()] = int(i);
-            self.defined(l.var);
-            for ((c, v), value) in l.carried.iter().zip(varying).zip(&values) {
-                self.set_around(c.param, *v, *value);
-                self.defined(c.param);
-            }
+            l.carried.iter().zip(&values).for_each(|(c, value)| self.scalars[c.param.index()] = *value);
             self.block(&l.body)?;
-            for ((c, v), value) in l.carried.iter().zip(varying).zip(&mut values) {
-                *value = self.around(c.next, *v);
-            }
+            values = l.carried.iter().map(|c| self.scalars[c.next.index()]).collect();
         }
-        for ((c, v), value) in l.carried.iter().zip(varying).zip(values) {
-            self.set_around(c.result, *v, value);
-            self.defined(c.result);
-        }
+        l.carried.iter().zip(values).for_each(|(c, value)| self.scalars[c.result.index()] = value);
         Ok(())
-    }
-
-    fn now(&self, v: Value, varying: bool) -> Operand {
-        if varying { self.vectors[v.index()] } else { self.scalars[v.index()] }
     }
 
     fn while_(&mut self, w: &While) -> Result<()> {
@@ -643,51 +584,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Writes a kernel's function and its call.
-    fn run(&mut self, number: u32) -> Result<()> {
-        let module = self.module;
-        let k = module.kernels.get(number as usize).ok_or_else(|| error!(Verify, "there is no kernel {number}"))?;
-        let clean: String = k.name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let name = format!("k{number}_{clean}");
-        let inputs: Vec<Operand> = k.inputs.iter().map(|v| self.scalars[v.index()]).collect();
-        let outer = std::mem::replace(&mut self.f, function(false));
-        let made = if k.parallel { self.parallel_body(k, &name) } else { self.kernel_body(k, &name) };
-        self.f = outer;
-        made?;
-        k.inputs.iter().zip(&inputs).for_each(|(v, a)| self.scalars[v.index()] = *a);
-        if k.parallel { self.call_parallel(k, number, &name) } else { self.call_kernel(k, &name) }
-    }
-
     /// What a kernel gives back.
-    fn outputs(&self, k: &Kernel) -> String {
+    pub(super) fn outputs(&self, k: &Kernel) -> String {
         let types: Vec<&str> = k.outputs.iter().map(|v| scalar_name(self.module.ty(*v))).collect();
         if types.is_empty() { "void".into() } else { format!("{{ {} }}", types.join(", ")) }
     }
 
-    /// A kernel that only the main body calls: scalars come and go in registers.
-    fn kernel_body(&mut self, k: &Kernel, name: &str) -> Result<()> {
-        let mut params = vec!["ptr %context".to_string()];
-        for v in &k.inputs {
-            let p = self.fresh();
-            params.push(format!("{} %t{p}", scalar_name(self.module.ty(*v))));
-            self.scalars[v.index()] = Operand::Name(p);
-        }
-        self.block(&k.body)?;
-        let ret = self.outputs(k);
-        let mut all = "poison".to_string();
-        for (i, v) in k.outputs.iter().enumerate() {
-            let (ty, a) = (scalar_name(self.module.ty(*v)), self.scalars[v.index()]);
-            all = put!(self, "insertvalue {ret} {all}, {ty} {a}, {i}").to_string();
-        }
-        match k.outputs.is_empty() {
-            true => line!(self, "ret void"),
-            false => line!(self, "ret {ret} {all}"),
-        }
-        self.finish(&format!("define internal fastcc {ret} @{name}({}) #0", params.join(", ")), 0);
-        Ok(())
-    }
-
-    fn call_kernel(&mut self, k: &Kernel, name: &str) -> Result<()> {
+    pub(super) fn call_kernel(&mut self, k: &Kernel, name: &str) -> Result<()> {
         let mut args = vec!["ptr %context".to_string()];
         for v in &k.inputs {
             args.push(format!("{} {}", scalar_name(self.module.ty(*v)), self.scalars[v.index()]));
@@ -704,37 +607,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A kernel that threads call: scalars come in memory, and a range of the outermost loop.
-    fn parallel_body(&mut self, k: &Kernel, name: &str) -> Result<()> {
-        for (i, v) in k.inputs.iter().enumerate() {
-            let s = Shape { ty: self.module.ty(*v), lanes: 1 };
-            let at = put!(self, "getelementptr i64, ptr %env, i64 {i}");
-            let raw = put!(self, "load {}, ptr {at}, align 8", scalar_name(stored(s.ty)));
-            self.scalars[v.index()] = self.unpack(s, raw);
-        }
-        for s in &k.body {
-            match s {
-                Stmt::Loop(l) => {
-                    let (lo, hi) = (self.fresh(), self.fresh());
-                    // Names for the parameters, which have fixed ones in the head.
-                    self.inside(self.f.entry, |e| {
-                        line!(e, "%t{lo} = add i64 %lo, 0");
-                        line!(e, "%t{hi} = add i64 %hi, 0");
-                    });
-                    self.any_loop(l, (Operand::Name(lo), Operand::Name(hi)))?;
-                }
-                s => self.stmt(s)?,
-            }
-        }
-        line!(self, "ret void");
-        self.finish(
-            &format!("define internal {CONVENTION}void @{name}(ptr %context, ptr %env, i64 %lo, i64 %hi) #0"),
-            0,
-        );
-        Ok(())
-    }
-
-    fn call_parallel(&mut self, k: &Kernel, number: u32, name: &str) -> Result<()> {
+    pub(super) fn call_parallel(&mut self, k: &Kernel, number: u32, name: &str) -> Result<()> {
         let env = self.slot(0, k.inputs.len() * 8);
         for (i, v) in k.inputs.iter().enumerate() {
             let bits = self.wide(*v);

@@ -1,129 +1,115 @@
-//! Loads and stores of a loop of lanes: one after the other, near each other, or anywhere.
+//! Loads and stores of kernels: one element, lanes near each other, or anywhere.
 
-use crate::ir::{Buffer, Index, Int, LANES, Ty, Value};
+use crate::ir::{Index, Int, Ty, Value};
+use crate::vector::{Access, Lanes, Memory, Spread};
 
-use super::analysis::Reach;
-use super::emit::Emitter;
-use super::lanes::{Choice, Mask};
+use super::kernels::{Kernels, Mask};
 use super::ops::{line, put};
 use super::text::{Operand, Shape, Suffix, int, scalar_name, stored};
 
-impl Emitter<'_> {
-    /// The part of an address that all lanes share: computed before the loop if it can be.
-    fn shared(&mut self, buffer: Buffer, at: &Index) -> Operand {
-        let Some(l) = &self.f.lanes else { return self.pointer(buffer) };
-        let (var, ready) = (l.var, l.ready);
-        let mut part = Index::at(at.offset);
-        let mut early = true;
+impl Kernels<'_, '_, '_> {
+    /// The sum of an index's terms at levels that pass a test, in elements.
+    fn terms(&mut self, at: &Index, offset: i64, keep: impl Fn(u32) -> bool) -> Operand {
+        let (mut offset, mut sum) = (offset, None);
         for (v, stride) in &at.terms {
-            let uneven = matches!(stride, Int::Value(s) if self.is_varying(*s));
-            if *v == var || uneven || self.is_varying(*v) {
+            if !keep(self.level_of((*v).into()).max(self.level_of(*stride))) {
                 continue;
             }
-            early &= self.is_outer(*v) && !matches!(stride, Int::Value(s) if !self.is_outer(*s));
-            part.terms.push((*v, *stride));
-        }
-        let make = |e: &mut Self| {
-            let place = e.place(&part, |_, _| true);
-            e.element(buffer, place)
-        };
-        if early { self.inside(ready, make) } else { make(self) }
-    }
-
-    /// The addresses of all lanes: that of one place, and how far lanes are from it in elements.
-    fn reached(&mut self, buffer: Buffer, at: &Index, reach: Reach) -> (Operand, Operand) {
-        let base = self.shared(buffer, at);
-        let Some(l) = &self.f.lanes else { return (base, Operand::Zero) };
-        let (var, ready) = (l.var, l.ready);
-        let s = Shape { ty: Ty::I64, lanes: l.lanes };
-        if let Reach::Strided(stride) = reach {
-            let by = self.int(stride);
-            let first = self.first(buffer, at, base, by);
-            let iota = self.iota(s);
-            let make = |e: &mut Self| {
-                let by = match by {
-                    Operand::Literal(_, bits) => e.constant(s, bits),
-                    by => e.splat(s, by),
-                };
-                put!(e, "mul {s} {iota}, {by}")
-            };
-            let early = !matches!(stride, Int::Value(v) if !self.is_outer(v));
-            return (first, if early { self.inside(ready, make) } else { make(self) });
-        }
-        let mut sum = None;
-        for (v, stride) in &at.terms {
-            let uneven = matches!(stride, Int::Value(s) if self.is_varying(*s));
-            if *v != var && !uneven && !self.is_varying(*v) {
-                continue;
-            }
-            let term = self.vector(*v);
-            let term = match stride {
-                Int::Const(1) => term,
-                Int::Const(by) => {
-                    let by = self.constant(s, *by as u64);
-                    put!(self, "mul {s} {term}, {by}")
+            let term = match (self.w.values[v.index()], self.int(*stride)) {
+                (Operand::Literal(_, v), Operand::Literal(_, stride)) => {
+                    offset = offset.wrapping_add((v as i64).wrapping_mul(stride as i64));
+                    continue;
                 }
-                Int::Value(by) => {
-                    let by = self.vector(*by);
-                    put!(self, "mul {s} {term}, {by}")
-                }
+                (v, Operand::Literal(_, 1)) => v,
+                (v, stride) => put!(self.e, "mul i64 {v}, {stride}"),
             };
             sum = Some(match sum {
                 None => term,
-                Some(sum) => put!(self, "add {s} {sum}, {term}"),
+                Some(sum) => put!(self.e, "add i64 {sum}, {term}"),
             });
         }
-        (base, sum.unwrap_or(Operand::Zero))
-    }
-
-    /// The address of the first lane, `by` being the stride.
-    fn first(&mut self, buffer: Buffer, at: &Index, base: Operand, by: Operand) -> Operand {
-        let Some(mut index) = self.f.lanes.as_ref().map(|l| l.index) else { return base };
-        if at.terms.iter().any(|(v, _)| self.blocks.lane.contains(v)) {
-            index = put!(self, "and i64 {index}, {}", LANES - 1);
+        match sum {
+            None => int(offset),
+            Some(sum) if offset == 0 => sum,
+            Some(sum) => put!(self.e, "add i64 {sum}, {offset}"),
         }
-        let ty = scalar_name(stored(self.module.buffers[buffer.index()].ty));
-        let place = match by {
-            Operand::Literal(_, 1) => index,
-            by => put!(self, "mul i64 {index}, {by}"),
-        };
-        put!(self, "getelementptr {ty}, ptr {base}, i64 {place}")
     }
 
-    /// Lanes of two vectors: which ones, counted through both; none: whatever.
-    pub(super) fn shuffle(
-        &mut self,
-        s: Shape,
-        a: Operand,
-        b: Operand,
-        which: impl Iterator<Item = Option<u32>>,
-    ) -> Operand {
-        let which: Vec<String> = which.map(|l| l.map_or("i32 poison".into(), |l| format!("i32 {l}"))).collect();
-        let b = if b == Operand::None { "poison".to_string() } else { b.to_string() };
-        put!(self, "shufflevector {s} {a}, {s} {b}, <{} x i32> <{}>", which.len(), which.join(", "))
+    fn further(&mut self, ty: Ty, from: Operand, by: Operand) -> Operand {
+        match by {
+            Operand::Literal(_, 0) => from,
+            by => put!(self.e, "getelementptr {}, ptr {from}, i64 {by}", scalar_name(stored(ty))),
+        }
+    }
+
+    /// The address of the first lane: what does not change in the loops around is computed before them.
+    fn address(&mut self, access: &Access, ty: Ty) -> Operand {
+        let base = match access.memory {
+            Memory::Buffer(b) => self.e.pointer(b),
+            Memory::Local(n) => self.e.local(n as usize, ty),
+        };
+        let (at, here) = (&access.at, self.level());
+        let levels = at.terms.iter().map(|(v, s)| self.level_of((*v).into()).max(self.level_of(*s)));
+        let outer = levels.filter(|l| *l < here).max().unwrap_or(0);
+        let base = self.at_level(outer, |k| {
+            let place = k.terms(at, at.offset, |l| l < here);
+            k.further(ty, base, place)
+        });
+        let rest = self.terms(at, 0, |l| l >= here);
+        self.further(ty, base, rest)
+    }
+
+    /// The stride, if lanes are so near to each other that whole vectors are moved, and shuffled.
+    fn near(&self, lanes: &Lanes) -> Option<i64> {
+        let Spread::Strided(by) = lanes.spread else { return None };
+        match self.int(by) {
+            Operand::Literal(_, by) => match by as i64 {
+                by @ (1 | -1) => Some(by),
+                // What lies between is masked out: it may be behind the end.
+                by @ 2..=4 if self.e.machine.masks => Some(by),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// How far lanes are from the first, in elements.
+    fn distances(&mut self, lanes: &Lanes) -> Operand {
+        let s = Shape { ty: Ty::I64, lanes: u32::from(lanes.shape.lanes) };
+        match lanes.spread {
+            Spread::Scattered(v) => self.lanes(v, s.lanes),
+            Spread::Strided(by) => {
+                let numbers = self.e.ramp(s, 0, 1);
+                self.at_level(self.level_of(by), |k| {
+                    let by = match k.int(by) {
+                        Operand::Literal(_, bits) => k.e.constant(s, bits),
+                        by => k.e.splat(s, by),
+                    };
+                    put!(k.e, "mul {s} {numbers}, {by}")
+                })
+            }
+        }
     }
 
     /// Where lanes that are near each other are: the lowest address, how many elements from the lowest to the highest,
     /// and which of them are touched, if not all.
-    fn near(&mut self, buffer: Buffer, at: &Index, stride: i64) -> (Operand, u32, Option<Operand>) {
-        let base = self.shared(buffer, at);
-        let first = self.first(buffer, at, base, int(stride));
-        let lanes = self.width();
-        let bools = Shape { ty: Ty::Bool, lanes };
-        let mask = self.mask().map(|m| m.memory);
+    fn span(&mut self, access: &Access, lanes: &Lanes, ty: Ty, stride: i64) -> (Operand, u32, Option<Operand>) {
+        let first = self.address(access, ty);
+        let n = u32::from(lanes.shape.lanes);
+        let bools = Shape { ty: Ty::Bool, lanes: n };
+        let mask = lanes.active.map(|a| self.mask(a, n, Mask::Memory));
         match stride {
-            1 => (first, lanes, mask),
+            1 => (first, n, mask),
             -1 => {
-                let ty = scalar_name(stored(self.module.buffers[buffer.index()].ty));
-                let lowest = put!(self, "getelementptr {ty}, ptr {first}, i64 {}", 1 - i64::from(lanes));
-                let mask = mask.map(|m| self.shuffle(bools, m, Operand::None, (0..lanes).rev().map(Some)));
-                (lowest, lanes, mask)
+                let lowest = self.further(ty, first, int(1 - i64::from(n)));
+                let mask = mask.map(|m| self.e.shuffle(bools, m, Operand::None, (0..n).rev().map(Some)));
+                (lowest, n, mask)
             }
             stride => {
                 let by = stride as u32;
-                let mask = mask.unwrap_or_else(|| self.constant(bools, 1));
-                let which = (0..lanes * by).map(|l| Some(if l % by == 0 { l / by } else { lanes }));
-                (first, lanes * by, Some(self.shuffle(bools, mask, Operand::Zero, which)))
+                let mask = mask.unwrap_or_else(|| self.e.constant(bools, 1));
+                let which = (0..n * by).map(|l| Some(if l % by == 0 { l / by } else { n }));
+                (first, n * by, Some(self.e.shuffle(bools, mask, Operand::Zero, which)))
             }
         }
     }
@@ -133,145 +119,153 @@ impl Emitter<'_> {
         let (n, by) = (m.lanes, stride.unsigned_abs() as u32);
         match (stride, store) {
             (1, _) => a,
-            (-1, _) => self.shuffle(m, a, Operand::None, (0..n).rev().map(Some)),
+            (-1, _) => self.e.shuffle(m, a, Operand::None, (0..n).rev().map(Some)),
             (_, false) => {
                 let wide = Shape { lanes: n * by, ..m };
-                self.shuffle(wide, a, Operand::None, (0..n).map(|l| Some(l * by)))
+                self.e.shuffle(wide, a, Operand::None, (0..n).map(|l| Some(l * by)))
             }
-            (_, true) => self.shuffle(m, a, Operand::None, (0..n * by).map(|l| (l % by == 0).then_some(l / by))),
+            (_, true) => self.e.shuffle(m, a, Operand::None, (0..n * by).map(|l| (l % by == 0).then_some(l / by))),
         }
     }
 
-    /// An element for each lane.
-    pub(super) fn lanes_load(&mut self, buffer: Buffer, at: &Index) -> Operand {
-        let Some(var) = self.f.lanes.as_ref().map(|l| l.var) else { return Operand::None };
-        let s = Shape { ty: self.module.buffers[buffer.index()].ty, lanes: self.width() };
-        let m = s.with(stored(s.ty));
-        let (size, note) = (s.ty.size(), self.note());
-        let reach = self.reach(at, var);
-        let raw = match reach.near(self.machine) {
+    /// What accesses say of themselves.
+    fn note(&self, access: &Access) -> &'static str {
+        if matches!(access.memory, Memory::Buffer(_)) { self.e.note() } else { "" }
+    }
+
+    pub(super) fn load(&mut self, access: &Access, ty: Ty) -> Operand {
+        let note = self.note(access);
+        let Some(lanes) = &access.lanes else {
+            let p = self.address(access, ty);
+            let raw = put!(self.e, "load {}, ptr {p}, align {}{note}", scalar_name(stored(ty)), ty.size());
+            return self.e.unpack(Shape { ty, lanes: 1 }, raw);
+        };
+        let s = Shape { ty, lanes: u32::from(lanes.shape.lanes) };
+        let (m, size) = (s.with(stored(ty)), ty.size());
+        let raw = match self.near(lanes) {
             Some(stride) => {
-                let (p, lanes, mask) = self.near(buffer, at, stride);
-                let w = Shape { lanes, ..m };
+                let (p, n, mask) = self.span(access, lanes, ty, stride);
+                let w = Shape { lanes: n, ..m };
                 let raw = match mask {
-                    None => put!(self, "load {w}, ptr {p}, align {size}{note}"),
+                    None => put!(self.e, "load {w}, ptr {p}, align {size}{note}"),
                     Some(mask) => {
                         let (suffix, bools) = (Suffix(w), w.with(Ty::Bool));
                         let name = format!("@llvm.masked.load.{suffix}.p0");
-                        self.declare(format!("declare {w} {name}(ptr, i32 immarg, {bools}, {w})"));
-                        put!(self, "call {w} {name}(ptr {p}, i32 {size}, {bools} {mask}, {w} zeroinitializer){note}")
+                        self.e.declare(format!("declare {w} {name}(ptr, i32 immarg, {bools}, {w})"));
+                        put!(self.e, "call {w} {name}(ptr {p}, i32 {size}, {bools} {mask}, {w} zeroinitializer){note}")
                     }
                 };
                 self.rearrange(m, raw, stride, false)
             }
-            None => {
-                let (p, by) = self.reached(buffer, at, reach);
-                self.gather(m, p, by, self.mask())
-            }
+            None => self.gather(access, lanes, m),
         };
-        self.unpack(s, raw)
+        self.e.unpack(s, raw)
     }
 
     /// Addresses from a base and distances.
     fn addresses(&mut self, m: Shape, base: Operand, by: Operand) -> Operand {
-        put!(self, "getelementptr {}, ptr {base}, <{} x i64> {by}", scalar_name(m.ty), m.lanes)
+        put!(self.e, "getelementptr {}, ptr {base}, <{} x i64> {by}", scalar_name(m.ty), m.lanes)
     }
 
-    /// One vector in lanes that run, another one in the others.
-    pub(super) fn choose(&mut self, s: Shape, mask: Mask, a: Operand, otherwise: Operand) -> Operand {
-        match mask.values {
-            Choice::By(mask) => put!(self, "select {} {mask}, {s} {a}, {s} {otherwise}", s.with(Ty::Bool)),
-            Choice::First(n) => {
-                self.shuffle(s, a, otherwise, (0..s.lanes).map(|l| Some(if l < n { l } else { l + s.lanes })))
+    /// Puts the value of one lane, active for sure, where lanes are not active.
+    fn fill(&mut self, s: Shape, a: Operand, active: Int, lane: Operand) -> Operand {
+        let one = put!(self.e, "extractelement {s} {a}, i64 {lane}");
+        let all = self.e.splat(s, one);
+        match active {
+            Int::Const(n) => {
+                let which = (0..s.lanes).map(|l| Some(if i64::from(l) < n { l } else { l + s.lanes }));
+                self.e.shuffle(s, a, all, which)
+            }
+            n => {
+                let mask = self.mask(n, s.lanes, Mask::Values);
+                put!(self.e, "select {} {mask}, {s} {a}, {s} {all}", s.with(Ty::Bool))
             }
         }
     }
 
-    /// Puts the value of one lane, running for sure, where lanes do not run.
-    fn fill(&mut self, s: Shape, a: Operand, mask: Mask, lane: Operand) -> Operand {
-        let one = put!(self, "extractelement {s} {a}, i64 {lane}");
-        let all = self.splat(s, one);
-        self.choose(s, mask, a, all)
-    }
-
-    fn gather(&mut self, m: Shape, base: Operand, by: Operand, mask: Option<Mask>) -> Operand {
+    fn gather(&mut self, access: &Access, lanes: &Lanes, m: Shape) -> Operand {
+        let base = self.address(access, m.ty);
+        let by = self.distances(lanes);
         let (bools, wide, n) = (m.with(Ty::Bool), m.with(Ty::I64), m.lanes);
         let small = m.ty.size() < 4;
-        let by = match mask {
-            // A machine gathers no bytes: LLVM would branch around each lane. Lanes that do not run read what the first reads.
-            Some(mask) if small => self.fill(wide, by, mask, int(0)),
+        let by = match lanes.active {
+            // A machine gathers no bytes: LLVM would branch around each lane. Lanes that are not active read what the first reads.
+            Some(active) if small => self.fill(wide, by, active, int(0)),
             _ => by,
         };
-        let mask = match mask {
-            Some(mask) if !small => mask.memory,
-            _ => self.constant(bools, 1),
+        let mask = match lanes.active {
+            Some(active) if !small => self.mask(active, n, Mask::Memory),
+            _ => self.e.constant(bools, 1),
         };
-        let (from, size, note) = (self.addresses(m, base, by), m.ty.size(), self.note());
+        let (from, size, note) = (self.addresses(m, base, by), m.ty.size(), self.note(access));
         let name = format!("@llvm.masked.gather.{}.v{n}p0", Suffix(m));
-        self.declare(format!("declare {m} {name}(<{n} x ptr>, i32 immarg, {bools}, {m})"));
-        put!(self, "call {m} {name}(<{n} x ptr> {from}, i32 {size}, {bools} {mask}, {m} zeroinitializer){note}")
+        self.e.declare(format!("declare {m} {name}(<{n} x ptr>, i32 immarg, {bools}, {m})"));
+        put!(self.e, "call {m} {name}(<{n} x ptr> {from}, i32 {size}, {bools} {mask}, {m} zeroinitializer){note}")
     }
 
-    /// Writes an element for each lane.
-    pub(super) fn lanes_store(&mut self, buffer: Buffer, at: &Index, value: Value) {
-        let Some(var) = self.f.lanes.as_ref().map(|l| l.var) else { return };
-        let s = Shape { ty: self.module.buffers[buffer.index()].ty, lanes: self.width() };
-        let reach = self.reach(at, var);
-        if reach == Reach::Uniform {
+    fn store_one(&mut self, access: &Access, ty: Ty, value: Operand) {
+        let value = self.e.pack(Shape { ty, lanes: 1 }, value);
+        let (p, note) = (self.address(access, ty), self.note(access));
+        line!(self.e, "store {} {value}, ptr {p}, align {}{note}", scalar_name(stored(ty)), ty.size());
+    }
+
+    pub(super) fn store(&mut self, access: &Access, value: Value) {
+        let ty = self.w.code.ty(value);
+        let Some(lanes) = &access.lanes else { return self.store_one(access, ty, self.w.values[value.index()]) };
+        let s = Shape { ty, lanes: u32::from(lanes.shape.lanes) };
+        if lanes.spread == Spread::Strided(Int::Const(0)) {
             // All write one place: the last one stays.
-            let last = match self.mask() {
-                Some(mask) => put!(self, "sub i64 {}, 1", mask.active),
+            let last = match lanes.active.map(|n| self.int(n)) {
+                Some(Operand::Literal(_, n)) => int(n as i64 - 1),
+                Some(n) => put!(self.e, "sub i64 {n}, 1"),
                 None => int(i64::from(s.lanes) - 1),
             };
-            let one = match self.is_varying(value) {
-                true => {
-                    let v = self.vector(value);
-                    put!(self, "extractelement {s} {v}, i64 {last}")
-                }
-                false => self.scalars[value.index()],
-            };
-            return self.store_scalar(buffer, at, one);
+            let v = self.lanes(value, s.lanes);
+            let one = put!(self.e, "extractelement {s} {v}, i64 {last}");
+            return self.store_one(access, ty, one);
         }
-        let m = s.with(stored(s.ty));
-        let v = self.vector(value);
-        let v = self.pack(s, v);
-        let (size, note) = (s.ty.size(), self.note());
-        let Some(stride) = reach.near(self.machine) else { return self.scatter(m, v, buffer, at, reach) };
-        let (p, lanes, mask) = self.near(buffer, at, stride);
+        let (m, size, note) = (s.with(stored(ty)), ty.size(), self.note(access));
+        let v = self.lanes(value, s.lanes);
+        let v = self.e.pack(s, v);
+        let Some(stride) = self.near(lanes) else { return self.scatter(access, lanes, m, v) };
+        let (p, n, mask) = self.span(access, lanes, ty, stride);
         let v = self.rearrange(m, v, stride, true);
-        let w = Shape { lanes, ..m };
+        let w = Shape { lanes: n, ..m };
         match mask {
-            None => line!(self, "store {w} {v}, ptr {p}, align {size}{note}"),
+            None => line!(self.e, "store {w} {v}, ptr {p}, align {size}{note}"),
             Some(mask) => {
                 let bools = w.with(Ty::Bool);
                 let name = format!("@llvm.masked.store.{}.p0", Suffix(w));
-                self.declare(format!("declare void {name}({w}, ptr, i32 immarg, {bools})"));
-                line!(self, "call void {name}({w} {v}, ptr {p}, i32 {size}, {bools} {mask}){note}");
+                self.e.declare(format!("declare void {name}({w}, ptr, i32 immarg, {bools})"));
+                line!(self.e, "call void {name}({w} {v}, ptr {p}, i32 {size}, {bools} {mask}){note}");
             }
         }
     }
 
-    fn scatter(&mut self, m: Shape, v: Operand, buffer: Buffer, at: &Index, reach: Reach) {
-        let (p, by) = self.reached(buffer, at, reach);
-        let (size, note, n) = (m.ty.size(), self.note(), m.lanes);
+    fn scatter(&mut self, access: &Access, lanes: &Lanes, m: Shape, v: Operand) {
+        let p = self.address(access, m.ty);
+        let by = self.distances(lanes);
+        let (size, note, n) = (m.ty.size(), self.note(access), m.lanes);
         let bools = m.with(Ty::Bool);
         let small = size < 4;
-        let mask = self.mask();
-        let (by, v) = match mask {
-            // As with gathers; the last lane that runs writes again what it wrote.
-            Some(mask) if small => {
-                let last = put!(self, "sub i64 {}, 1", mask.active);
-                (self.fill(m.with(Ty::I64), by, mask, last), self.fill(m, v, mask, last))
+        let (by, v) = match lanes.active {
+            // As with gathers; the last lane that is active writes again what it wrote.
+            Some(active) if small => {
+                let last = match self.int(active) {
+                    Operand::Literal(_, n) => int(n as i64 - 1),
+                    n => put!(self.e, "sub i64 {n}, 1"),
+                };
+                (self.fill(m.with(Ty::I64), by, active, last), self.fill(m, v, active, last))
             }
             _ => (by, v),
         };
-        let mask = match mask {
-            Some(mask) if !small => mask.memory,
-            _ => self.constant(bools, 1),
+        let mask = match lanes.active {
+            Some(active) if !small => self.mask(active, n, Mask::Memory),
+            _ => self.e.constant(bools, 1),
         };
         let to = self.addresses(m, p, by);
         let name = format!("@llvm.masked.scatter.{}.v{n}p0", Suffix(m));
-        self.declare(format!("declare void {name}({m}, <{n} x ptr>, i32 immarg, {bools})"));
-        line!(self, "call void {name}({m} {v}, <{n} x ptr> {to}, i32 {size}, {bools} {mask}){note}");
+        self.e.declare(format!("declare void {name}({m}, <{n} x ptr>, i32 immarg, {bools})"));
+        line!(self.e, "call void {name}({m} {v}, <{n} x ptr> {to}, i32 {size}, {bools} {mask}){note}");
     }
 }

@@ -4,13 +4,12 @@
 //! toolchain ships one), and where there is none, [`available`] says why. Modules go over as text, because the text is
 //! what LLVM keeps readable from version to version; loops of lanes go over as explicit vector code.
 
-mod analysis;
 mod api;
 mod emit;
 mod exit;
 mod find;
 mod image;
-mod lanes;
+mod kernels;
 #[cfg(test)]
 mod measure;
 mod memory;
@@ -30,8 +29,8 @@ use crate::abi::MainFn;
 use crate::error::{Result, error};
 use crate::ir::Module;
 
+use crate::vector::{Machine, Rest};
 use api::{Api, Handle};
-use emit::Machine;
 
 /// A loaded LLVM and the machine it compiles for.
 pub struct Llvm {
@@ -263,7 +262,7 @@ impl Llvm {
         let name = image::fresh_name();
         let mut machine = options.vector.map_or(self.machine, |v| self::machine(&self.features, Some(v)));
         if options.small {
-            machine.long = 0;
+            machine.once = 0;
         }
         let text = emit::module(module, machine, options.cut.unwrap_or(pieces::PIECE), &name)?;
         times.write = lap();
@@ -350,7 +349,19 @@ fn machine(features: &str, most: Option<usize>) -> Machine {
     };
     let vector = most.map_or(vector, |m| vector.min(m.max(16)));
     let registers = if vector == 64 || cfg!(target_arch = "aarch64") { 32 } else { 16 };
-    Machine { vector, registers, masks: vector == 64, long: 120 }
+    // Loads and stores of any type take masks at no cost.
+    let masks = vector == 64;
+    Machine {
+        bytes: vector,
+        registers,
+        even: false,
+        masks,
+        rest: if masks { Rest::Masked } else { Rest::Serial },
+        short: [400, 1500],
+        once: 120,
+        repeated: 400,
+        native: None,
+    }
 }
 
 /// The passes for each effort, and how hard code generation tries (LLVM's -O).

@@ -1,7 +1,7 @@
 //! Every operation of the kernel language as LLVM instructions, on scalars and on vectors alike.
 
 use crate::error::{Result, fail};
-use crate::ir::{FoldOp, Function, Math, Op, Special, Ty};
+use crate::ir::{Function, Math, Op, Special, Ty};
 use crate::runtime::special;
 
 use super::emit::{CONVENTION, Emitter};
@@ -265,24 +265,13 @@ impl Emitter<'_> {
         r
     }
 
-    /// How two values of a fold combine.
-    pub(super) fn fold(&mut self, op: FoldOp, s: Shape, a: Operand, b: Operand) -> Result<Operand> {
-        let op = match (op, s.ty) {
-            (FoldOp::And | FoldOp::Or, t) if t.is_float() => fail!(Rule, "floats are not folded by {op:?}"),
-            (FoldOp::Add | FoldOp::Max | FoldOp::Or, Ty::Bool) => Op::Or,
-            (_, Ty::Bool) => Op::And,
-            (op, _) => op.op(),
-        };
-        self.op(op, &[s.ty, s.ty], &[a, b], s.lanes)
-    }
-
     /// A function of compiled Rust for all lanes, or for the first `active` of them. `Rare` looks at its guard first.
-    pub(super) fn special(&mut self, which: Special, s: Shape, args: &[Operand], active: Option<Operand>) -> Operand {
+    pub(super) fn special(&mut self, which: Special, s: Shape, args: &[Operand]) -> Operand {
         let guard = match which {
             Special::Rare(_) => args.get(2).copied(),
             _ => None,
         };
-        let Some(guard) = guard else { return self.call_special(which, s, args, active) };
+        let Some(guard) = guard else { return self.call_special(which, s, args) };
         let some = match s.lanes {
             1 => guard,
             n => {
@@ -294,7 +283,7 @@ impl Emitter<'_> {
         let before = self.f.block;
         line!(self, "br i1 {some}, label %L{rare}, label %L{after}, !prof !4");
         self.start(rare);
-        let result = self.call_special(which, s, args, active);
+        let result = self.call_special(which, s, args);
         let called = self.f.block;
         line!(self, "br label %L{after}");
         self.start(after);
@@ -302,7 +291,7 @@ impl Emitter<'_> {
         put!(self, "phi {s} [ {}, %L{before} ], [ {result}, %L{called} ]", args[0])
     }
 
-    fn call_special(&mut self, which: Special, s: Shape, args: &[Operand], active: Option<Operand>) -> Operand {
+    fn call_special(&mut self, which: Special, s: Shape, args: &[Operand]) -> Operand {
         let (field, code) = special::entry(which, s.ty);
         let align = s.ty.size() * s.lanes as usize;
         let a = self.slot(0, align);
@@ -315,7 +304,7 @@ impl Emitter<'_> {
             }
             _ => a.clone(),
         };
-        let n = active.unwrap_or(int(i64::from(s.lanes)));
+        let n = s.lanes;
         let f = self.of_context(field as usize);
         line!(self, "call {CONVENTION}void {f}(ptr {a}, ptr {a}, ptr {b}, i64 {n}, i64 {code}) #2");
         put!(self, "load {s}, ptr {a}, align {}", align.min(64))

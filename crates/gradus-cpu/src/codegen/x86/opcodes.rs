@@ -119,7 +119,6 @@ table! {
     from_general(q) = enc(1, 1, q, 0x6E).vw();
     /// The low lane to a general register.
     to_general(q) = enc(1, 1, q, 0x7E).vw().mr();
-    mask_to_vector(q) = enc(2, 2, q, 0x38);
 
     gather_narrow(d) = w38(d, 0x92).vw().bytes(if d { 8 } else { 4 });
     gather_wide(d) = w38(d, 0x93).vw().bytes(if d { 8 } else { 4 });

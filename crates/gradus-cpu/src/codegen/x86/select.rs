@@ -12,11 +12,11 @@ use smallvec::SmallVec;
 
 use super::Isa;
 use super::encode::{Cond, Enc, Label, Len};
-use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Shift, Size, Test, Unary};
+use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
 use crate::ir::{Carried, Int, Op, Ty, Value};
-use crate::vector::{Code, Expr, Loop, Memory, Shape, Stmt};
+use crate::vector::{Code, Expr, Loop, Shape, Stmt};
 
 /// The most registers of a vector.
 pub(super) const TOGETHER: usize = 4;
