@@ -13,7 +13,7 @@ use cranelift_module::FuncId;
 use super::split::{Foreign, Plan};
 use super::{Simd, machine_type, scalar};
 use crate::error::{Result, error, fail};
-use crate::ir::{Buffer, Carried, Expr, Function, Index, Int, Kind, Loop, Math, Module, Special, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Expr, Function, Index, Int, Loop, Math, Module, Special, Stmt, Ty, Value};
 use crate::runtime::special;
 
 /// Where the context of a run has its fields.
@@ -238,12 +238,11 @@ impl<'a, 'f> Emitter<'a, 'f> {
                 self.b.ins().store(MemFlagsData::trusted(), value, address, offset);
                 Ok(())
             }
-            Stmt::Loop(l) if l.kind == Kind::Serial => {
+            Stmt::Loop(l) => {
                 let count = self.int(l.count);
                 let zero = self.i64(0);
                 self.serial(l, zero, count)
             }
-            Stmt::Loop(l) => self.lanes(l, None),
             Stmt::While(w) => self.while_(w),
             Stmt::Switch(s) => self.switch(s),
             Stmt::Kernel(k) => self.run(*k),

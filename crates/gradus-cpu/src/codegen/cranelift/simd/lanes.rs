@@ -12,7 +12,7 @@ use crate::ir::{Op, Special, Ty};
 /// The lanes of one value, the first in the low bytes of the first vector. Lanes that do not fill a vector leave its upper
 /// bytes undefined.
 #[derive(Clone, Debug)]
-pub(super) struct Lanes {
+pub(in super::super) struct Lanes {
     /// Bytes of a lane. A bool is a mask, all bits set or none, as wide as what it was computed from.
     pub size: usize,
     pub parts: SmallVec<[ir::Value; 4]>,
@@ -20,14 +20,14 @@ pub(super) struct Lanes {
 
 /// An operand: one for all lanes, or one for each.
 #[derive(Clone)]
-pub(super) enum Operand {
+pub(in super::super) enum Operand {
     Uniform(ir::Value),
     Varying(Lanes),
 }
 
 /// How wide things are.
 #[derive(Clone, Copy)]
-pub(super) struct Width {
+pub(in super::super) struct Width {
     /// How many lanes are computed at once.
     pub lanes: usize,
 }
@@ -38,9 +38,9 @@ impl Width {
         (self.lanes * size).div_ceil(BYTES)
     }
 
-    /// The size of masks where nothing else decides: they fill one vector.
+    /// The size of masks where nothing else decides: they fill a vector.
     pub fn mask(self) -> usize {
-        BYTES / self.lanes
+        (BYTES / self.lanes).max(1)
     }
 
     /// All lanes of an operand.
@@ -408,7 +408,7 @@ fn widen_mask(e: &mut Emitter, x: ir::Value, size: usize) -> ir::Value {
 }
 
 /// Whether an operation with these operands is done with vectors and not lane by lane.
-pub(super) fn native(op: Op, types: &[Ty], varying: &[bool]) -> bool {
+pub(in super::super) fn native(op: Op, types: &[Ty], varying: &[bool]) -> bool {
     let ty = types[0];
     match op {
         Op::Select | Op::Bitcast(_) | Op::Special(_) => true,
@@ -425,16 +425,8 @@ pub(super) fn native(op: Op, types: &[Ty], varying: &[bool]) -> bool {
     }
 }
 
-/// The machine type of carried lanes, with how many.
-pub(super) fn carried_type(width: Width, ty: Ty) -> (ir::Type, usize) {
-    match ty {
-        Ty::Bool => (integers(width.mask()), 1),
-        ty => (vector_type(ty), width.parts(ty.size())),
-    }
-}
-
 /// A scalar machine type for so many bytes.
-pub(super) fn word(bytes: usize) -> ir::Type {
+pub(in super::super) fn word(bytes: usize) -> ir::Type {
     match bytes {
         1 => types::I8,
         2 => types::I16,

@@ -7,7 +7,7 @@ use super::super::scalar;
 use crate::ir::{Op, Ty};
 
 /// Bytes of a vector.
-pub(super) const BYTES: usize = 16;
+pub(in super::super) const BYTES: usize = 16;
 
 /// The vector of a type's lanes. Bools are masks and have none of their own.
 pub(in super::super) fn vector_type(ty: Ty) -> ir::Type {
@@ -19,7 +19,7 @@ pub(in super::super) fn vector_type(ty: Ty) -> ir::Type {
 }
 
 /// The vector of integers of so many bytes.
-pub(super) fn integers(size: usize) -> ir::Type {
+pub(in super::super) fn integers(size: usize) -> ir::Type {
     match size {
         1 => types::I8X16,
         2 => types::I16X8,
@@ -45,7 +45,7 @@ pub(in super::super) fn has(op: Op, ty: Ty) -> bool {
 }
 
 /// The same bits as another vector.
-pub(super) fn cast(e: &mut Emitter, to: ir::Type, x: ir::Value) -> ir::Value {
+pub(in super::super) fn cast(e: &mut Emitter, to: ir::Type, x: ir::Value) -> ir::Value {
     match e.b.func.dfg.value_type(x) == to {
         true => x,
         false => e.b.ins().bitcast(to, MemFlagsData::new().with_endianness(Endianness::Little), x),
@@ -53,7 +53,7 @@ pub(super) fn cast(e: &mut Emitter, to: ir::Type, x: ir::Value) -> ir::Value {
 }
 
 /// Chooses lanes by a mask of the same lane size.
-pub(super) fn choose(e: &mut Emitter, mask: ir::Value, x: ir::Value, y: ir::Value) -> ir::Value {
+pub(in super::super) fn choose(e: &mut Emitter, mask: ir::Value, x: ir::Value, y: ir::Value) -> ir::Value {
     let mask = cast(e, e.b.func.dfg.value_type(x), mask);
     e.b.ins().bitselect(mask, x, y)
 }
@@ -96,13 +96,13 @@ pub(in super::super) fn constant(e: &mut Emitter, ty: Ty, bits: u64) -> ir::Valu
 }
 
 /// A vector by its bytes.
-pub(super) fn literal(e: &mut Emitter, ty: ir::Type, bytes: Vec<u8>) -> ir::Value {
+pub(in super::super) fn literal(e: &mut Emitter, ty: ir::Type, bytes: Vec<u8>) -> ir::Value {
     let constant = e.b.func.dfg.constants.insert(bytes.into());
     e.b.ins().vconst(ty, constant)
 }
 
 /// Bytes of two vectors (the second has 16..32), as a vector of this type.
-pub(super) fn shuffle(
+pub(in super::super) fn shuffle(
     e: &mut Emitter,
     to: ir::Type,
     x: ir::Value,
