@@ -20,7 +20,7 @@ impl<'a> Emitter<'a, '_> {
         used.sort();
         used.dedup();
         for b in used {
-            let pointer = self.b.ins().load(types::I64, self.flags.table, table, b.0 as i32 * 8);
+            let pointer = self.b.ins().load(types::I64, self.of_table, table, b.0 as i32 * 8);
             self.pointers.push((b, pointer));
         }
         for (i, v) in k.inputs.iter().enumerate() {
