@@ -11,6 +11,7 @@ use gradus_core::{Backend, Constraint, Executable, Interpreter, Type};
 use crate::codegen::{llvm, x86};
 use crate::error::{Result, error};
 use crate::native::Native;
+use crate::size::Size;
 use crate::{extent, ir, lower};
 
 /// Which code generator makes the code.
@@ -64,6 +65,8 @@ pub struct Options {
     pub contract: bool,
     /// Arrays of at most so many elements live in registers.
     pub small: usize,
+    /// Main bodies of more statements than about this become several functions.
+    pub piece: usize,
     /// Whether threads share large loops.
     pub threads: bool,
     /// What the embedded tier makes kernels of.
@@ -78,6 +81,7 @@ impl Default for Options {
             tier: Tier::Auto,
             contract: true,
             small: lower::SMALL,
+            piece: ir::PIECE,
             threads: true,
             vectors: Vectors::Best,
             fill: cfg!(debug_assertions),
@@ -183,11 +187,13 @@ pub fn native(program: &Verified, options: Options) -> Result<Native> {
     let module = ir::expand(module);
     // The functions are made of steps whose errors cancel: nothing about them may be relaxed.
     let module = ir::fold(module, Exactness::Exact);
+    let (module, frames) = ir::cut(module, options.piece);
     if cfg!(debug_assertions) {
         ir::verify(&module).map_err(|e| e.note(module.to_string()))?;
     }
     report(|| Phase::described("lower", module.to_string(), started.elapsed()));
     lowered.module = module;
+    lowered.bytes.extend(frames.into_iter().map(Size::from));
     Native::new(lowered, program.program().as_ref().clone(), options)
 }
 

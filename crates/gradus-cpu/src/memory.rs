@@ -101,6 +101,7 @@ impl Walk {
                     buffers_of(&m.kernels[*k as usize].body, &mut used);
                     used.into_iter().for_each(|b| self.touch(b));
                 }
+                Stmt::Piece(p) => self.body(m, &m.pieces[*p as usize]),
                 Stmt::Call(c) => c.buffers.iter().for_each(|(b, _)| self.touch(*b)),
                 Stmt::Swap(a, b) => {
                     self.touch(*a);

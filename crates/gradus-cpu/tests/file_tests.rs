@@ -167,6 +167,9 @@ fn verify_errors(case: &Case) -> Result<String, String> {
     }
 }
 
+/// What is in memory that nobody gave numbers to.
+const UNWRITTEN: u8 = 0x5A;
+
 /// Elements that each buffer has where a case does not say what is in them.
 const ELEMENTS: usize = 64;
 
@@ -239,7 +242,10 @@ fn passed(case: &Case, pass: impl FnOnce(Module) -> Module, exact: bool) -> Resu
     let after = pass(before.clone());
     let text = checked_text(&after)?;
     let memory = memory_for(case, &before)?;
-    let (want, have) = (run(&before, memory.clone())?, run(&after, memory)?);
+    let mut more = memory.clone();
+    // What crosses pieces lies in buffers of their own.
+    more.buffers.resize(after.buffers.len(), vec![UNWRITTEN; 8 * ELEMENTS]);
+    let (want, have) = (run(&before, memory)?, run(&after, more)?);
     for (b, (want, have)) in want.iter().zip(&have).enumerate() {
         for (i, (p, q)) in want.iter().zip(have).enumerate() {
             let (u, v) = (p.to_f64(), q.to_f64());
@@ -263,6 +269,19 @@ fn expanded(case: &Case) -> Result<String, String> {
     passed(case, |m| ir::expand_with(m, often), true)
 }
 
+/// `# piece 4`: how many statements a piece has. Behind the text, the bytes of the buffers that were added.
+fn cut(case: &Case) -> Result<String, String> {
+    let (limit, mut frames) = (number_of(case, "piece", ir::PIECE)?, Vec::new());
+    let pass = |m| {
+        let (m, bytes) = ir::cut(m, limit);
+        frames = bytes;
+        m
+    };
+    let mut text = passed(case, pass, true)?;
+    let _ = writeln!(text, "// frames of {frames:?} bytes");
+    Ok(text)
+}
+
 /// What is in memory after a module has run.
 fn evaluated(case: &Case) -> Result<String, String> {
     let m = module(case)?;
@@ -283,5 +302,6 @@ file_tests! {
     stage_verify_errors "verify_errors" verify_errors;
     stage_fold "fold" folded;
     stage_expand "expand" expanded;
+    stage_cut "cut" cut;
     stage_evaluate "evaluate" evaluated;
 }

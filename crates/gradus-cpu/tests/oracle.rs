@@ -46,11 +46,16 @@ fn compiled(p: &Program, options: Options) -> Result<Native> {
 
 /// Every way to run a program: the kernel language by its evaluator, and each tier.
 fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executable>>)> {
-    let tier = |tier| {
-        let options = Options { tier, contract: false, small, ..Options::default() };
+    let in_pieces = |tier, piece| {
+        let options = Options { tier, contract: false, small, piece, ..Options::default() };
         compiled(p, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
     };
+    let tier = |tier| in_pieces(tier, Options::default().piece);
     let mut ways = vec![("evaluator", evaluated(p, small)), ("embedded", tier(Tier::Embedded))];
+    // Long main bodies are those of scalars.
+    if small == 16 {
+        ways.push(("in pieces", in_pieces(Tier::Embedded, 5)));
+    }
     // LLVM takes its time: once for each program.
     if small == 4 {
         ways.push(("llvm", tier(Tier::Llvm)));

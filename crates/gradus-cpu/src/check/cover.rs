@@ -91,6 +91,7 @@ impl Walk<'_> {
                     }
                 }
                 Stmt::Kernel(k) => self.stores(&self.m.kernels[*k as usize].body, loops, stores, covered),
+                Stmt::Piece(p) => self.stores(&self.m.pieces[*p as usize], loops, stores, covered),
                 Stmt::Switch(s) => {
                     let mut all = s.cases.iter().map(|(body, _)| self.body(body, loops));
                     if let Some(first) = all.next() {

@@ -205,6 +205,7 @@ impl Walk<'_> {
                     }
                 }
                 Stmt::Kernel(k) => self.body(&self.m.kernels[*k as usize].body)?,
+                Stmt::Piece(p) => self.body(&self.m.pieces[*p as usize])?,
                 Stmt::Call(c) => {
                     for (r, _) in &c.regions {
                         let access = region(self.ranges, r, &self.loops)?;

@@ -220,6 +220,7 @@ fn check_written(m: &Module, body: &[Stmt], written: &mut FxHashSet<Buffer>) -> 
                 let k = &m.kernels[*k as usize];
                 check_written(m, &k.body, written).map_err(|e| e.note(format!("in {}", k.name)))?;
             }
+            Stmt::Piece(p) => check_written(m, &m.pieces[*p as usize], written)?,
             Stmt::Call(c) => {
                 for (r, writes) in &c.regions {
                     let empty = r.dims.contains(&Size::ZERO);

@@ -6,8 +6,8 @@ use super::{cranelift, harness, llvm};
 use crate::abi::MainFn;
 use crate::ir::random::{self, Rng};
 use crate::ir::{
-    Buffer, BufferInfo, Expr, Index, Int, Kind, Loop, Math, Memory, Module, OFTEN, Op, Role, Stmt, Ty, Value, evaluate,
-    expand, expand_with, fold, verify,
+    Buffer, BufferInfo, Expr, Index, Int, Kind, Loop, Math, Memory, Module, OFTEN, Op, Role, Stmt, Ty, Value, cut,
+    evaluate, expand, expand_with, fold, verify,
 };
 
 /// Numbers at the edges of what there is, then any bits, then ordinary ones.
@@ -79,7 +79,11 @@ fn called_or_written_out_a_function_gives_the_same_bits() {
             let mut evaluated = memory.clone();
             evaluate(&m, &mut evaluated).unwrap();
             // Small pieces: functions are called from each of them.
-            let options = cranelift::Options { piece: 10, image: true, ..cranelift::Options::default() };
+            let (m, frames) = cut(m, 10);
+            verify(&m).unwrap();
+            let mut memory = memory.clone();
+            memory.buffers.extend(frames.into_iter().map(|n| vec![0; n]));
+            let options = cranelift::Options { image: true, ..cranelift::Options::default() };
             let mut embedded = cranelift::compile(&m, &[], &options).unwrap();
             let loaded = cranelift::load(&embedded.take_image().unwrap()).unwrap();
             let optimized = llvm.compile(&m, &llvm::Options { image: true, ..llvm::Options::default() }).unwrap();

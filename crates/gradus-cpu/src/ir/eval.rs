@@ -280,6 +280,7 @@ impl Machine<'_> {
                 self.slots.swap(a.index(), b.index());
                 Ok(())
             }
+            Stmt::Piece(p) => self.block(&self.module.pieces[*p as usize]),
             Stmt::Note(n) => self.note(n),
         }
     }

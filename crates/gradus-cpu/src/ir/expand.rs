@@ -24,6 +24,10 @@ pub fn expand(module: Module) -> Module {
 
 /// As [`expand`], with another number of uses from which on a function is called.
 pub fn expand_with(mut module: Module, often: usize) -> Module {
+    // What is cut is done.
+    if !module.pieces.is_empty() {
+        return module;
+    }
     let mut uses = Vec::new();
     count(&module, &module.main, &mut uses);
     for (of, ty, n) in uses {

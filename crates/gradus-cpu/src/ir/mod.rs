@@ -5,6 +5,7 @@
 //! generator than the main body. All values are scalars in static single assignment form; an array lives in a buffer or,
 //! if it is small, in one value for each element.
 
+mod cut;
 mod eval;
 mod expand;
 mod fold;
@@ -18,6 +19,7 @@ mod strip;
 mod verify;
 mod watch;
 
+pub use cut::{PIECE, cut};
 pub use eval::{Library, Memory, Slots, evaluate, evaluate_checked, evaluate_with};
 pub use expand::{OFTEN, expand, expand_with};
 pub use fold::fold;
@@ -28,6 +30,8 @@ pub use verify::verify;
 pub use watch::Shadow;
 
 use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHashSet;
 
 pub use gradus_core::scalar::{Math, Op, Special, Ty};
 
@@ -141,6 +145,8 @@ pub enum Stmt {
     Call(Box<Call>),
     /// Main body only: the buffers trade places in memory.
     Swap(Buffer, Buffer),
+    /// Main body only: runs a piece of it.
+    Piece(u32),
     /// Main body only: what memory holds, for those who check it. Nothing is done.
     Note(Box<Note>),
 }
@@ -401,6 +407,9 @@ pub struct Module {
     pub functions: Vec<Function>,
     /// The main body.
     pub main: Vec<Stmt>,
+    /// What the main body runs as functions of their own, if it is cut. They are main bodies that see no value of one another,
+    /// nor of the one that runs them.
+    pub pieces: Vec<Vec<Stmt>>,
     /// What the entries of calls are called, for texts.
     pub calls: Vec<String>,
     /// How many run-time sizes there are.
@@ -421,9 +430,41 @@ impl Module {
         Value(self.types.len() as u32 - 1)
     }
 
+    /// The buffers that trade places.
+    pub fn swapped(&self) -> FxHashSet<Buffer> {
+        fn inside(body: &[Stmt], out: &mut FxHashSet<Buffer>) {
+            for s in body {
+                match s {
+                    Stmt::Swap(a, b) => out.extend([*a, *b]),
+                    Stmt::Loop(l) => inside(&l.body, out),
+                    Stmt::While(w) => [&w.before, &w.body].into_iter().for_each(|b| inside(b, out)),
+                    Stmt::Switch(s) => s.cases.iter().for_each(|(b, _)| inside(b, out)),
+                    _ => {}
+                }
+            }
+        }
+        let mut out = FxHashSet::default();
+        self.pieces.iter().chain([&self.main]).for_each(|body| inside(body, &mut out));
+        out
+    }
+
     /// The number of the function for an operation of the main body.
     pub fn function(&self, of: Math, ty: Ty) -> Option<usize> {
         self.functions.iter().position(|f| f.of == of && f.ty == ty)
+    }
+}
+
+impl Stmt {
+    /// Whether a call of the library in it may end the run.
+    pub fn can_fail(&self) -> bool {
+        match self {
+            Stmt::Call(_) => true,
+            Stmt::Loop(l) => l.body.iter().any(Stmt::can_fail),
+            Stmt::While(w) => w.before.iter().chain(&w.body).any(Stmt::can_fail),
+            Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).any(Stmt::can_fail),
+            Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) => false,
+            Stmt::Swap(..) | Stmt::Piece(_) | Stmt::Note(_) => false,
+        }
     }
 }
 
@@ -445,8 +486,8 @@ impl Kernel {
 /// What code depends on: everything but names, which are for readers.
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Module { name: _, types, buffers, kernels, functions, main, calls, sizes, meanings: _ } = self;
-        (types, buffers, kernels, functions, main, calls.len(), sizes).hash(state);
+        let Module { name: _, types, buffers, kernels, functions, main, pieces, calls, sizes, meanings: _ } = self;
+        (types, buffers, kernels, functions, main, pieces, calls.len(), sizes).hash(state);
     }
 }
 

@@ -201,9 +201,13 @@ impl<'a> Parser<'a> {
         while self.keyword("function") {
             self.function()?;
         }
+        while self.keyword("piece") {
+            self.piece()?;
+        }
         if !self.keyword("main") {
-            return self
-                .wanted("a line that begins with `b0:`, `sizes`, `c0`, `kernel`, `function` or `main`, in this order");
+            return self.wanted(
+                "a line that begins with `b0:`, `sizes`, `c0`, `kernel`, `function`, `piece` or `main`, in this order",
+            );
         }
         self.module.name = self.name()?;
         self.brace("{")?;
@@ -312,6 +316,19 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    fn piece(&mut self) -> Result<()> {
+        let (n, at) = self.numbered('p', "a piece as `p0`")?;
+        let next = self.module.pieces.len();
+        if n as usize != next {
+            return self.at_place(at, error!(Parse, "expected `p{next}`, found `p{n}`: pieces are numbered in order"));
+        }
+        self.brace("{")?;
+        let body = self.body()?;
+        self.brace("}")?;
+        self.module.pieces.push(body);
+        Ok(())
+    }
+
     // ---- bodies ----
 
     /// Statements up to a line that ends the body.
@@ -361,7 +378,7 @@ impl<'a> Parser<'a> {
         let word = self.next_word();
         match word {
             "for" | "lanes" | "while" | "switch" | "run" => self.at += word.len(),
-            "call" | "swap" if results.is_empty() => self.at += word.len(),
+            "call" | "swap" | "do" if results.is_empty() => self.at += word.len(),
             _ if results.is_empty() => return self.wanted("a statement"),
             _ => return self.wanted("`for`, `lanes`, `while`, `switch` or `run`"),
         }
@@ -372,6 +389,14 @@ impl<'a> Parser<'a> {
             "switch" => self.switch(results),
             "run" => self.run(results),
             "call" => self.call(),
+            "do" => {
+                let (n, at) = self.numbered('p', "a piece as `p0`")?;
+                if n as usize >= self.module.pieces.len() {
+                    return self.at_place(at, error!(Parse, "there is no p{n}"));
+                }
+                self.end_of_line()?;
+                Ok(Stmt::Piece(n))
+            }
             _ => {
                 let swap = Stmt::Swap(self.buffer()?, self.buffer()?);
                 self.end_of_line()?;
@@ -599,13 +624,14 @@ pub fn written(m: &Module) -> Module {
                     s.results.iter().for_each(|r| define(*r));
                     s.cases.iter().for_each(|(b, _)| body(b, define));
                 }
-                Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Call(_) | Stmt::Swap(..) | Stmt::Note(_) => {}
+                Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Call(_) => {}
+                Stmt::Swap(..) | Stmt::Piece(_) | Stmt::Note(_) => {}
             }
         }
     }
     let mut defined = vec![false; m.types.len()];
     let mut define = |v: Value| defined[v.index()] = true;
-    body(&m.main, &mut define);
+    m.pieces.iter().chain([&m.main]).for_each(|b| body(b, &mut define));
     for k in &m.kernels {
         k.inputs.iter().for_each(|v| define(*v));
         body(&k.body, &mut define);

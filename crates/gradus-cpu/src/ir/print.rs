@@ -227,6 +227,7 @@ impl Printer<'_> {
                 self.line(format_args!("call c{} {}({}){says}", c.entry, Name(name), args.join(", ")));
             }
             Stmt::Swap(a, b) => self.line(format_args!("swap {a} {b}")),
+            Stmt::Piece(p) => self.line(format_args!("do p{p}")),
             Stmt::Note(n) => match &**n {
                 Note::Step(scope) => self.line(format_args!("// a step of loop {scope}")),
                 Note::Becomes(region, tag, _) => {
@@ -288,6 +289,11 @@ impl Display for Module {
             f.write_str(&function_text(self, function))?;
         }
         let mut p = Printer { module: self, out: String::new(), depth: 0 };
+        for (i, piece) in self.pieces.iter().enumerate() {
+            p.line(format_args!("piece p{i} {{"));
+            p.block(piece);
+            p.line("}");
+        }
         p.line(format_args!("main {} {{", Name(&self.name)));
         p.block(&self.main);
         p.line("}");

@@ -592,6 +592,13 @@ pub fn difference(module: &Module, a: &Memory, b: &Memory) -> Option<String> {
     None
 }
 
+/// The module in pieces of so many statements, with memory for what crosses them.
+pub fn cut(module: Module, memory: &mut Memory, piece: usize) -> Module {
+    let (module, frames) = super::cut(module, piece);
+    memory.buffers.extend(frames.into_iter().map(|n| vec![0x5A; n]));
+    module
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -608,5 +615,42 @@ mod tests {
                 panic!("seed {seed}: {e}\n{m}");
             }
         }
+    }
+
+    #[test]
+    fn pieces_do_the_same_and_are_short() {
+        fn statements(body: &[Stmt]) -> usize {
+            let inside = |s: &Stmt| match s {
+                Stmt::Loop(l) => statements(&l.body),
+                Stmt::While(w) => statements(&w.before) + statements(&w.body),
+                Stmt::Switch(s) => s.cases.iter().map(|(b, _)| statements(b)).sum(),
+                _ => 0,
+            };
+            body.iter().map(|s| 1 + inside(s)).sum()
+        }
+        let config = Config { statements: 25, ..Config::default() };
+        let mut pieces = 0;
+        for seed in 0..40 {
+            let (m, memory) = module(seed, &config);
+            let mut want = memory.clone();
+            evaluate(&m, &mut want).unwrap();
+            for piece in [1, 7, 40] {
+                let mut have = memory.clone();
+                let cut = cut(m.clone(), &mut have, piece);
+                if let Err(e) = verify(&cut) {
+                    panic!("seed {seed} in pieces of {piece}: {e}\n{cut}");
+                }
+                evaluate(&cut, &mut have).unwrap();
+                if let Some(d) = difference(&m, &want, &have) {
+                    panic!("seed {seed} in pieces of {piece}: {d}\n{m}\n{cut}");
+                }
+                // A statement reads three values at most, or is a kernel, and gives one, or is one.
+                for body in &cut.pieces {
+                    assert!(statements(body) <= 30 + 5 * piece, "seed {seed} in pieces of {piece}\n{cut}");
+                }
+                pieces += cut.pieces.len();
+            }
+        }
+        assert!(pieces > 1000, "{pieces}");
     }
 }

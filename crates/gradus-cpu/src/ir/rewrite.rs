@@ -164,7 +164,7 @@ fn body<E>(m: &mut Module, renames: &mut Renames, stmts: Vec<Stmt>, f: &mut dyn 
                 c.buffers.iter_mut().for_each(|(_, at)| renames.index(m, &mut out, at));
                 out.push(Stmt::Call(c));
             }
-            s @ (Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_)) => out.push(s),
+            s @ (Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Piece(_) | Stmt::Note(_)) => out.push(s),
         }
     }
     f.leave();
@@ -198,7 +198,7 @@ pub(super) fn uses(m: &Module) -> Vec<u32> {
         for s in body {
             match s {
                 Stmt::Let(_, e) => each_use(e, &mut |v| n[v.index()] += 1),
-                Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_) => {}
+                Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Piece(_) | Stmt::Note(_) => {}
                 Stmt::Store { at, value, .. } => {
                     index(at, n);
                     n[value.index()] += 1;

@@ -21,6 +21,7 @@ pub fn strip(mut m: Module) -> Module {
         }
     }
     body(&mut m.main);
+    m.pieces.iter_mut().for_each(body);
     m.kernels.iter_mut().for_each(|k| body(&mut k.body));
     m.meanings = meaning::Meanings::default();
     m

@@ -8,6 +8,7 @@ use super::{Carried, Expr, Function, Index, Int, Kernel, Kind, Loop, Module, Stm
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Main,
+    Piece,
     Kernel,
     Lanes,
 }
@@ -16,8 +17,12 @@ struct Verifier<'a> {
     module: &'a Module,
     /// Whether a value is visible here.
     visible: Vec<bool>,
-    /// Whether a value was ever defined: each is defined once.
-    defined: Vec<bool>,
+    /// The last function that defined a value: each does it once at most.
+    defined: Vec<u32>,
+    /// The function that is looked at: a piece or, as the last one, the main function.
+    function: u32,
+    /// Which kernels were run: each is run in one place.
+    ran: Vec<bool>,
     /// What a body made visible, to be hidden at its end.
     scope: Vec<Value>,
 }
@@ -25,8 +30,14 @@ struct Verifier<'a> {
 /// Checks a module; an error says what is wrong with it.
 pub fn verify(module: &Module) -> Result<()> {
     let n = module.types.len();
-    let mut v = Verifier { module, visible: vec![false; n], defined: vec![false; n], scope: Vec::new() };
+    let ran = vec![false; module.kernels.len()];
+    let mut v = Verifier { module, visible: vec![false; n], defined: vec![0; n], function: 1, ran, scope: Vec::new() };
     module.functions.iter().try_for_each(|f| v.function(f))?;
+    for piece in &module.pieces {
+        v.function += 1;
+        v.scoped(|v| v.block(piece, Place::Piece))?;
+    }
+    v.function += 1;
     v.block(&module.main, Place::Main)
 }
 
@@ -51,7 +62,7 @@ impl Verifier<'_> {
 
     fn define(&mut self, v: Value) -> Result<()> {
         let Some(seen) = self.defined.get_mut(v.index()) else { fail!(Verify, "{v} has no type") };
-        if std::mem::replace(seen, true) {
+        if std::mem::replace(seen, self.function) == self.function {
             fail!(Verify, "{v} is defined twice");
         }
         self.visible[v.index()] = true;
@@ -119,7 +130,7 @@ impl Verifier<'_> {
     }
 
     fn stmt(&mut self, s: &Stmt, place: Place) -> Result<()> {
-        let main = place == Place::Main;
+        let main = matches!(place, Place::Main | Place::Piece);
         match s {
             Stmt::Let(v, e) => {
                 self.expr(*v, e)?;
@@ -158,8 +169,13 @@ impl Verifier<'_> {
                 s.results.iter().try_for_each(|r| self.define(*r))
             }
             Stmt::Kernel(k) if main => {
-                let Some(k) = self.module.kernels.get(*k as usize) else { fail!(Verify, "there is no kernel {k}") };
-                self.kernel(k)
+                let Some(kernel) = self.module.kernels.get(*k as usize) else {
+                    fail!(Verify, "there is no kernel {k}")
+                };
+                if std::mem::replace(&mut self.ran[*k as usize], true) {
+                    fail!(Verify, "kernel {} is run in two places", kernel.name);
+                }
+                self.kernel(kernel)
             }
             Stmt::Call(c) if main => {
                 for (b, at) in &c.buffers {
@@ -176,12 +192,17 @@ impl Verifier<'_> {
                 }
                 Ok(())
             }
+            Stmt::Piece(p) if place == Place::Main => match self.module.pieces.get(*p as usize) {
+                Some(_) => Ok(()),
+                None => Err(error!(Verify, "there is no piece {p}")),
+            },
             Stmt::Note(_) if main => Ok(()),
             Stmt::While(_) => Err(outside("a `while`")),
             Stmt::Switch(_) => Err(outside("a `switch`")),
             Stmt::Kernel(_) => Err(outside("a kernel's run")),
             Stmt::Call(_) => Err(outside("a call")),
             Stmt::Swap(..) => Err(outside("a swap")),
+            Stmt::Piece(_) => Err(error!(Verify, "a piece can only be run by the main body, and not by another piece")),
             Stmt::Note(_) => Err(outside("a note")),
         }
     }

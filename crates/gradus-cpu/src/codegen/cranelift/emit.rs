@@ -9,8 +9,8 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::packed_option::PackedOption;
 use cranelift_frontend::FunctionBuilder;
 use cranelift_module::FuncId;
+use rustc_hash::FxHashSet;
 
-use super::split::{Foreign, Plan};
 use super::{Simd, machine_type, scalar};
 use crate::error::{Result, error, fail};
 use crate::ir::{Buffer, Carried, Expr, Function, Index, Int, Loop, Math, Module, Special, Stmt, Ty, Value};
@@ -42,26 +42,16 @@ pub(super) struct Shared<'a> {
     pub kernels: &'a [FuncId],
     /// The elementary functions of the module.
     pub functions: &'a [FuncId],
-    pub plan: &'a Plan,
+    /// The pieces of the main body.
     pub pieces: &'a [FuncId],
+    /// The buffers that trade places.
+    pub swapped: FxHashSet<Buffer>,
 }
 
-/// Memory that is no array: stores to arrays do not change it, which saves loading it again.
-pub(super) struct Flags {
-    /// The addresses of the buffers.
-    pub table: MemFlagsData,
-    /// The frame of the pieces.
-    pub frame: MemFlagsData,
-}
-
-impl Flags {
-    fn new(f: &mut ir::Function) -> Flags {
-        let mut region = |user_id, description: &'static str| {
-            let region = f.dfg.alias_regions.insert(AliasRegionData { user_id, description: description.into() });
-            MemFlagsData::trusted().with_alias_region(Some(region))
-        };
-        Flags { table: region(0, "buffers"), frame: region(1, "frame") }
-    }
+/// The table of buffers is no array: stores to arrays do not change it, which saves loading it again.
+fn table_flags(f: &mut ir::Function) -> MemFlagsData {
+    let region = f.dfg.alias_regions.insert(AliasRegionData { user_id: 0, description: "buffers".into() });
+    MemFlagsData::trusted().with_alias_region(Some(region))
 }
 
 /// One function on its way into Cranelift.
@@ -69,21 +59,18 @@ pub(super) struct Emitter<'a, 'f> {
     pub shared: &'a Shared<'a>,
     pub b: FunctionBuilder<'f>,
     pub values: &'f mut Values,
-    pub flags: Flags,
-    /// The number of the function among the pieces of the main body; 0 for the main function and kernels.
-    pub piece: u32,
+    /// How the addresses of buffers are read.
+    pub of_table: MemFlagsData,
     /// The context of the run.
     pub context: ir::Value,
-    /// Where values that several pieces use are.
-    pub frame: Option<ir::Value>,
-    /// In kernels: the addresses of the buffers it uses.
+    /// Addresses of buffers that are read once: in kernels all of them.
     pub pointers: Vec<(Buffer, ir::Value)>,
     /// Room for what is passed to calls, with its size.
     pub room: Option<(ir::StackSlot, u32)>,
-    /// The pieces that were called and are not made yet, and whether they are straight code that runs once.
-    pub open: Vec<(u32, &'a [Stmt], bool)>,
     /// How many loops are around.
     pub loops: usize,
+    /// The pieces that loops run.
+    pub repeated: Vec<u32>,
     special_signature: Option<SigRef>,
 }
 
@@ -98,14 +85,12 @@ impl<'a, 'f> Emitter<'a, 'f> {
         let emitter = Emitter {
             shared,
             values,
-            flags: Flags::new(b.func),
-            piece: 0,
+            of_table: table_flags(b.func),
             context: params[0],
-            frame: None,
             pointers: Vec::new(),
             room: None,
-            open: Vec::new(),
             loops: 0,
+            repeated: Vec::new(),
             special_signature: None,
             b,
         };
@@ -120,25 +105,15 @@ impl<'a, 'f> Emitter<'a, 'f> {
         self.module().ty(v)
     }
 
-    /// A value of the module. One of another piece comes out of the frame.
-    pub fn get(&mut self, v: Value) -> ir::Value {
-        match (self.shared.plan.foreign(v, self.piece), self.frame) {
-            (Some(Foreign::Constant(bits)), _) => self.constant(self.ty(v), bits),
-            (Some(Foreign::Slot(offset)), Some(frame)) => {
-                let ty = machine_type(self.ty(v));
-                self.b.ins().load(ty, self.flags.frame, frame, offset)
-            }
-            // invariant: the module is verified, so a value is defined before it is used.
-            _ => self.values.0[v.index()].unwrap(),
-        }
+    /// A value of the module.
+    pub fn get(&self, v: Value) -> ir::Value {
+        // invariant: the module is verified, so a value is defined before it is used.
+        self.values.0[v.index()].unwrap()
     }
 
     /// Defines a value of the module.
     pub fn define(&mut self, v: Value, to: ir::Value) {
         self.values.0[v.index()] = to.into();
-        if let (Some(offset), Some(frame)) = (self.shared.plan.shared(v, self.piece), self.frame) {
-            self.b.ins().store(self.flags.frame, to, frame, offset);
-        }
     }
 
     /// A constant by its bits.
@@ -167,7 +142,7 @@ impl<'a, 'f> Emitter<'a, 'f> {
             return *p;
         }
         let table = self.table();
-        self.b.ins().load(types::I64, self.flags.table, table, b.0 as i32 * 8)
+        self.b.ins().load(types::I64, self.of_table, table, b.0 as i32 * 8)
     }
 
     /// Where the addresses of the buffers are.
@@ -249,6 +224,10 @@ impl<'a, 'f> Emitter<'a, 'f> {
             Stmt::Call(c) => self.call(c),
             Stmt::Swap(x, y) => {
                 self.swap(*x, *y);
+                Ok(())
+            }
+            Stmt::Piece(p) => {
+                self.run_piece(*p);
                 Ok(())
             }
             Stmt::Note(_) => Ok(()),

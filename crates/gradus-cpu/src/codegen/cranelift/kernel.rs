@@ -91,7 +91,7 @@ impl Kernels<'_, '_, '_> {
         used.dedup();
         let table = self.e.table();
         for b in used {
-            let pointer = self.e.b.ins().load(types::I64, self.e.flags.table, table, b.0 as i32 * 8);
+            let pointer = self.e.b.ins().load(types::I64, self.e.of_table, table, b.0 as i32 * 8);
             self.e.pointers.push((b, pointer));
         }
     }

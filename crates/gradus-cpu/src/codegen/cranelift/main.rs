@@ -2,21 +2,16 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockCall, InstBuilder, JumpTableData, MemFlagsData, types};
+use rustc_hash::FxHashMap;
 
 use super::SERIAL_NANOSECONDS;
 use super::emit::{Emitter, field};
-use super::split::Part;
 use crate::error::Result;
 use crate::ir::{Buffer, Call, Expr, Int, Kernel, Stmt, Switch, Ty, While};
 
 impl<'a> Emitter<'a, '_> {
     /// The main function.
     pub fn main(&mut self, body: &'a [Stmt]) -> Result<()> {
-        let frame = self.shared.plan.frame;
-        if frame > 0 {
-            let slot = self.stack(frame);
-            self.frame = Some(self.b.ins().stack_addr(types::I64, slot, 0));
-        }
         self.block(body)?;
         let zero = self.i64(0);
         self.b.ins().return_(&[zero]);
@@ -24,37 +19,43 @@ impl<'a> Emitter<'a, '_> {
     }
 
     /// A piece of the main body as a function.
-    pub fn piece(&mut self, number: u32, body: &'a [Stmt], params: &[ir::Value]) -> Result<()> {
-        (self.piece, self.frame) = (number, Some(params[1]));
-        body.iter().try_for_each(|s| self.statement(s))?;
-        let zero = self.i64(0);
-        self.b.ins().return_(&[zero]);
-        Ok(())
+    pub fn piece(&mut self, body: &'a [Stmt]) -> Result<()> {
+        self.read_often_used(body);
+        self.main(body)
     }
 
-    /// A body, in pieces if it is too long for one function.
-    pub fn block(&mut self, body: &'a [Stmt]) -> Result<()> {
-        let Some(parts) = self.shared.plan.parts(body) else {
-            return body.iter().try_for_each(|s| self.statement(s));
-        };
-        for part in parts {
-            match part {
-                Part::Whole(s) => self.statement(s)?,
-                Part::Piece(number, run) => {
-                    let quick = self.loops == 0 && run.iter().all(straight);
-                    self.open.push((number, run, quick));
-                    let signature = self.signature(2, true);
-                    let function = self.function(self.shared.pieces[number as usize - 1], signature);
-                    // A plan without values that cross has no frame; then the pieces do not look.
-                    let frame = self.frame.unwrap_or(self.context);
-                    let call = self.b.ins().call(function, &[self.context, frame]);
-                    if run.iter().any(can_fail) {
-                        self.check(call);
-                    }
-                }
+    /// Reads the addresses that a piece needs again and again, above all those of the frame. Quick code reads an address
+    /// wherever it is asked for, and buffers that are swapped have to be asked for.
+    fn read_often_used(&mut self, body: &[Stmt]) {
+        let mut uses: FxHashMap<Buffer, usize> = FxHashMap::default();
+        for s in body {
+            if let Stmt::Let(_, Expr::Load(b, _)) | Stmt::Store { buffer: b, .. } = s {
+                *uses.entry(*b).or_default() += 1;
             }
         }
-        Ok(())
+        let often = uses.into_iter().filter(|(b, n)| *n > 2 && !self.shared.swapped.contains(b));
+        let mut often: Vec<Buffer> = often.map(|(b, _)| b).collect();
+        often.sort_unstable();
+        for b in often {
+            let pointer = self.pointer(b);
+            self.pointers.push((b, pointer));
+        }
+    }
+
+    pub fn run_piece(&mut self, number: u32) {
+        if self.loops > 0 {
+            self.repeated.push(number);
+        }
+        let signature = self.signature(1, true);
+        let function = self.function(self.shared.pieces[number as usize], signature);
+        let call = self.b.ins().call(function, &[self.context]);
+        if self.module().pieces[number as usize].iter().any(Stmt::can_fail) {
+            self.check(call);
+        }
+    }
+
+    pub fn block(&mut self, body: &'a [Stmt]) -> Result<()> {
+        body.iter().try_for_each(|s| self.statement(s))
     }
 
     /// Ends the run if a call failed.
@@ -140,10 +141,10 @@ impl<'a> Emitter<'a, '_> {
     pub fn swap(&mut self, x: Buffer, y: Buffer) {
         let table = self.table();
         let (at_x, at_y) = (x.0 as i32 * 8, y.0 as i32 * 8);
-        let old_x = self.b.ins().load(types::I64, self.flags.table, table, at_x);
-        let old_y = self.b.ins().load(types::I64, self.flags.table, table, at_y);
-        self.b.ins().store(self.flags.table, old_y, table, at_x);
-        self.b.ins().store(self.flags.table, old_x, table, at_y);
+        let old_x = self.b.ins().load(types::I64, self.of_table, table, at_x);
+        let old_y = self.b.ins().load(types::I64, self.of_table, table, at_y);
+        self.b.ins().store(self.of_table, old_y, table, at_x);
+        self.b.ins().store(self.of_table, old_x, table, at_y);
     }
 
     /// Calls the library.
@@ -238,21 +239,12 @@ impl<'a> Emitter<'a, '_> {
     }
 }
 
-fn can_fail(s: &Stmt) -> bool {
-    match s {
-        Stmt::Call(_) => true,
-        Stmt::Loop(l) => l.body.iter().any(can_fail),
-        Stmt::While(w) => w.before.iter().chain(&w.body).any(can_fail),
-        Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).any(can_fail),
-        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Note(_) => false,
-    }
-}
-
-/// Whether a statement runs once.
-fn straight(s: &Stmt) -> bool {
+/// Whether a statement of a piece is run once each time.
+pub(super) fn straight(s: &Stmt) -> bool {
     match s {
         Stmt::Loop(_) | Stmt::While(_) => false,
         Stmt::Switch(s) => s.cases.iter().flat_map(|(b, _)| b).all(straight),
-        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Call(_) | Stmt::Swap(..) | Stmt::Note(_) => true,
+        Stmt::Let(..) | Stmt::Store { .. } | Stmt::Kernel(_) | Stmt::Call(_) => true,
+        Stmt::Swap(..) | Stmt::Piece(_) | Stmt::Note(_) => true,
     }
 }

@@ -1,7 +1,6 @@
 //! The code generator for whole modules: Cranelift makes the main body and the kernels that nothing else made.
 //!
-//! Compile time counts here: a module is compiled while someone waits. The main body is cut into functions of bounded size
-//! (`split.rs`), so that the time stays linear in the length of the program.
+//! Compile time counts here: a module is compiled while someone waits.
 
 mod emit;
 mod image;
@@ -10,7 +9,6 @@ mod kernel;
 mod main;
 mod scalar;
 mod simd;
-mod split;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +22,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module as _, ModuleReloc, default_libcall_names};
+use rustc_hash::FxHashSet;
 
 use crate::abi::MainFn;
 use crate::error::{Result, error};
@@ -34,7 +33,6 @@ pub use image::load;
 use emit::{Emitter, Shared, Values, failed};
 use image::Part;
 use jobs::Job;
-use split::Plan;
 
 /// What is made, and how.
 #[derive(Clone, Debug)]
@@ -47,8 +45,6 @@ pub struct Options {
     pub simd: Simd,
     /// Use what this processor has beyond the base of its architecture.
     pub native: bool,
-    /// About how many statements of the main body become one function.
-    pub piece: usize,
 }
 
 /// Which loops of lanes become vectors.
@@ -64,7 +60,7 @@ pub enum Simd {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { text: false, image: false, simd: Simd::Worthwhile, native: true, piece: 1000 }
+        Options { text: false, image: false, simd: Simd::Worthwhile, native: true }
     }
 }
 
@@ -190,7 +186,7 @@ fn target(native: bool, quick: bool) -> Result<OwnedTargetIsa> {
             ("opt_level", if quick { "none" } else { "speed" }),
             ("regalloc_algorithm", if quick { "single_pass" } else { "backtracking" }),
             ("enable_verifier", if cfg!(debug_assertions) { "true" } else { "false" }),
-            // A long main body has a frame of many pages: each is touched in its order, so that the one behind the stack is met and not jumped over.
+            // A function may spill many pages: each is touched in its order, so that the one behind the stack is met and not jumped over.
             ("enable_probestack", "true"),
             ("probestack_strategy", "inline"),
             ("use_colocated_libcalls", "false"),
@@ -285,15 +281,18 @@ impl<'a> Maker<'a> {
             .enumerate()
             .map(|(i, signature)| self.declare(&format!("function{i}"), Linkage::Local, signature))
             .collect::<Result<Vec<_>>>()?;
-        let (whole, plan) = (Plan::default(), Plan::new(module, self.options.piece));
-        let mut shared = Shared {
+        let signature = emit::words(self.convention, 1, true);
+        let pieces = (0..module.pieces.len())
+            .map(|i| self.declare(&format!("piece{i}"), Linkage::Local, &signature))
+            .collect::<Result<Vec<_>>>()?;
+        let shared = Shared {
             module,
             simd: self.simd(),
             convention: self.convention,
             kernels: &kernels,
             functions: &functions,
-            plan: &whole,
-            pieces: &[],
+            pieces: &pieces,
+            swapped: module.swapped(),
         };
         for (i, k) in module.kernels.iter().enumerate() {
             match assembled.get(i) {
@@ -311,24 +310,17 @@ impl<'a> Maker<'a> {
                 e.define_elementary(f, params)
             })?;
         }
-        let words = emit::words(self.convention, 2, true);
-        let pieces = (1..plan.pieces())
-            .map(|i| self.declare(&format!("piece{i}"), Linkage::Local, &words))
-            .collect::<Result<Vec<_>>>()?;
-        (shared.plan, shared.pieces) = (&plan, &pieces);
-        let mut open = Vec::new();
-        let signature = emit::words(self.convention, 1, true);
         let main = self.declare("main", Linkage::Export, &signature)?;
+        let mut repeated = FxHashSet::default();
         self.function(main, &signature, &shared, &module.name, |e, _| {
             e.main(&module.main)?;
-            open = std::mem::take(&mut e.open);
+            repeated.extend(e.repeated.drain(..));
             Ok(())
         })?;
-        for (number, body, straight) in open {
-            let id = pieces[number as usize - 1];
-            self.function(id, &words, &shared, &module.name, |e, params| e.piece(number, body, params))?;
+        for (i, body) in module.pieces.iter().enumerate() {
+            self.function(pieces[i], &signature, &shared, &module.name, |e, _| e.piece(body))?;
             if let Some(job) = self.jobs.last_mut() {
-                job.quick = straight;
+                job.quick = !repeated.contains(&(i as u32)) && body.iter().all(main::straight);
             }
         }
         Ok(main)

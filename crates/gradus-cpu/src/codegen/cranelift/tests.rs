@@ -6,8 +6,8 @@ use super::*;
 use crate::codegen::harness;
 use crate::ir::random::{self, Config};
 use crate::ir::{
-    Buffer, BufferInfo, Call, Expr, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Memory, Op, Role, Stmt, Value,
-    evaluate, verify,
+    Buffer, BufferInfo, Call, Expr, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Memory, Op, PIECE, Role, Stmt, Value,
+    cut, evaluate, verify,
 };
 
 /// Runs what was made of a module over its memory, which has to be that of the module.
@@ -17,10 +17,16 @@ fn run(compiled: &Compiled, memory: &mut Memory) -> Result<u64, String> {
 }
 
 fn check(seed: u64, config: &Config, options: &Options) {
-    let (module, memory) = random::module(seed, config);
+    check_in_pieces(seed, config, options, usize::MAX);
+}
+
+fn check_in_pieces(seed: u64, config: &Config, options: &Options, piece: usize) {
+    let (module, mut memory) = random::module(seed, config);
     let mut expected = memory.clone();
     verify(&module).unwrap();
     evaluate(&module, &mut expected).unwrap();
+    let module = random::cut(module, &mut memory, piece);
+    verify(&module).unwrap();
     let options = Options { image: true, ..options.clone() };
     let mut compiled = compile(&module, &[], &options).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
     let image = compiled.take_image().expect("code that can be kept");
@@ -76,7 +82,7 @@ fn code_for_the_oldest_processor_does_the_same() {
 fn pieces_of_a_main_body_do_the_same() {
     for seed in seeds().step_by(2) {
         let config = Config { statements: 25, ..Config::default() };
-        check(seed, &config, &Options { piece: 4 + seed as usize % 30, ..plain() });
+        check_in_pieces(seed, &config, &plain(), 4 + seed as usize % 30);
     }
 }
 
@@ -112,14 +118,15 @@ fn straight(n: usize) -> (Module, Memory) {
 fn a_long_straight_line_is_made_in_linear_time() {
     let mut times = Vec::new();
     for n in [2_000, 20_000] {
-        let (module, memory) = straight(n);
-        let (mut expected, mut got) = (memory.clone(), memory);
+        let (module, mut memory) = straight(n);
+        let mut expected = memory.clone();
         evaluate(&module, &mut expected).unwrap();
         let begin = Instant::now();
+        let module = random::cut(module, &mut memory, PIECE);
         let compiled = compile(&module, &[], &plain()).unwrap();
         times.push(begin.elapsed().as_secs_f64());
-        run(&compiled, &mut got).unwrap();
-        assert_eq!(random::difference(&module, &expected, &got), None);
+        run(&compiled, &mut memory).unwrap();
+        assert_eq!(random::difference(&module, &expected, &memory), None);
     }
     // Ten times as much, with room for a busy machine.
     assert!(times[1] < times[0] * 40.0, "{times:?}");
@@ -131,14 +138,14 @@ fn times_of_straight_lines() {
     for piece in [500, 1000, 2000, 4000, 8000, usize::MAX] {
         for n in [100, 1000, 10_000, 100_000] {
             let (module, mut memory) = straight(n);
-            let options = Options { piece, ..plain() };
             let best = (0..3).map(|_| {
+                let module = module.clone();
                 let begin = Instant::now();
-                compile(&module, &[], &options).unwrap();
+                compile(&cut(module, piece).0, &[], &plain()).unwrap();
                 begin.elapsed().as_secs_f64() * 1e3
             });
             let best = best.fold(f64::INFINITY, f64::min);
-            let compiled = compile(&module, &[], &options).unwrap();
+            let compiled = compile(&random::cut(module, &mut memory, piece), &[], &plain()).unwrap();
             let begin = Instant::now();
             run(&compiled, &mut memory).unwrap();
             let run = begin.elapsed().as_secs_f64() * 1e6;
@@ -169,8 +176,8 @@ fn library_calls_pass_addresses_and_may_fail() {
     ];
     verify(&m).unwrap();
     for piece in [1000, 3] {
-        let compiled = compile(&m, &[], &Options { piece, ..plain() }).unwrap();
         let mut memory = Memory { buffers: vec![vec![0; 64], vec![0; 16]], sizes: vec![] };
+        let compiled = compile(&random::cut(m.clone(), &mut memory, piece), &[], &plain()).unwrap();
         let library = |entry: u64, buffers: *const *mut u8| {
             // SAFETY: the first call passes two arrays.
             if entry == 0 {
@@ -298,9 +305,9 @@ fn times_of_a_kernel() {
     }
 }
 
-/// A frame of many pages must not reach beyond the page that guards the stack.
+/// A stack of many pages must not reach beyond the page that guards the stack.
 #[test]
-fn large_frames_are_touched_page_by_page() {
+fn large_stacks_are_touched_page_by_page() {
     for (native, quick) in [(true, false), (true, true), (false, false)] {
         let isa = target(native, quick).unwrap();
         assert!(isa.flags().enable_probestack());

@@ -12,7 +12,6 @@ use crate::ir::{
 use crate::vector::Machine;
 
 use super::ops::{line, put};
-use super::pieces::Frame;
 use super::text::{Hole, Operand, Shape, Text, int, scalar_name, stored};
 
 /// The convention of calls between machine code and Rust, where it is not the platform's own.
@@ -54,20 +53,6 @@ pub(super) struct Emitter<'a> {
     declarations: FxHashSet<String>,
     functions: String,
     swapped: FxHashSet<Buffer>,
-    /// What long main bodies pass through memory.
-    pub(super) frame: Frame,
-}
-
-fn swaps(body: &[Stmt], out: &mut FxHashSet<Buffer>) {
-    for s in body {
-        match s {
-            Stmt::Swap(a, b) => out.extend([*a, *b]),
-            Stmt::Loop(l) => swaps(&l.body, out),
-            Stmt::While(w) => [&w.before, &w.body].into_iter().for_each(|b| swaps(b, out)),
-            Stmt::Switch(s) => s.cases.iter().for_each(|(b, _)| swaps(b, out)),
-            _ => {}
-        }
-    }
 }
 
 /// Loops of known length whose iterations are at most so many statements together are written as their iterations.
@@ -106,11 +91,9 @@ pub(super) fn function(main: bool) -> Function {
     }
 }
 
-/// The text of a module whose main body is called `name`, and is cut into functions of about so many statements.
-pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) -> Result<String> {
+/// The text of a module whose main body is called `name`.
+pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<String> {
     let n = module.types.len();
-    let mut swapped = FxHashSet::default();
-    swaps(&module.main, &mut swapped);
     let mut e = Emitter {
         module,
         machine,
@@ -120,16 +103,15 @@ pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) 
         scalars: vec![Operand::None; n],
         declarations: FxHashSet::default(),
         functions: String::new(),
-        swapped,
-        frame: Frame::new(cut),
+        swapped: module.swapped(),
     };
     for (i, f) in module.functions.iter().enumerate() {
         e.define_elementary(i, f)?;
     }
-    e.block(&module.main)?;
-    line!(e, "ret i64 0");
-    let frame = e.frame.size();
-    e.finish(&format!("define {CONVENTION}i64 @{name}(ptr %context) #0"), frame);
+    for (i, piece) in module.pieces.iter().enumerate() {
+        e.main_body(piece, &format!("define internal fastcc i64 @piece{i}(ptr %context) #0 noinline"))?;
+    }
+    e.main_body(&module.main, &format!("define {CONVENTION}i64 @{name}(ptr %context) #0"))?;
     let mut out = e.functions;
     let mut declarations: Vec<String> = e.declarations.into_iter().collect();
     declarations.sort_unstable();
@@ -139,7 +121,7 @@ pub(super) fn module(module: &Module, machine: Machine, cut: usize, name: &str) 
     }
     let width = machine.bytes * 8;
     out.push_str(&format!(
-        // Frames of many pages are touched page by page: the one behind the stack is met and not jumped over.
+        // Stacks of many pages are touched page by page: the one behind the stack is met and not jumped over.
         "attributes #0 = {{ nounwind \"probe-stack\"=\"inline-asm\" \"prefer-vector-width\"=\"{width}\" \"min-legal-vector-width\"=\"{width}\" }}\n\
          attributes #1 = {{ nounwind }}\n\
          attributes #2 = {{ nounwind willreturn memory(argmem: readwrite) }}\n\
@@ -182,16 +164,13 @@ impl Emitter<'_> {
     }
 
     /// Closes the function: what its entry block does is known only now.
-    pub(super) fn finish(&mut self, head: &str, frame: usize) {
+    pub(super) fn finish(&mut self, head: &str) {
         let f = std::mem::replace(&mut self.f, function(true));
         let out = &mut self.functions;
         out.push_str(head);
         out.push_str(" {\nL0:\n");
         for (i, bytes) in f.slots.iter().enumerate() {
             out.push_str(&format!("%slot{i} = alloca [{bytes} x i8], align 64\n"));
-        }
-        if frame > 0 {
-            out.push_str(&format!("%frame = alloca [{frame} x i64], align 64\n"));
         }
         // The table's own address never changes, so reading it costs nothing where it is not used.
         out.push_str("%table = load ptr, ptr %context, align 8, !invariant.load !0\n");
@@ -369,9 +348,6 @@ impl Emitter<'_> {
     }
 
     pub(super) fn block(&mut self, body: &[Stmt]) -> Result<()> {
-        if self.f.main && self.is_long(body) {
-            return self.long(body);
-        }
         body.iter().try_for_each(|s| self.stmt(s))
     }
 
@@ -416,6 +392,10 @@ impl Emitter<'_> {
                     let at = put!(self, "getelementptr ptr, ptr %table, i64 {}", to.0);
                     line!(self, "store ptr {p}, ptr {at}, align 8, !alias.scope !3");
                 }
+                Ok(())
+            }
+            Stmt::Piece(p) => {
+                self.run_piece(*p);
                 Ok(())
             }
             Stmt::Note(_) => Ok(()),
@@ -575,13 +555,33 @@ impl Emitter<'_> {
         }
         let f = self.of_context(16);
         let status = put!(self, "call {CONVENTION}i64 {f}(ptr %context, i64 {}, ptr {arrays}) #1", c.entry);
+        self.check(status);
+        Ok(())
+    }
+
+    /// Ends the run if a call failed.
+    fn check(&mut self, status: Operand) {
         let failed = put!(self, "icmp ne i64 {status}, 0");
         let (leave, on) = (self.label(), self.label());
         line!(self, "br i1 {failed}, label %L{leave}, label %L{on}, !prof !4");
         self.start(leave);
         line!(self, "ret i64 {status}");
         self.start(on);
+    }
+
+    /// The main body or a piece of it as a function.
+    fn main_body(&mut self, body: &[Stmt], head: &str) -> Result<()> {
+        self.block(body)?;
+        line!(self, "ret i64 0");
+        self.finish(head);
         Ok(())
+    }
+
+    fn run_piece(&mut self, number: u32) {
+        let status = put!(self, "call fastcc i64 @piece{number}(ptr %context) #1");
+        if self.module.pieces.get(number as usize).is_some_and(|p| p.iter().any(Stmt::can_fail)) {
+            self.check(status);
+        }
     }
 
     /// What a kernel gives back.

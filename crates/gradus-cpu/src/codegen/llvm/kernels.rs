@@ -119,7 +119,7 @@ impl Kernels<'_, '_, '_> {
             true => line!(self.e, "ret void"),
             false => line!(self.e, "ret {ret} {all}"),
         }
-        self.e.finish(&format!("define internal fastcc {ret} @{name}({}) #0", params.join(", ")), 0);
+        self.e.finish(&format!("define internal fastcc {ret} @{name}({}) #0", params.join(", ")));
         Ok(())
     }
 
@@ -139,10 +139,8 @@ impl Kernels<'_, '_, '_> {
         }
         self.block(&code.body)?;
         line!(self.e, "ret void");
-        self.e.finish(
-            &format!("define internal {CONVENTION}void @{name}(ptr %context, ptr %env, i64 %lo, i64 %hi) #0"),
-            0,
-        );
+        self.e
+            .finish(&format!("define internal {CONVENTION}void @{name}(ptr %context, ptr %env, i64 %lo, i64 %hi) #0"));
         Ok(())
     }
 

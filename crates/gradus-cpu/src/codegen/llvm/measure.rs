@@ -6,8 +6,8 @@ use smallvec::smallvec;
 
 use crate::abi::{Context, KernelFn, MainFn};
 use crate::ir::{
-    Buffer, BufferInfo, Carried, Expr, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Memory, Module, Op, Role, Stmt,
-    Ty, Value, one, verify,
+    Buffer, BufferInfo, Carried, Expr, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Memory, Module, Op, PIECE, Role,
+    Stmt, Ty, Value, cut, one, verify,
 };
 
 use super::tests::llvm;
@@ -234,7 +234,7 @@ fn measure_compile_times() {
             if effort == Effort::Most && ops > 10_000 {
                 continue;
             }
-            let m = straight(ops);
+            let (m, _) = cut(straight(ops), PIECE);
             let options = Options { effort, ..options.clone() };
             if ops < 10_000 {
                 best(&m, &options, &format!("{effort:?} {ops}"));

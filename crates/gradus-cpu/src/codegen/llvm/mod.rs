@@ -14,7 +14,6 @@ mod kernels;
 mod measure;
 mod memory;
 mod ops;
-mod pieces;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -80,8 +79,6 @@ pub struct Options {
     pub vector: Option<usize>,
     /// Write bodies of loops once, even if running all iterations alike makes them a little slower.
     pub small: bool,
-    /// Cut main bodies into functions of about so many statements. The time LLVM takes grows faster than its functions.
-    pub cut: Option<usize>,
     /// Keep the code as bytes that can be loaded again, for [`Compiled::take_image`].
     pub image: bool,
     /// Passes to run instead of those that the effort means, in LLVM's notation.
@@ -264,7 +261,7 @@ impl Llvm {
         if options.small {
             machine.once = 0;
         }
-        let text = emit::module(module, machine, options.cut.unwrap_or(pieces::PIECE), &name)?;
+        let text = emit::module(module, machine, &name)?;
         times.write = lap();
         let work = Work::new(self, options, text.len())?;
         let parsed = work.parse(&text)?;

@@ -323,7 +323,7 @@ impl Emitter<'_> {
         let result = self.scalars[f.result.index()];
         line!(self, "ret {ty} {result}");
         let head = format!("define internal fastcc {ty} @function{number}({}) #0 noinline", params.join(", "));
-        self.finish(&head, 0);
+        self.finish(&head);
         Ok(())
     }
 

@@ -23,13 +23,15 @@ fn number(name: &str, otherwise: u64) -> u64 {
 }
 
 /// Runs a module both ways.
-fn check(module: &Module, memory: &Memory, options: &Options) -> Result<(), String> {
+fn check(module: &Module, memory: &Memory, options: &Options, piece: usize) -> Result<(), String> {
     let text = |e: gradus_core::Error| e.to_string();
     verify(module).map_err(text)?;
     let mut wanted = memory.clone();
     evaluate(module, &mut wanted).map_err(text)?;
-    let compiled = llvm().compile(module, options).map_err(text)?;
     let mut got = memory.clone();
+    let cut = random::cut(module.clone(), &mut got, piece);
+    verify(&cut).map_err(text)?;
+    let compiled = llvm().compile(&cut, options).map_err(text)?;
     // SAFETY: the module is verified, and the evaluator stayed in its bounds.
     let status = unsafe { harness::run(compiled.main(), &mut got) }?;
     if status != 0 {
@@ -64,7 +66,7 @@ fn without(body: &mut Vec<Stmt>, number: &mut usize) -> bool {
 }
 
 /// A module that differs, with everything taken out that does not matter for it.
-fn reduce(mut module: Module, memory: &Memory, options: &Options) -> Module {
+fn reduce(mut module: Module, memory: &Memory, options: &Options, piece: usize) -> Module {
     let mut number = 0;
     loop {
         let mut less = module.clone();
@@ -75,7 +77,7 @@ fn reduce(mut module: Module, memory: &Memory, options: &Options) -> Module {
             return module;
         }
         let valid = verify(&less).is_ok() && evaluate(&less, &mut memory.clone()).is_ok();
-        match valid && check(&less, memory, options).is_err() {
+        match valid && check(&less, memory, options, piece).is_err() {
             true => module = less,
             false => number += 1,
         }
@@ -84,18 +86,22 @@ fn reduce(mut module: Module, memory: &Memory, options: &Options) -> Module {
 
 /// Runs modules of several seeds; says which ones differ, and shows what matters of one.
 fn random_modules(seeds: std::ops::Range<u64>, config: &Config, options: &Options) {
+    in_pieces(seeds, config, options, usize::MAX);
+}
+
+fn in_pieces(seeds: std::ops::Range<u64>, config: &Config, options: &Options, piece: usize) {
     let mut failed = Vec::new();
     for seed in seeds {
         let (module, memory) = random::module(seed, config);
-        if let Err(why) = check(&module, &memory, options) {
+        if let Err(why) = check(&module, &memory, options, piece) {
             println!("seed {seed}: {why}");
             failed.push((module.to_string().len(), seed));
         }
     }
     if let Some((_, seed)) = failed.iter().min() {
         let (module, memory) = random::module(*seed, config);
-        let module = reduce(module, &memory, options);
-        let why = check(&module, &memory, options).err().unwrap_or_default();
+        let module = reduce(module, &memory, options, piece);
+        let why = check(&module, &memory, options, piece).err().unwrap_or_default();
         if let Some(to) = std::env::var_os("GRADUS_SHOW") {
             let options = Options { llvm_ir: true, assembly: true, ..options.clone() };
             if let Ok(c) = llvm().compile(&module, &options) {
@@ -143,8 +149,9 @@ fn random_modules_agree_if_bodies_are_written_once() {
 
 #[test]
 fn random_modules_agree_in_pieces() {
-    let options = Options { cut: Some(3), ..Options::default() };
-    random_modules(seeds(30_000, 3), &Config::default(), &options);
+    in_pieces(seeds(30_000, 3), &Config::default(), &Options::default(), 3);
+    let config = Config { statements: 25, ..Config::default() };
+    in_pieces(seeds(35_000, 6), &config, &Options::default(), 17);
 }
 
 #[test]
@@ -368,11 +375,11 @@ fn a_process_may_end_at_any_moment() {
     }
 }
 
-/// A frame of many pages must not reach beyond the page that guards the stack: every function that is defined says so.
+/// A stack of many pages must not reach beyond the page that guards the stack: every function that is defined says so.
 #[test]
-fn large_frames_are_touched_page_by_page() {
+fn large_stacks_are_touched_page_by_page() {
     let (module, _) = random::module(1, &Config::default());
-    let text = super::emit::module(&module, llvm().machine, super::pieces::PIECE, "main").unwrap();
+    let text = super::emit::module(&module, llvm().machine, "main").unwrap();
     assert!(text.contains("attributes #0 = { nounwind \"probe-stack\"=\"inline-asm\""), "{text}");
     for line in text.lines().filter(|l| l.starts_with("define ")) {
         assert!(line.contains("#0"), "{line}");

@@ -8,7 +8,7 @@ use gradus_core::{ErrorKind, Place, Program};
 
 use super::*;
 use crate::ir::random::{self, Config};
-use crate::ir::{expand, expand_with, fold};
+use crate::ir::{cut, expand, expand_with, fold};
 use crate::lower::lower_with;
 
 /// The text of a module, after it was read back.
@@ -28,6 +28,7 @@ fn after_every_pass(m: &Module, context: &dyn Fn() -> String) {
     let folded = fold(strip(m.clone()), Exactness::Exact);
     there_and_back(&folded, context);
     there_and_back(&expand_with(folded.clone(), 1), context);
+    there_and_back(&cut(folded.clone(), 5).0, context);
     there_and_back(&fold(expand(folded), Exactness::Exact), context);
 }
 
