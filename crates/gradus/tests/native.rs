@@ -108,12 +108,11 @@ fn row_r1_loops_and_branches_are_machine_code() -> Result<()> {
 #[test]
 fn a_prepared_call_refuses_arrays_that_are_not_of_their_type() {
     use gradus::cpu::Cpu;
-    use gradus::extend::Backend;
-    use gradus::extend::program::Verified;
+    use gradus::extend::pipeline::Pipeline;
     use gradus_cpu::{Native, Prepared};
     let f = jit(|x: &Array, y: &Array| x + y.sum());
     let p = f.trace(&Array::spec("f64[4]"), &Array::spec("f64[1000]")).unwrap().program().clone();
-    let code = Cpu::new().tier(Tier::Embedded).compile(&Verified::new(p).unwrap()).unwrap();
+    let code = Pipeline::on(Cpu::new().tier(Tier::Embedded)).code(&p).unwrap();
     let native: std::sync::Arc<Native> = code.as_any().downcast().unwrap();
     for wrong in [Array::ones::<f64>([3]).to_dense(), Array::ones::<i8>([1000]).to_dense()] {
         let e = Prepared::new(native.clone(), &[wrong]).err().unwrap();
