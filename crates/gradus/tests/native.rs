@@ -140,6 +140,44 @@ fn a_prepared_call_has_its_buffers_at_hand() -> Result<()> {
     Ok(())
 }
 
+/// An output that needs no code is a copy: of the input as the last run found it, or of what never changes.
+#[test]
+fn a_prepared_call_gives_back_inputs_captures_and_constants() -> Result<()> {
+    let (x, kept) = (numbers(100), numbers(1000));
+    let make = || {
+        let captured = kept.clone();
+        jit(move |x: &Array, y: &Array| {
+            let constant = Array::from([1_i32, 2, 3]);
+            (x.clone(), x * 2.0_f64, y.clone(), x * 1.0_f64, captured.clone(), constant)
+        })
+    };
+    for f in [make(), make().verify()] {
+        let mut call = f.compile(&x, &Array::from([true, false]))?.prepared()?;
+        for round in 1..4 {
+            let now = (&x * f64::from(round)).to_vec::<f64>()?;
+            call.input::<f64>(0)?.copy_from_slice(&now);
+            call.input::<bool>(1)?.copy_from_slice(&[true, round == 2]);
+            call.run()?;
+            // What is written for the next run is none of this one's results.
+            call.input::<f64>(0)?.fill(-1.0);
+            call.input::<bool>(1)?.fill(false);
+            assert_eq!(call.output::<f64>(0)?, now);
+            assert_eq!(call.output::<f64>(1)?, now.iter().map(|v| v * 2.0).collect::<Vec<_>>());
+            assert_eq!(call.output::<bool>(2)?, [true, round == 2]);
+            assert_eq!(call.output::<f64>(3)?, now);
+            assert_eq!(call.output::<f64>(4)?, kept.to_vec::<f64>()?);
+            assert_eq!(call.output::<i32>(5)?, [1, 2, 3]);
+        }
+        assert!(call.output::<f32>(0).is_err() && call.output::<f64>(6).is_err());
+    }
+    // Nothing but a copy.
+    let mut same = jit(|x: &Array| x.clone()).compile(&x)?.prepared()?;
+    same.input::<f64>(0)?.copy_from_slice(&x.to_vec::<f64>()?);
+    same.run()?;
+    assert_eq!(same.output::<f64>(0)?, x.to_vec::<f64>()?);
+    Ok(())
+}
+
 #[test]
 fn a_scratch_arena_that_no_machine_has_is_an_error() -> Result<()> {
     // The sum of a matrix product that would fill the memory of thousands of machines.

@@ -67,8 +67,8 @@ impl<S: Signature> Compiled<S> {
     }
 
     /// The call with its buffers at hand: write the inputs, run, read the outputs. Nothing is allocated or locked on the way.
-    /// Inputs and outputs are numbered in the order of the trees' arrays. A program that gives back an input or a constant as it is, or whose sizes are
-    /// symbols, cannot be prepared: there is nothing to write its outputs to, or no size for them.
+    /// Inputs and outputs are numbered in the order of the trees' arrays; an output that is an input as it is, is a copy of it as of the last run.
+    /// A program whose sizes are symbols cannot be prepared: its buffers have no size.
     #[track_caller]
     pub fn prepared(&self) -> Result<Prepared> {
         let place = Place::caller();
