@@ -11,7 +11,7 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ use crate::executables::{Origin, find_or_compile};
 use crate::hunt::{self, Hunt};
 use crate::interpret::Interpreter;
 use crate::optimize::{Exactness, optimize_with};
-use crate::oracle::{Verify, Watched};
+use crate::oracle::{Verify, Watched, foreign};
 use crate::phases::{Phase, phase, report};
 use crate::program::{Program, Verified};
 use crate::types::Type;
@@ -173,10 +173,13 @@ impl Pipeline {
         (&*self.backend as &dyn Any).is::<Interpreter>()
     }
 
-    /// Runs what a backend does with a program; a fault of it is one of Gradus.
+    /// Runs what a backend does with a program; a fault of it is one of Gradus. A panic goes on where it may be that of a rule of the user's: it is the
+    /// user's to see.
     fn blamed<T>(&self, program: &Program, compile: impl FnOnce() -> Result<T>) -> Result<T> {
-        let done = catch_unwind(AssertUnwindSafe(compile));
-        let done = done.unwrap_or_else(|panic| {
+        let done = catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|panic| {
+            if foreign(program).is_some() {
+                resume_unwind(panic);
+            }
             let (by, text) = (self.backend.name(), panic_text(panic));
             Err(error!(Rule, "`{by}` panicked while it compiled `{}`: {text}", program.name()))
         });

@@ -313,7 +313,7 @@ impl Watched {
 }
 
 /// An operation of a user's that says how it is compiled, if a program has one.
-fn foreign(program: &Program) -> Option<&'static str> {
+pub(crate) fn foreign(program: &Program) -> Option<&'static str> {
     program.equations().iter().find_map(|e| match e.op() {
         op if op.holds_programs() => op.programs().iter().find_map(|p| foreign(p)),
         op => (!op.is_built_in()).then(|| op.name()),
