@@ -28,7 +28,7 @@ use crate::exec::{address, dense_input};
 use crate::ir::{Buffer, Role};
 use crate::lower::{Lowered, Output};
 use crate::memory::{self, MemoryPlan, Place};
-use crate::runtime::{Run, call, parallel, special};
+use crate::runtime::{Run, Stopped, call, parallel, special};
 
 /// Calls after which a program is worth the optimizing compiler.
 const HOT: u32 = 64;
@@ -321,13 +321,7 @@ impl Native {
             .main()
             .ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name).of_gradus())?;
         let threads = self.shared.options.threads;
-        let run = Run {
-            entries: &bound.entries,
-            error: Cell::new(None),
-            panic: Cell::new(None),
-            serial: &bound.serial,
-            threads,
-        };
+        let run = Run { entries: &bound.entries, stopped: Cell::new(None), serial: &bound.serial, threads };
         let context = Context {
             buffers: table.as_mut_ptr(),
             sizes: bound.sizes.as_ptr(),
@@ -347,11 +341,11 @@ impl Native {
     /// Why a run ended early. A panic goes on from here, as if there had been no machine code in between.
     #[cold]
     fn failure(&self, run: &Run<'_>) -> Error {
-        if let Some(panic) = run.panic.take() {
-            resume_unwind(panic);
+        match run.stopped.take() {
+            Some(Stopped::Panicked(panic)) => resume_unwind(panic),
+            Some(Stopped::Failed(e)) => e,
+            None => error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name).of_gradus(),
         }
-        let unknown = || error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name).of_gradus();
-        run.error.take().unwrap_or_else(unknown)
     }
 }
 

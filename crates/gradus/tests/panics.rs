@@ -302,7 +302,7 @@ fn a_panic_in_the_users_function_reaches_the_caller_as_it_is() {
         ("grad(jit)", |f| Box::new(move |x| grad(jit(f))(x))),
         ("vmap", |f| Box::new(move |x| vmap(f)(x))),
         ("checkpoint", |f| Box::new(move |x| jit(grad(checkpoint(f)))(x))),
-        ("a branch", |f| Box::new(move |x| jit(move |x: &Array| cond(&x.sum().gt(0.0), f, |x: &Array| x.sum(), x))(x))),
+        ("a branch", |f| Box::new(move |x| jit(move |x: &Array| cond(x.sum().gt(0.0), f, |x: &Array| x.sum(), x))(x))),
     ];
     let (x, _) = numbers(203);
     for (name, make) in makes {

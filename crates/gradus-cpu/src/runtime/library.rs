@@ -109,14 +109,20 @@ impl<N: std::fmt::Display> Entry<N> {
     }
 }
 
+/// What a call that machine code made ended with, other than well.
+pub enum Stopped {
+    /// An error.
+    Failed(Error),
+    /// A panic. It waits until machine code is left, and goes on then.
+    Panicked(Box<dyn Any + Send>),
+}
+
 /// What a run keeps for the Rust side of its calls.
 pub struct Run<'a> {
     /// The entries of the module.
     pub entries: &'a [Entry],
-    /// The error of the call that failed.
-    pub error: Cell<Option<Error>>,
-    /// What a call panicked with. It waits here until machine code is left, and goes on then.
-    pub panic: Cell<Option<Box<dyn Any + Send>>>,
+    /// Why it ended early, if it did.
+    pub stopped: Cell<Option<Stopped>>,
     /// For each kernel, whether it is too little work for more than one thread.
     pub serial: &'a [bool],
     /// Whether products may use more than one thread.
@@ -143,8 +149,8 @@ unsafe fn dispatch(ctx: *const Context, entry: u64, arrays: *const *mut u8) -> u
     // SAFETY: passed on.
     match catch_unwind(AssertUnwindSafe(|| unsafe { call_entry(entry, arrays, run.threads) })) {
         Ok(Ok(())) => return 0,
-        Ok(Err(e)) => run.error.set(Some(e)),
-        Err(panic) => run.panic.set(Some(panic)),
+        Ok(Err(e)) => run.stopped.set(Some(Stopped::Failed(e))),
+        Err(panic) => run.stopped.set(Some(Stopped::Panicked(panic))),
     }
     1
 }
