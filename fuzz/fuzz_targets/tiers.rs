@@ -3,10 +3,11 @@
 
 #![no_main]
 
-use gradus_core::optimize::Exactness;
+use gradus_core::pipeline::Pipeline;
+use gradus_core::program::Verified;
 use gradus_core::testing::{RandomProgram, canonical};
-use gradus_core::{Array, Executable, Scalar, interpret};
-use gradus_cpu::{Options, Tier, backend};
+use gradus_core::{Array, Scalar, interpret};
+use gradus_cpu::{Cpu, Options, Tier};
 use libfuzzer_sys::fuzz_target;
 
 fn scalars(a: &Array) -> Vec<Scalar> {
@@ -28,8 +29,8 @@ fuzz_target!(|bytes: &[u8]| {
     let tier = if choice % 16 == 0 { Tier::Llvm } else { Tier::Embedded };
     let small = [16, 4, 1][usize::from(choice / 16) % 3];
     let options = Options { tier, contract: false, small, ..Options::default() };
-    let code = backend::native(program, Exactness::Exact, options).unwrap();
-    match (expected, std::sync::Arc::new(code).run(&random.inputs)) {
+    let code = Pipeline::on(Cpu::from(options)).compile(&Verified::new(program.clone()).unwrap()).unwrap();
+    match (expected, code.run(&random.inputs)) {
         (Ok(want), Ok(have)) => {
             for (a, b) in have.iter().zip(&want) {
                 assert_eq!(a.ty().unwrap(), b.ty().unwrap());

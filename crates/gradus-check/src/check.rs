@@ -4,12 +4,12 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use gradus_core::optimize::{Exactness, for_execution};
 use gradus_core::oracle::Freedom;
+use gradus_core::pipeline::Pipeline;
 use gradus_core::program::{Verified, verify};
 use gradus_core::{Array, Error, ErrorKind, Executable, Program, Result, interpret};
 use gradus_cpu::exec::Evaluated;
-use gradus_cpu::{Native, Options, Tier, Vectors};
+use gradus_cpu::{Cpu, Native, Options, Tier, Vectors};
 
 use crate::case::{Case, Data, Sizes};
 use crate::compare::{Difference, differing, unexplained};
@@ -97,11 +97,11 @@ struct Known {
 
 /// Runs a case in every way. Counts the ways tried.
 pub fn check(case: &Case, tried: &mut [u64; Way::ALL.len()]) -> Result<(), Failure> {
-    let p = &case.program;
     let passes = |e: Error| failed(Way::Passes, &e, "");
-    let ready = caught(Way::Passes, || for_execution(p, Exactness::Exact))?.map_err(passes)?;
+    let given = Verified::new(case.program.clone()).map_err(passes)?;
+    let ready = caught(Way::Passes, || pipeline(case, Way::Passes).pass(&given))?.map_err(passes)?;
     verify(&ready).map_err(passes)?;
-    for p in [p, &ready] {
+    for p in [&case.program, &*ready] {
         let back: Program = p.to_string().parse().map_err(|e| failed(Way::Passes, &e, "in the text"))?;
         if back != *p {
             return Err(failed(Way::Passes, &Error::new(ErrorKind::Verify, "the text is of another program"), ""));
@@ -115,7 +115,7 @@ pub fn check(case: &Case, tried: &mut [u64; Way::ALL.len()]) -> Result<(), Failu
     for (k, way) in Way::ALL.into_iter().enumerate().skip(1) {
         if way.is_tried(case) {
             tried[k] += 1;
-            run(case, &ready, way, &known)?;
+            run((case, &given), &ready, way, &known)?;
         }
     }
     Ok(())
@@ -153,14 +153,14 @@ fn same(
     }
 }
 
-fn run(case: &Case, ready: &Program, way: Way, known: &[Known]) -> Result<(), Failure> {
+fn run((case, given): (&Case, &Verified), ready: &Program, way: Way, known: &[Known]) -> Result<(), Failure> {
     let freedom = match way {
         Way::Native { contract: true, .. } => Freedom::Contraction,
         // Sums over sizes that are symbols have the order of the loops that fit all sizes.
         _ if case.program.is_symbolic() => Freedom::Sums,
         _ => Freedom::Products,
     };
-    let (code, native) = match caught(way, || compiled(case, ready, way))? {
+    let (code, native) = match caught(way, || compiled((case, given), ready, way))? {
         Ok(found) => found,
         Err(e) => return Err(failed(way, &e, "while compiling")),
     };
@@ -205,27 +205,38 @@ fn run(case: &Case, ready: &Program, way: Way, known: &[Known]) -> Result<(), Fa
 
 type Code = (Arc<dyn Executable>, Option<Arc<Native>>);
 
-fn compiled(case: &Case, ready: &Program, way: Way) -> Result<Code> {
-    let Way::Native { vectors, contract } = way else {
-        let lowered = gradus_cpu::lower::lower_with(ready, case.small)?;
-        gradus_cpu::ir::verify(&lowered.module)?;
-        return Ok((Arc::new(Evaluated { lowered, signature: case.program.clone() }), None));
+/// The stages that a way of running takes a case through. What the interpreter and the evaluator run is not contracted.
+fn pipeline(case: &Case, way: Way) -> Pipeline {
+    let (vectors, contract) = match way {
+        Way::Native { vectors, contract } => (vectors, contract),
+        Way::Passes | Way::Evaluator => (Some(Vectors::Best), false),
     };
-    let options = Options {
+    Pipeline::on(Cpu::from(Options {
         tier: if vectors.is_some() { Tier::Embedded } else { Tier::Llvm },
         contract,
         small: case.small,
         threads: true,
         vectors: vectors.unwrap_or_default(),
         fill: true,
-    };
-    let native = Arc::new(gradus_cpu::backend::native(&Verified::new(case.program.clone())?, options)?);
-    if vectors.is_none()
-        && let Err(Some(why)) = native.tier()
+        // Short pieces: main bodies of ordinary programs are cut, too.
+        piece: if case.seed.is_multiple_of(3) { 7 } else { Options::default().piece },
+    }))
+}
+
+fn compiled((case, given): (&Case, &Verified), ready: &Program, way: Way) -> Result<Code> {
+    if !matches!(way, Way::Native { .. }) {
+        let lowered = gradus_cpu::lower::lower_with(ready, case.small)?;
+        gradus_cpu::ir::verify(&lowered.module)?;
+        return Ok((Arc::new(Evaluated { lowered, signature: case.program.clone() }), None));
+    }
+    let code = pipeline(case, way).compile(given)?;
+    let native = code.clone().as_any().downcast::<Native>().ok();
+    if matches!(way, Way::Native { vectors: None, .. })
+        && let Some(Err(Some(why))) = native.as_ref().map(|n| n.tier())
     {
         return Err(Error::new(ErrorKind::Rule, format!("LLVM made no code: {why}")));
     }
-    Ok((native.clone(), Some(native)))
+    Ok((code, native))
 }
 
 /// Numbers and names of values are of one case; what is left says what sort of failure it is.

@@ -41,8 +41,7 @@ fn read<T: Element>(prepared: &Prepared, i: usize, ty: &Type) -> Result<Array> {
     Ok(Concrete::new(ty.clone(), prepared.output::<T>(i)?.to_vec())?.into())
 }
 
-/// The results of a prepared call; none if the program cannot be prepared, because it gives back an input or a constant.
-/// It runs twice, the first time on what the memory happens to hold.
+/// The results of a prepared call; none if it has keys, which have no elements to write. It runs twice, the first time on what the memory happens to hold.
 pub(crate) fn run(native: &Arc<Native>, inputs: &[Array]) -> Result<Option<Vec<Array>>> {
     let Ok(mut prepared) = Prepared::new(native.clone(), &[]) else { return Ok(None) };
     prepared.run()?;

@@ -1,20 +1,16 @@
 //! Code shared by the whole process: equal programs are compiled once, whichever function they came from.
 
 use std::any::{Any, TypeId};
-use std::cell::RefCell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::{Array, Concrete};
-use crate::error::{ErrorKind, Place, Result, error, panic_text};
-use crate::interpret::{Backend, Executable, Interpreter};
-use crate::optimize::{Exactness, optimize};
-use crate::oracle::{Verify, Watched};
-use crate::program::{Program, Verified};
-use crate::warnings::{Warning, WarningKind};
+use crate::backend::{Backend, Executable};
+use crate::error::Result;
+use crate::optimize::Exactness;
+use crate::program::Program;
 
 /// The dimensions of all inputs of a call, one after the other: what tells calls of one symbolic program apart.
 pub type Sizes = SmallVec<[usize; 8]>;
@@ -100,78 +96,15 @@ pub enum Origin {
     Interpreted,
 }
 
-/// How a program is run, besides by whom.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Running {
-    /// Which calls are held against the interpreter.
-    pub verify: Verify,
-    /// Whether a program that Gradus fails to compile is an error, and not interpreted with a warning.
-    pub strict: bool,
-}
-
-impl Running {
-    /// What the environment variables `GRADUS_VERIFY` and `GRADUS_STRICT` ask for.
-    pub fn of_environment() -> Running {
-        static STRICT: OnceLock<bool> = OnceLock::new();
-        let strict = *STRICT.get_or_init(|| std::env::var("GRADUS_STRICT").is_ok_and(|v| v == "1" || v == "on"));
-        Running { verify: Verify::of_environment(), strict }
-    }
-}
-
-/// Whether an error of a backend is about what the user asked for: memory, sizes, values, functions of the host. What else can
-/// be wrong with a program that the verifier accepted is not the user's fault.
-fn is_users(kind: ErrorKind) -> bool {
-    use ErrorKind::{Budget, Callback, Check, Constraint, Frozen, MissingRule, NotFinite, Signature, Size, Value};
-    matches!(kind, Size | Constraint | Signature | Value | MissingRule | Callback | Check | Frozen | Budget | NotFinite)
-}
-
-/// Makes a program ready. A fault of the backend, a panic too, is an error that says whose it is.
-pub fn compile(backend: &dyn Backend, program: &Verified) -> Result<Arc<dyn Executable>> {
-    let done = catch_unwind(AssertUnwindSafe(|| backend.compile(program)));
-    let done = done.unwrap_or_else(|panic| {
-        let text = panic_text(panic);
-        Err(error!(Rule, "`{}` panicked while it compiled `{}`: {text}", backend.name(), program.name()))
-    });
-    done.map_err(|e| if is_users(e.kind()) { e } else { e.of_gradus() })
-}
-
-/// The code of a program as a call runs it, and where it came from: watched if its calls are verified, interpreted if Gradus
-/// fails to compile it. `reference` is the program before it was optimized, where there is one; `place` is for the warning.
-pub fn make_ready(
-    backend: &Arc<dyn Backend>,
-    program: &Verified,
-    reference: Option<&Program>,
-    running: Running,
-    place: Place,
+/// The code of a program before the backend's passes, and where it came from: `compile` makes it if it is not there. Threads that want the same
+/// code at once wait for the one that makes it.
+pub(crate) fn find_or_compile(
+    (backend, exactness): (&dyn Backend, Exactness),
+    program: &Arc<Program>,
+    compile: impl FnOnce() -> Result<Arc<dyn Executable>>,
 ) -> Result<(Arc<dyn Executable>, Origin)> {
-    match find_or_compile(&**backend, program) {
-        Ok((code, origin)) if running.verify.is_on() && !is_interpreter(&**backend) => {
-            let reference = reference.unwrap_or(program);
-            let watched = Watched::new(code, backend.clone(), program.clone(), reference, running.verify);
-            Ok((Arc::new(watched), origin))
-        }
-        Err(e) if e.kind() == ErrorKind::Internal && !running.strict => {
-            let message = format!("`{}` could not be compiled and is interpreted: slower, and right", program.name());
-            let warning = Warning::new(WarningKind::Interpreted, message).at(place).note(e.message());
-            let warning = if e.place().is_known() { warning.note(format!("at {}", e.place())) } else { warning };
-            warning
-                .note("this is a fault of Gradus, not of your program")
-                .help("please report it with the program's text; `.strict()` or `GRADUS_STRICT=1` makes it an error")
-                .emit();
-            Ok((Interpreter.compile(program)?, Origin::Interpreted))
-        }
-        other => other,
-    }
-}
-
-fn is_interpreter(backend: &dyn Backend) -> bool {
-    (backend as &dyn Any).is::<Interpreter>()
-}
-
-/// The code of a program, and where it came from. Threads that want the same code at once wait for the one that makes it.
-pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc<dyn Executable>, Origin)> {
     let kind = (backend as &dyn Any).type_id();
-    let key: Key = (kind, backend.key().into(), program.exactness(), program.fingerprint());
+    let key: Key = (kind, backend.key().into(), exactness, program.fingerprint());
     let _making = {
         let mut shared = shared();
         loop {
@@ -190,7 +123,7 @@ pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc
         shared.making.push(key.clone());
         Making(key.clone())
     };
-    let code = compile(backend, program)?;
+    let code = compile()?;
     let origin = if code.is_loaded() { Origin::Loaded } else { Origin::Compiled };
     let mut shared = shared();
     match origin {
@@ -198,7 +131,7 @@ pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc
         Origin::Compiled | Origin::Shared | Origin::Interpreted => shared.stats.compiles += 1,
     }
     let last_used = shared.clock;
-    let kept = Kept { program: program.program().clone(), code: code.clone(), last_used };
+    let kept = Kept { program: program.clone(), code: code.clone(), last_used };
     shared.stats.bytes += code.bytes();
     if let Some(old) = shared.table.insert(key, kept) {
         shared.stats.bytes -= old.code.bytes();
@@ -207,49 +140,6 @@ pub fn find_or_compile(backend: &dyn Backend, program: &Verified) -> Result<(Arc
     // The lock goes before the mark of being made, which takes it again.
     drop(shared);
     Ok((code, origin))
-}
-
-static DEFAULT: OnceLock<Arc<dyn Backend>> = OnceLock::new();
-
-/// The backend that programs run on unless they choose one: the interpreter, or what was set first.
-pub fn default_backend() -> Arc<dyn Backend> {
-    DEFAULT.get_or_init(|| Arc::new(Interpreter)).clone()
-}
-
-/// Chooses the backend of the process. Only the first choice counts, and only before anything ran: code that was compiled
-/// must not depend on when it was.
-pub fn set_default_backend(backend: Arc<dyn Backend>) -> bool {
-    DEFAULT.set(backend).is_ok()
-}
-
-thread_local! {
-    /// Code by the address of its program: the fast way for calls, which share their program.
-    static BY_ADDRESS: RefCell<FxHashMap<usize, (Weak<Program>, Arc<dyn Executable>)>> = RefCell::default();
-}
-
-/// Addresses remembered before those of programs that are gone are dropped.
-const ADDRESSES: usize = 1024;
-
-/// Runs a program that is called: compiled at its first call, whichever function calls it.
-pub(crate) fn run_called(program: &Arc<Program>, inputs: &[Array]) -> Result<Vec<Array>> {
-    let address = Arc::as_ptr(program) as usize;
-    let found = BY_ADDRESS.with_borrow(|t| {
-        let (weak, code) = t.get(&address)?;
-        weak.upgrade().is_some_and(|p| Arc::ptr_eq(&p, program)).then(|| code.clone())
-    });
-    if let Some(code) = found {
-        return code.run(inputs);
-    }
-    let optimized = Verified::new(optimize(program)?)?;
-    let running = Running::of_environment();
-    let (code, _) = make_ready(&default_backend(), &optimized, Some(program), running, Place::unknown())?;
-    BY_ADDRESS.with_borrow_mut(|t| {
-        if t.len() >= ADDRESSES {
-            t.retain(|_, (p, _)| p.strong_count() > 0);
-        }
-        t.insert(address, (Arc::downgrade(program), code.clone()));
-    });
-    code.run(inputs)
 }
 
 impl Shared {

@@ -2,65 +2,20 @@
 //! executable until there is one.
 
 use std::any::Any;
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use crate::array::Array;
+use crate::backend::{Backend, Executable, Passed};
 use crate::error::{Result, error, fail};
 use crate::hunt::look_at;
 use crate::oracle::noise::disturbed;
 use crate::primitives::Outputs;
 use crate::primitives::control::Call;
-use crate::program::{Equation, Program, Verified};
+use crate::program::{Equation, Program};
 use crate::types::Type;
-
-/// A program made ready to run.
-pub trait Executable: fmt::Debug + Send + Sync {
-    /// Runs it on concrete arrays of the program's input types.
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
-    /// Bytes it holds, for the cache's bound.
-    fn bytes(&self) -> usize;
-    /// Which code a run takes now: another number after better code took the place of the first.
-    fn generation(&self) -> u32 {
-        0
-    }
-    /// The kernel that makes an output, for reports.
-    fn maker_of(&self, output: usize) -> Option<String> {
-        let _ = output;
-        None
-    }
-    /// Whether its code was not made but found on disk.
-    fn is_loaded(&self) -> bool {
-        false
-    }
-    /// Itself as its own type, for who knows the backend.
-    fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
-}
-
-/// What turns programs into executables.
-pub trait Backend: Any + fmt::Debug + Send + Sync {
-    /// Its name, for readers.
-    fn name(&self) -> &'static str;
-    /// Everything about it that shapes what it makes of a program, as text: code is found again only for an equal one. As `Debug` shows it, that is every
-    /// field; what two equal texts may not share belongs here.
-    fn key(&self) -> String {
-        format!("{self:?}")
-    }
-    /// What it found on this machine and what it does without: a line for `explain`. Nothing to say: an empty text.
-    fn about(&self) -> String {
-        String::new()
-    }
-    /// The program as this backend runs it, after passes of its own; `look` is told what each of them gave.
-    fn passed(&self, program: &Verified, look: &mut dyn FnMut(&'static str, &Program)) -> Result<Program> {
-        let _ = look;
-        Ok(program.program().as_ref().clone())
-    }
-    /// Makes a program ready. Only verified programs are taken: the proof is in the type.
-    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>>;
-}
 
 /// The backend that interprets.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,7 +25,7 @@ impl Backend for Interpreter {
     fn name(&self) -> &'static str {
         "interpreter"
     }
-    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
+    fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(Interpreted::new(program.program().clone())))
     }
 }

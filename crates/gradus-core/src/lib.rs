@@ -1,11 +1,12 @@
 //! The heart of Gradus: arrays, programs, primitives, tracing, transformations and the reference interpreter.
 //!
 //! Users add the `gradus` crate, which re-exports what they need. The folders here stand in the order in which data
-//! passes through them: `types`, `array`, `trace`, `program`, `primitives`, `transform`, `optimize`, `interpret`.
+//! passes through them: `types`, `array`, `trace`, `program`, `primitives`, `transform`, `optimize`, `pipeline`, `interpret`.
 
 #![forbid(unsafe_code)]
 
 pub mod array;
+mod backend;
 pub mod control;
 pub mod error;
 pub mod executables;
@@ -17,6 +18,7 @@ pub mod math;
 pub mod optimize;
 pub mod oracle;
 pub mod phases;
+pub mod pipeline;
 pub mod place;
 pub mod primitives;
 pub mod program;
@@ -28,8 +30,9 @@ pub mod types;
 pub mod warnings;
 
 pub use array::{Array, Index, IntoAxes, IntoIndex, Operand, OperandValue};
+pub use backend::{Backend, Executable, Passed};
 pub use error::{Error, ErrorKind, Place, Result};
-pub use interpret::{Backend, Executable, Interpreter, interpret};
+pub use interpret::{Interpreter, interpret};
 pub use program::Program;
 pub use trace::Mode;
 pub use types::{

@@ -1,15 +1,16 @@
-//! The backend: from a verified program to code that runs, through every phase, each of which can be looked at.
+//! The backend: the passes that it asks for, and from a program after them to code that runs: lowering, a plan of memory, machine code.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use gradus_core::optimize::{CONTRACT, EXECUTION_PASSES, Exactness, run_passes};
+use gradus_core::optimize::{CONTRACT, EXECUTION_PASSES, Exactness, Pass};
 use gradus_core::phases::{Phase, report};
-use gradus_core::program::{Program, Verified, verify};
-use gradus_core::{Backend, Constraint, Executable, Interpreter, Type};
+use gradus_core::program::{Program, verify};
+use gradus_core::{Backend, Constraint, Executable, Interpreter, Passed, Type};
 
 use crate::codegen::{llvm, x86};
-use crate::error::{Result, error};
+use crate::error::Result;
+use crate::lower::Lowered;
 use crate::native::Native;
 use crate::size::Size;
 use crate::{extent, ir, lower};
@@ -153,37 +154,29 @@ impl Backend for Cpu {
         }
     }
 
-    fn passed(&self, program: &Verified, look: &mut dyn FnMut(&'static str, &Program)) -> Result<Program> {
+    fn passes(&self, program: &Program) -> Vec<Pass> {
         if extent::is_vast(program) {
-            return Ok(program.program().as_ref().clone());
+            return Vec::new();
         }
-        run_passes(EXECUTION_PASSES, program, program.exactness(), &mut |name, p, _| look(name, p))
+        EXECUTION_PASSES.iter().copied().chain(self.options.contract.then_some(CONTRACT)).collect()
     }
 
-    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
-        if extent::is_vast(program) {
-            return Interpreter.compile(program);
+    fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
+        // Passes may make an array of all steps of a loop that was not vast.
+        if extent::is_vast(program.given()) || extent::is_vast(program) {
+            return Interpreter.compile(&program.without_passes());
         }
-        Ok(Arc::new(native(program, self.options)?))
+        let lowered = lowered(program, self.options)?;
+        Ok(Arc::new(Native::new(lowered, program.given().as_ref().clone(), self.options)?))
     }
 }
 
-/// Compiles a program. One with symbolic dimensions serves every size.
-pub fn native(program: &Verified, options: Options) -> Result<Native> {
-    let exactness = program.exactness();
-    let shown = &mut |name, p: &Program, time| report(|| Phase::new(name, &[p], time));
-    let mut ready = run_passes(EXECUTION_PASSES, program, exactness, shown)?;
-    if options.contract {
-        ready = run_passes(&[CONTRACT], &ready, exactness, shown)?;
-    }
-    if extent::is_vast(&ready) {
-        return Err(error!(Size, "`{}` has an array larger than any memory", program.name()));
-    }
-    let ready = with_equal_symbols(ready);
+/// A program as kernels, with the passes over them. One with symbolic dimensions serves every size.
+fn lowered(program: &Passed, options: Options) -> Result<Lowered> {
     let started = Instant::now();
-    let mut lowered = lower::lower_with(&ready, options.small)?;
+    let mut lowered = lower::lower_with(&with_equal_symbols(program.program().as_ref().clone()), options.small)?;
     let module = ir::strip(std::mem::take(&mut lowered.module));
-    let module = ir::fold(module, exactness);
+    let module = ir::fold(module, program.exactness());
     let module = ir::expand(module);
     // The functions are made of steps whose errors cancel: nothing about them may be relaxed.
     let module = ir::fold(module, Exactness::Exact);
@@ -194,7 +187,7 @@ pub fn native(program: &Verified, options: Options) -> Result<Native> {
     report(|| Phase::described("lower", module.to_string(), started.elapsed()));
     lowered.module = module;
     lowered.bytes.extend(frames.into_iter().map(Size::from));
-    Native::new(lowered, program.program().as_ref().clone(), options)
+    Ok(lowered)
 }
 
 /// Symbols that a constraint says are equal to something become it: then arrays have the same dimensions where the program says
@@ -222,6 +215,9 @@ fn with_equal_symbols(mut p: Program) -> Program {
 
 #[cfg(test)]
 mod tests {
+    use gradus_core::Array;
+    use gradus_core::pipeline::Pipeline;
+
     use super::*;
 
     fn equal(inputs: &str, conditions: &str, result: &str, body: &str) -> Vec<String> {
@@ -238,6 +234,41 @@ mod tests {
         assert_eq!(equal("x0: f64[N], x1: f64[2*M]", "N==2*M", "f64[N]", body), ["f64[2*M]", "f64[2*M]"]);
         let body = "  x2: f64[N] = add x0 x1\n  return x2\n";
         assert_eq!(equal("x0: f64[N], x1: f64[6]", "N==6", "f64[N]", body), ["f64[6]", "f64[6]"]);
+    }
+
+    /// Asks for a pass that makes an array whose dimensions cannot be counted with.
+    #[derive(Debug)]
+    struct Widening;
+
+    impl Backend for Widening {
+        fn name(&self) -> &'static str {
+            "widening"
+        }
+        fn passes(&self, _: &Program) -> Vec<Pass> {
+            let run = |_: &Program, _| {
+                let vast = 1_u64 << 45;
+                let text = format!(
+                    "fn f(x0: f64[3], x1: f64[0]) -> f64[3] {{\n  x2: f64[{vast},{vast},0] = \
+                     broadcast{{shape=[{vast},{vast},0], axes=[2]}} x1\n  x3: f64[3] = sin x0\n  return x3\n}}\n"
+                );
+                text.parse()
+            };
+            vec![Pass { name: "widen", run }]
+        }
+        fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
+            assert!(extent::is_vast(program) && !extent::is_vast(program.given()));
+            Cpu::new().compile(program)
+        }
+    }
+
+    #[test]
+    fn what_passes_make_vast_is_interpreted_as_it_was() {
+        let text = "fn f(x0: f64[3], x1: f64[0]) -> f64[3] {\n  x2: f64[3] = sin x0\n  return x2\n}\n";
+        let code = Pipeline::on(Widening).code(&text.parse().unwrap()).unwrap();
+        let x = Array::from([0.5_f64, 1.0, 2.0]);
+        let have = code.run(&[x.clone(), Array::zeros::<f64>([0])]).unwrap();
+        assert_eq!(have[0].to_vec::<f64>().unwrap(), x.sin().to_vec::<f64>().unwrap());
+        assert!(code.as_any().downcast::<Native>().is_err());
     }
 
     #[test]

@@ -47,6 +47,29 @@ impl Block {
         Ok(block)
     }
 
+    /// Copies the elements of an array of its type.
+    pub fn copy_from(&mut self, array: &Concrete) -> Result<()> {
+        if array.ty().dtype() != self.dtype || array.count() != self.count {
+            fail!(Signature, "memory for {} elements of {} is not for {}", self.count, self.dtype, array.ty());
+        }
+        by_dtype!(self.dtype, T => {
+            let values = array.try_values::<T>()?;
+            // SAFETY: as many elements of the same dtype, in memory that nobody else has.
+            unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.memory.cast::<T>(), self.count) };
+        });
+        Ok(())
+    }
+
+    /// Copies the elements of another block, as far as both go.
+    ///
+    /// # Safety
+    /// Every element of the other has been written, and both are of the same dtype.
+    pub unsafe fn copy_from_block(&mut self, other: &Block) {
+        let bytes = self.count.min(other.count) * self.dtype.size();
+        // SAFETY: so many bytes are there on both sides, and blocks do not share memory.
+        unsafe { std::ptr::copy_nonoverlapping(other.memory, self.memory, bytes) };
+    }
+
     /// Where it begins.
     pub fn address(&self) -> *mut u8 {
         self.memory

@@ -9,6 +9,7 @@
 // What only those tools look at.
 #![cfg_attr(not(feature = "testing"), allow(dead_code, unused_imports))]
 
+mod backend;
 mod bind;
 mod block;
 mod check;
@@ -23,10 +24,6 @@ mod vector;
 mod abi;
 #[cfg(feature = "testing")]
 pub mod abi;
-#[cfg(not(feature = "testing"))]
-mod backend;
-#[cfg(feature = "testing")]
-pub mod backend;
 #[cfg(not(feature = "testing"))]
 mod codegen;
 #[cfg(feature = "testing")]

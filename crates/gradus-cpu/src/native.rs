@@ -4,6 +4,7 @@ use std::alloc::Layout;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -22,12 +23,12 @@ use crate::backend::{Options, Tier};
 use crate::bind::Bound;
 use crate::block::Block;
 use crate::codegen::{cranelift, kept, llvm};
-use crate::error::{Result, error, fail};
+use crate::error::{Error, Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::{Buffer, Role};
 use crate::lower::{Lowered, Output};
 use crate::memory::{self, MemoryPlan, Place};
-use crate::runtime::{Run, call, parallel, special};
+use crate::runtime::{Run, Stopped, call, parallel, special};
 
 /// Calls after which a program is worth the optimizing compiler.
 const HOT: u32 = 64;
@@ -320,7 +321,7 @@ impl Native {
             .main()
             .ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name).of_gradus())?;
         let threads = self.shared.options.threads;
-        let run = Run { entries: &bound.entries, error: Cell::new(None), serial: &bound.serial, threads };
+        let run = Run { entries: &bound.entries, stopped: Cell::new(None), serial: &bound.serial, threads };
         let context = Context {
             buffers: table.as_mut_ptr(),
             sizes: bound.sizes.as_ptr(),
@@ -333,10 +334,17 @@ impl Native {
         // scratch of the planned sizes. It ends before any of them.
         match unsafe { main(&context) } {
             0 => Ok(()),
-            _ => Err(run
-                .error
-                .take()
-                .unwrap_or_else(|| error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name).of_gradus())),
+            _ => Err(self.failure(&run)),
+        }
+    }
+
+    /// Why a run ended early. A panic goes on from here, as if there had been no machine code in between.
+    #[cold]
+    fn failure(&self, run: &Run<'_>) -> Error {
+        match run.stopped.take() {
+            Some(Stopped::Panicked(panic)) => resume_unwind(panic),
+            Some(Stopped::Failed(e)) => e,
+            None => error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name).of_gradus(),
         }
     }
 }

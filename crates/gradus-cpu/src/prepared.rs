@@ -21,7 +21,12 @@ use crate::runtime::by_dtype;
 pub struct Prepared {
     native: Arc<Native>,
     inputs: Vec<Block>,
-    outputs: Vec<Block>,
+    /// What the code makes, then a copy of each input or constant that the program gives back.
+    blocks: Vec<Block>,
+    /// Which of the blocks each output is.
+    outputs: Vec<usize>,
+    /// Inputs that are given back, with the blocks that they are copied to.
+    copies: Vec<(usize, usize)>,
     /// Inputs that do not change: what the function captured.
     captures: Vec<Concrete>,
     arena: Arena,
@@ -43,7 +48,7 @@ impl Prepared {
             l.inputs.len().checked_sub(captures.len()).ok_or_else(|| error!(Signature, "too many inputs are given"))?;
         let ready = native.ready_without_inputs()?;
         let inputs = ready.bound.inputs[..free].iter().map(Block::zeros).collect::<Result<Vec<_>>>()?;
-        let outputs = ready.bound.made.iter().map(Block::zeros).collect::<Result<Vec<_>>>()?;
+        let mut blocks = ready.bound.made.iter().map(Block::zeros).collect::<Result<Vec<_>>>()?;
         let captures = captures
             .iter()
             .map(|a| a.concrete().ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))?.try_dense())
@@ -53,8 +58,22 @@ impl Prepared {
                 fail!(Signature, "input {} of `{}` is of type {ty}, not {}", free + i, l.module.name, c.ty());
             }
         }
-        if l.outputs.iter().any(|(_, o)| !matches!(o, Output::Made(_))) {
-            fail!(Value, "`{}` gives back an input or a constant: there is nothing to prepare for it", l.module.name);
+        let (mut outputs, mut copies) = (Vec::with_capacity(l.outputs.len()), Vec::new());
+        for (ty, output) in &l.outputs {
+            if let Output::Made(i) = output {
+                outputs.push(*i);
+                continue;
+            }
+            let mut block = Block::zeros(ty)?;
+            match *output {
+                Output::Input(i) if i < free => copies.push((i, blocks.len())),
+                // These stay what they are: once is enough.
+                Output::Input(i) => block.copy_from(&captures[i - free])?,
+                Output::Constant(i) => block.copy_from(native.constant(i))?,
+                Output::Made(_) => {}
+            }
+            outputs.push(blocks.len());
+            blocks.push(block);
         }
         let arena = Arena::new(ready.plan.bytes)?;
         let table: Vec<*mut u8> = ready
@@ -63,16 +82,16 @@ impl Prepared {
             .map(|slot| match *slot {
                 Slot::Input(i) if (i as usize) < free => inputs[i as usize].address(),
                 Slot::Input(i) => address(&captures[i as usize - free]).cast_mut(),
-                Slot::Output(i) => outputs[i as usize].address(),
+                Slot::Output(i) => blocks[i as usize].address(),
                 Slot::Constant(i) => address(native.constant(i as usize)).cast_mut(),
                 Slot::Scratch(at) => arena.at(at),
                 // SAFETY: the plan's places lie inside the output.
-                Slot::Inside(i, at) => unsafe { outputs[i as usize].address().add(at) },
+                Slot::Inside(i, at) => unsafe { blocks[i as usize].address().add(at) },
                 Slot::Nowhere => std::ptr::null_mut(),
             })
             .collect();
         let scratch = table.clone();
-        Ok(Prepared { native, inputs, outputs, captures, arena, ready, table, scratch, watched: None })
+        Ok(Prepared { native, inputs, blocks, outputs, copies, captures, arena, ready, table, scratch, watched: None })
     }
 
     /// The same, with its runs verified: each is also interpreted, which allocates.
@@ -91,11 +110,13 @@ impl Prepared {
 
     /// The elements of an output, in row-major order.
     pub fn output<T: Element>(&self, i: usize) -> Result<&[T]> {
-        let l = self.native.lowered();
-        let Some((ty, Output::Made(made))) = l.outputs.get(i) else { fail!(Index, "there is no output {i}") };
+        let block = self.outputs.get(i).ok_or_else(|| error!(Index, "there is no output {i}"))?;
         // SAFETY: it began as zeros, and code runs only while this is borrowed.
-        let values = unsafe { self.outputs[*made].slice() };
-        values.ok_or_else(|| error!(DType, "output {i} has elements of {}, not {}", ty.dtype(), T::DTYPE))
+        let values = unsafe { self.blocks[*block].slice() };
+        values.ok_or_else(|| {
+            let dtype = self.native.lowered().outputs[i].0.dtype();
+            error!(DType, "output {i} has elements of {dtype}, not {}", T::DTYPE)
+        })
     }
 
     /// Runs the program.
@@ -118,12 +139,8 @@ impl Prepared {
         let inputs: Vec<Array> = inputs.into_iter().chain(self.captures.iter().cloned().map(Array::from)).collect();
         let run = || {
             self.run_alone()?;
-            // Every output is made: a program that gives back anything else cannot be prepared.
-            let made = self.native.lowered().outputs.iter().filter_map(|(_, o)| match o {
-                Output::Made(i) => Some(array(&ready.bound.made[*i], &self.outputs[*i])),
-                Output::Input(_) | Output::Constant(_) => None,
-            });
-            Ok(made.collect())
+            let types = self.native.lowered().outputs.iter().map(|(ty, _)| ty);
+            Ok(types.zip(&self.outputs).map(|(ty, i)| array(ty, &self.blocks[*i])).collect())
         };
         watched.watch(&inputs, run).map(|_| ())
     }
@@ -131,7 +148,12 @@ impl Prepared {
     fn run_alone(&mut self) -> Result<()> {
         // Loops trade buffers in the table; it begins anew each time.
         self.scratch.copy_from_slice(&self.table);
-        self.native.run_on(&self.ready.bound, &mut self.scratch)
+        self.native.run_on(&self.ready.bound, &mut self.scratch)?;
+        for &(from, to) in &self.copies {
+            // SAFETY: the input began as zeros, and the block was made for its type.
+            unsafe { self.blocks[to].copy_from_block(&self.inputs[from]) };
+        }
+        Ok(())
     }
 
     /// Bytes of scratch memory.

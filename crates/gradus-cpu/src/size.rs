@@ -38,10 +38,16 @@ thread_local! {
 
 /// Runs a lowering with an empty table; gives what it made and the expressions it used.
 pub(crate) fn collect<T>(lower: impl FnOnce() -> T) -> (T, Vec<Dim>) {
-    let outer = TABLE.take();
+    /// Puts back what was there even if a rule of an operation panics.
+    struct Restore(Option<Table>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            TABLE.set(self.0.take().unwrap_or_default());
+        }
+    }
+    let _restore = Restore(Some(TABLE.take()));
     let made = lower();
-    let table = TABLE.replace(outer);
-    (made, table.dims)
+    (made, TABLE.take().dims)
 }
 
 impl Size {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use gradus_core::hunt::{Hunt, hunting, instrument};
 use gradus_core::optimize::{CONTRACT, Exactness, for_execution, run_passes};
+use gradus_core::pipeline::Pipeline;
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder, Verified, verify};
 use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, random_array, seeds};
 use gradus_core::trace::{Mode, trace};
 use gradus_core::{Array, DType, Dim, Error, Executable, Place, Program, Result, Scalar, Type, interpret};
 use gradus_cpu::exec::Evaluated;
-use gradus_cpu::{Native, Options, Tier, Vectors};
+use gradus_cpu::{Cpu, Native, Options, Tier, Vectors};
 
 fn scalars(a: &Array) -> Vec<Scalar> {
     let c = a.concrete().unwrap();
@@ -40,15 +41,16 @@ fn assert_same(a: &[Array], b: &[Array], tolerance: Option<f64>, context: &dyn F
     }
 }
 
-fn compiled(p: &Program, options: Options) -> Result<Native> {
-    gradus_cpu::backend::native(&Verified::new(p.clone())?, options)
+/// Code of a program as it is: with the passes that the compiler asks for, and no others.
+fn compiled(p: &Program, options: Options) -> Result<Arc<dyn Executable>> {
+    Pipeline::on(Cpu::from(options)).compile(&Verified::new(p.clone())?)
 }
 
 /// Every way to run a program: the kernel language by its evaluator, and each tier.
 fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executable>>)> {
     let in_pieces = |tier, piece| {
         let options = Options { tier, contract: false, small, piece, ..Options::default() };
-        compiled(p, options).map(|n| Arc::new(n) as Arc<dyn Executable>)
+        compiled(p, options)
     };
     let tier = |tier| in_pieces(tier, Options::default().piece);
     let mut ways = vec![("evaluator", evaluated(p, small)), ("embedded", tier(Tier::Embedded))];
@@ -367,7 +369,7 @@ fn results_lend_their_memory_until_they_are_written() {
         let inputs: Vec<Array> =
             p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut dice, t, true)).collect();
         let options = Options { tier: Tier::Embedded, contract: false, small: 16, ..Options::default() };
-        let native = compiled(&p, options).unwrap();
+        let native: Arc<Native> = compiled(&p, options).unwrap().as_any().downcast().unwrap();
         lent += native.plan().unwrap().places.iter().flatten().filter(|at| at.output.is_some()).count();
         let (want, have) = (interpret(&p, &inputs).unwrap(), native.run(&inputs).unwrap());
         assert_same(&have, &want, None, &|| {

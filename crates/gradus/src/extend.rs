@@ -3,7 +3,7 @@
 //! | you write | look at |
 //! |---|---|
 //! | an operation | [`primitives`] has the trait with every rule, [`rules_of!`] and [`trace::bind`]; [`scalar`] and [`math`] are what compiled loops are made of; [`testing`] has the checks that built-in operations go through |
-//! | a backend | [`Backend`] and [`Executable`]; a program comes as [`program::Verified`], and [`interpret`] says what it means |
+//! | a backend | [`Backend`] and [`Executable`]; a program comes as [`Passed`], after the passes that the backend asks for, and [`interpret`] says what it means; [`pipeline`] has the stages before it |
 //! | a pass or a transformation | [`program`] (builder, text, verifier), [`transform`], [`optimize`] |
 //! | a tool that shows or compares | [`phases`], [`oracle`], [`lint`], [`error_page`] |
 //! | functions over arrays and functions of functions | [`array`](mod@array), [`types`], [`error`], [`Signature`], [`Arg`], [`Axes`] |
@@ -79,6 +79,6 @@ pub use crate::function::Wrapped;
 pub use crate::signature::Signature;
 pub use crate::transforms::{Arg, Axes};
 pub use gradus_core::{
-    Backend, Executable, array, error, interpret, lint, math, optimize, oracle, param_names, phases, primitives,
-    program, rules_of, scalar, testing, trace, transform, types,
+    Backend, Executable, Passed, array, error, interpret, lint, math, optimize, oracle, param_names, phases, pipeline,
+    primitives, program, rules_of, scalar, testing, trace, transform, types,
 };

@@ -94,7 +94,7 @@ impl<S: Signature> Fun<S> {
     /// is wrong for NaN, infinities and the sign of zero; compiled code also multiplies by a reciprocal where several are
     /// divided by one number, which can change the last bit.
     pub fn exactness(self, exactness: Exactness) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.exactness = exactness))
+        Fun::new(self.core.with_options(|o| o.pipeline.exactness = exactness))
     }
 
     /// Hunts for the first operation that makes a NaN, or an infinity, forward or backward: a call that meets one gives an
@@ -113,12 +113,12 @@ impl<S: Signature> Fun<S> {
     /// # }
     /// ```
     pub fn hunt(self, hunt: Hunt) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.hunt = hunt))
+        Fun::new(self.core.with_options(|o| o.pipeline.hunt = hunt))
     }
 
     /// Who runs it: `Interpreter`, or the native compiler `Cpu` with options of its own.
     pub fn backend(self, backend: impl Backend + 'static) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.backend = Arc::new(backend)))
+        Fun::new(self.core.with_options(|o| o.pipeline.backend = Arc::new(backend)))
     }
 
     /// Holds calls against the interpreter, every one or the first of each compiled program: compiled code runs, the program is
@@ -143,13 +143,13 @@ impl<S: Signature> Fun<S> {
     /// Which calls are held against the interpreter, as [`verify`](Fun::verify) does every one: the first of each program, or none where the
     /// environment asks for all.
     pub fn verify_calls(self, calls: Verify) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.running.verify = calls))
+        Fun::new(self.core.with_options(|o| o.pipeline.running.verify = calls))
     }
 
     /// Makes a program that Gradus fails to compile an error, [`G0021`](crate::ErrorKind::Internal). Without this it is interpreted, with a warning.
     /// So does `GRADUS_STRICT=1` for a whole process.
     pub fn strict(self) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.running.strict = true))
+        Fun::new(self.core.with_options(|o| o.pipeline.running.strict = true))
     }
 
     /// Which code generator of the native compiler makes its code.

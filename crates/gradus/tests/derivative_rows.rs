@@ -1,7 +1,7 @@
 //! The promises on derivatives, one test for each row of `docs/features.txt`.
 
 use gradus::Interpreter;
-use gradus::extend::Backend;
+use gradus::extend::pipeline::Pipeline;
 use gradus::prelude::*;
 
 fn close(a: &Array, b: &[f64]) {
@@ -46,7 +46,7 @@ fn row_d2_reverse_mode_is_two_programs_with_residuals_between() -> Result<()> {
         assert!(pullback.primal().to_string().contains(&format!("{}: {}", r.name(), r.ty())), "{r}");
     }
     // Each half compiles and runs alone.
-    let compile = |p: &Program| Interpreter.compile(&gradus::extend::program::Verified::new(p.clone())?);
+    let compile = |p: &Program| Pipeline::on(Interpreter).code(p);
     let (primal, back) = (compile(pullback.primal())?, compile(pullback.program())?);
     let mut given = primal.run(&[x.clone()])?;
     let saved = given.split_off(1);

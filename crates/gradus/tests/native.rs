@@ -108,12 +108,11 @@ fn row_r1_loops_and_branches_are_machine_code() -> Result<()> {
 #[test]
 fn a_prepared_call_refuses_arrays_that_are_not_of_their_type() {
     use gradus::cpu::Cpu;
-    use gradus::extend::Backend;
-    use gradus::extend::program::Verified;
+    use gradus::extend::pipeline::Pipeline;
     use gradus_cpu::{Native, Prepared};
     let f = jit(|x: &Array, y: &Array| x + y.sum());
     let p = f.trace(&Array::spec("f64[4]"), &Array::spec("f64[1000]")).unwrap().program().clone();
-    let code = Cpu::new().tier(Tier::Embedded).compile(&Verified::new(p).unwrap()).unwrap();
+    let code = Pipeline::on(Cpu::new().tier(Tier::Embedded)).code(&p).unwrap();
     let native: std::sync::Arc<Native> = code.as_any().downcast().unwrap();
     for wrong in [Array::ones::<f64>([3]).to_dense(), Array::ones::<i8>([1000]).to_dense()] {
         let e = Prepared::new(native.clone(), &[wrong]).err().unwrap();
@@ -138,6 +137,44 @@ fn a_prepared_call_has_its_buffers_at_hand() -> Result<()> {
     let interpreted = jit(gelu).backend(Interpreter).compile(&x)?;
     let e = interpreted.prepared().err().unwrap();
     assert!(e.to_string().contains("native compiler"), "{e}");
+    Ok(())
+}
+
+/// An output that needs no code is a copy: of the input as the last run found it, or of what never changes.
+#[test]
+fn a_prepared_call_gives_back_inputs_captures_and_constants() -> Result<()> {
+    let (x, kept) = (numbers(100), numbers(1000));
+    let make = || {
+        let captured = kept.clone();
+        jit(move |x: &Array, y: &Array| {
+            let constant = Array::from([1_i32, 2, 3]);
+            (x.clone(), x * 2.0_f64, y.clone(), x * 1.0_f64, captured.clone(), constant)
+        })
+    };
+    for f in [make(), make().verify()] {
+        let mut call = f.compile(&x, &Array::from([true, false]))?.prepared()?;
+        for round in 1..4 {
+            let now = (&x * f64::from(round)).to_vec::<f64>()?;
+            call.input::<f64>(0)?.copy_from_slice(&now);
+            call.input::<bool>(1)?.copy_from_slice(&[true, round == 2]);
+            call.run()?;
+            // What is written for the next run is none of this one's results.
+            call.input::<f64>(0)?.fill(-1.0);
+            call.input::<bool>(1)?.fill(false);
+            assert_eq!(call.output::<f64>(0)?, now);
+            assert_eq!(call.output::<f64>(1)?, now.iter().map(|v| v * 2.0).collect::<Vec<_>>());
+            assert_eq!(call.output::<bool>(2)?, [true, round == 2]);
+            assert_eq!(call.output::<f64>(3)?, now);
+            assert_eq!(call.output::<f64>(4)?, kept.to_vec::<f64>()?);
+            assert_eq!(call.output::<i32>(5)?, [1, 2, 3]);
+        }
+        assert!(call.output::<f32>(0).is_err() && call.output::<f64>(6).is_err());
+    }
+    // Nothing but a copy.
+    let mut same = jit(|x: &Array| x.clone()).compile(&x)?.prepared()?;
+    same.input::<f64>(0)?.copy_from_slice(&x.to_vec::<f64>()?);
+    same.run()?;
+    assert_eq!(same.output::<f64>(0)?, x.to_vec::<f64>()?);
     Ok(())
 }
 

@@ -7,20 +7,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use gradus::Interpreter;
 use gradus::cpu::Cpu;
+use gradus::extend::optimize::Pass;
 use gradus::extend::oracle::Reproduction;
-use gradus::extend::program::Verified;
-use gradus::extend::{Backend, Executable};
+use gradus::extend::pipeline::Pipeline;
+use gradus::extend::{Backend, Executable, Passed};
 use gradus::prelude::*;
 use gradus::warnings::{WarningKind, collect};
 
-fn embedded(program: &Verified) -> Result<Arc<dyn Executable>> {
-    Cpu::new().tier(Tier::Embedded).compile(program)
+fn embedded(program: &Program) -> Result<Arc<dyn Executable>> {
+    Pipeline::on(Cpu::new().tier(Tier::Embedded)).code(program)
 }
 
 /// A compiler that takes one operation for another.
-fn mistaken(program: &Verified, from: &str, to: &str) -> Result<Arc<dyn Executable>> {
-    let text = program.program().to_string().replace(&format!("= {from} "), &format!("= {to} "));
-    embedded(&Verified::new(text.parse::<Program>()?)?)
+fn mistaken(program: &Program, from: &str, to: &str) -> Result<Arc<dyn Executable>> {
+    let text = program.to_string().replace(&format!("= {from} "), &format!("= {to} "));
+    embedded(&text.parse()?)
 }
 
 /// Takes every sine for a cosine.
@@ -31,7 +32,7 @@ impl Backend for Mistaken {
     fn name(&self) -> &'static str {
         "mistaken"
     }
-    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
+    fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
         mistaken(program, "sin", "cos")
     }
 }
@@ -44,7 +45,7 @@ impl Backend for Fusing {
     fn name(&self) -> &'static str {
         "fusing"
     }
-    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
+    fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
         match program.outputs().len() == 1 && program.count("sin") > 0 && program.count("exp") > 0 {
             true => mistaken(program, "exp", "sin"),
             false => embedded(program),
@@ -89,10 +90,40 @@ impl Backend for ByCall {
     fn name(&self) -> &'static str {
         self.0
     }
-    fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
+    fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
         let (code, calls) = (embedded(program)?, AtomicU32::new(0));
         Ok(Arc::new(Counting { code, calls, wrong: self.1, better: self.2 }))
     }
+}
+
+/// A right compiler that asks for a pass which takes a sine for a cosine.
+#[derive(Debug)]
+struct BadPass;
+
+impl Backend for BadPass {
+    fn name(&self) -> &'static str {
+        "with a bad pass"
+    }
+    fn passes(&self, program: &Program) -> Vec<Pass> {
+        let turned = |p: &Program, _| p.to_string().replace("= sin ", "= cos ").parse();
+        let mut passes = Cpu::new().passes(program);
+        passes.push(Pass { name: "turn", run: turned });
+        passes
+    }
+    fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
+        Cpu::new().tier(Tier::Embedded).compile(program)
+    }
+}
+
+#[test]
+fn row_r7_a_pass_that_a_backend_asks_for_is_followed_too() -> Result<()> {
+    let f = jit(|x: &Array| x.sin() * x + 1.0_f64).backend(BadPass);
+    let names: Vec<&str> = f.phases(&three())?.iter().map(|p| p.name).collect();
+    let at = |name: &str| names.iter().position(|n| *n == name);
+    assert!(at("turn").is_some() && at("contract") < at("turn") && at("turn") < at("lower"), "{names:?}");
+    let e = f.verify()(&three()).ok().unwrap_err().to_string();
+    assert!(e.contains("the pass `turn` changes what the program computes"), "{e}");
+    Ok(())
 }
 
 fn three() -> Array {
@@ -133,9 +164,9 @@ fn row_r7_a_wrong_number_is_an_error_that_names_element_line_and_kernel() -> Res
     let folder = folder_of(&e);
     let made = Reproduction::read(&folder)?;
     assert_eq!(made.inputs[0].to_vec::<f64>()?, three().to_vec::<f64>()?);
-    let (output, difference) = made.run(&Mistaken)?.expect("the same fault");
+    let (output, difference) = made.run(Arc::new(Mistaken))?.expect("the same fault");
     assert_eq!((output, difference.at, difference.count), (1, vec![0], 3));
-    assert_eq!(made.run(&Cpu::default())?, None);
+    assert_eq!(made.run(Arc::new(Cpu::default()))?, None);
     let smaller = std::fs::read_to_string(folder.join("smaller.txt")).unwrap();
     assert!(smaller.contains("sin"), "{smaller}");
 
@@ -357,7 +388,7 @@ impl Backend for Failing {
     fn name(&self) -> &'static str {
         self.0
     }
-    fn compile(&self, _: &Verified) -> Result<Arc<dyn Executable>> {
+    fn compile(&self, _: &Passed) -> Result<Arc<dyn Executable>> {
         match self.1 {
             ErrorKind::Internal => panic!("the compiler has had enough"),
             kind => Err(Error::new(kind, "x10 is used before it is made")),

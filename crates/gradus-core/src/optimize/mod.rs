@@ -1,7 +1,7 @@
 //! The optimizer: visible lists of passes from program to program, with the verifier after each in debug builds.
 //!
 //! There are two lists. [`PASSES`] are for programs that may still be transformed: they keep every operation that a
-//! transformation asks, its derivative above all. [`EXECUTION_PASSES`] are for a program that will only be run. They may do more,
+//! transformation asks, its derivative above all. [`EXECUTION_PASSES`] are for a program that will only be run, on a backend that asks for them. They may do more,
 //! because a rewrite that keeps every bit of the results need not keep derivatives: `pow x 2` and `mul x x` differ in their rules,
 //! `max x x` shares its tangent between two operands, and what is moved out of a loop that does not run is differentiated
 //! at a point where the loop was not.
@@ -51,6 +51,7 @@ pub enum Exactness {
 }
 
 /// One pass: a name and a function.
+#[derive(Clone, Copy, Debug)]
 pub struct Pass {
     /// Its name, as reports show it.
     pub name: &'static str,
@@ -79,7 +80,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     DEAD_CODE,
 ];
 
-/// After [`EXECUTION_PASSES`], if products may be rounded together with sums: it changes last bits, so it is in no list.
+/// After [`EXECUTION_PASSES`], if products may be rounded together with sums: it changes last bits, so a backend asks for it.
 pub const CONTRACT: Pass = Pass { name: "contract", run: contract::into_sums };
 
 /// Runs every pass; what comes out gives the same bits.

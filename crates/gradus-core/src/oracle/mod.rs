@@ -25,11 +25,13 @@ pub use reproduction::{FOLDER_VARIABLE, Reproduction};
 use suspects::{Case, Suspect, Verdict};
 
 use crate::array::Array;
+use crate::backend::{Executable, Passed};
 use crate::error::{Error, ErrorKind, Place, Result};
 use crate::executables::{Sizes, sizes_of};
 use crate::hunt::{Hunt, hunting};
-use crate::interpret::{Backend, Executable, interpret};
+use crate::interpret::interpret;
 use crate::optimize::{Exactness, eliminate_dead_code};
+use crate::pipeline::Pipeline;
 use crate::primitives::effects::Kind;
 use crate::primitives::effects::replay::{Event, noted, replayed};
 use crate::program::{Program, Verified};
@@ -70,19 +72,19 @@ const REMEMBERED: usize = 256;
 /// Code whose calls are held against the interpreter.
 pub struct Watched {
     code: Arc<dyn Executable>,
-    backend: Arc<dyn Backend>,
-    /// What the backend was given.
+    /// Who made the code, and which calls are verified.
+    pipeline: Pipeline,
+    /// What it was made of: the program before the passes of the backend.
     program: Verified,
     /// What the function means: its program before any pass that changes an operation.
     reference: Program,
-    verify: Verify,
     /// The first calls that were right.
     seen: Mutex<FxHashSet<(u32, Sizes)>>,
 }
 
 impl fmt::Debug for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watched").field("code", &self.code).field("verify", &self.verify).finish()
+        f.debug_struct("Watched").field("code", &self.code).field("verify", &self.verify()).finish()
     }
 }
 
@@ -153,17 +155,20 @@ enum Blame {
 }
 
 impl Watched {
-    /// Watches code that a backend made of `program`. `reference` is what the function was traced to.
-    pub fn new(
+    /// Watches code that was made of `program`. `reference` is what the function was traced to.
+    pub(crate) fn new(
         code: Arc<dyn Executable>,
-        backend: Arc<dyn Backend>,
+        pipeline: Pipeline,
         program: Verified,
         reference: &Program,
-        verify: Verify,
     ) -> Watched {
         // What nobody needs might be a function of the host, which compiled code does not call either.
         let reference = eliminate_dead_code(reference, true);
-        Watched { code, backend, program, reference, verify, seen: Mutex::default() }
+        Watched { code, pipeline, program, reference, seen: Mutex::default() }
+    }
+
+    fn verify(&self) -> Verify {
+        self.pipeline.running.verify
     }
 
     /// What is watched.
@@ -175,7 +180,7 @@ impl Watched {
     pub fn watch(&self, inputs: &[Array], run: impl FnOnce() -> Result<Vec<Array>>) -> Result<Vec<Array>> {
         let first = (self.code.generation(), sizes_of(inputs));
         let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.verify == Verify::Off || (self.verify == Verify::First && seen().contains(&first)) {
+        if self.verify() == Verify::Off || (self.verify() == Verify::First && seen().contains(&first)) {
             return run();
         }
         let (outputs, events) = noted(run);
@@ -183,7 +188,7 @@ impl Watched {
         // The comparison is nobody's trace and nobody's hunt.
         apart(|| hunting(Hunt::Off, || self.check(inputs, &have)))?;
         // Other code may have taken the place of the one that ran while it ran.
-        if self.verify == Verify::First && self.code.generation() == first.0 {
+        if self.verify() == Verify::First && self.code.generation() == first.0 {
             let mut seen = seen();
             if seen.len() >= REMEMBERED {
                 seen.clear();
@@ -194,7 +199,7 @@ impl Watched {
     }
 
     fn relaxed(&self) -> bool {
-        self.program.exactness() == Exactness::Relaxed
+        self.pipeline.exactness == Exactness::Relaxed
     }
 
     fn check(&self, inputs: &[Array], have: &Run) -> Result<()> {
@@ -209,7 +214,7 @@ impl Watched {
 
     /// Who made a difference; nobody if it is one of rounding.
     fn judge(&self, inputs: &[Array], have: &Run, want: &Run) -> Option<Blame> {
-        let (relaxed, exactness) = (self.relaxed(), self.program.exactness());
+        let relaxed = self.relaxed();
         let differs = |a: &Array, b: &Array| match (a.concrete(), b.concrete()) {
             (Some(a), Some(b)) => differing(a, b, Scale::Each, relaxed),
             _ => Vec::new(),
@@ -224,8 +229,9 @@ impl Watched {
             return None;
         }
         let mut stages: Vec<(&'static str, Program)> = vec![("simplify", self.program.program().as_ref().clone())];
-        let ready = match self.backend.passed(&self.program, &mut |name, p| stages.push((name, p.clone()))) {
-            Ok(ready) => ready,
+        let look = &mut |name, p: &Program, _| stages.push((name, p.clone()));
+        let passed = match Passed::new(&*self.pipeline.backend, &self.program, self.pipeline.exactness, look) {
+            Ok(passed) => passed,
             Err(e) => return Some(Blame::Nobody(format!("its passes fail now: {}", e.message()))),
         };
         for (name, p) in &stages {
@@ -234,7 +240,7 @@ impl Watched {
                 return Some(Blame::Pass(name));
             }
         }
-        let case = Case { backend: &*self.backend, exactness, ready: &ready, inputs, given: &have.events };
+        let case = Case { pipeline: &self.pipeline, passed: &passed, inputs, given: &have.events };
         match suspects::find(&case, &have.outputs) {
             Verdict::Rounding => None,
             Verdict::Fault(suspect) => Some(Blame::Code(suspect)),
@@ -261,7 +267,7 @@ impl Watched {
             found.what,
             self.program.name(),
             d.have,
-            self.backend.name(),
+            self.pipeline.backend.name(),
             d.want
         );
         let mut e = Error::new(ErrorKind::Mismatch, message);
@@ -280,7 +286,7 @@ impl Watched {
         let made = Reproduction {
             program: self.reference.clone(),
             inputs: inputs.to_vec(),
-            exactness: self.program.exactness(),
+            exactness: self.pipeline.exactness,
         };
         let e = match made.write(&e.to_string(), smaller) {
             Ok(folder) => e.note(format!(
@@ -307,7 +313,7 @@ impl Watched {
 }
 
 /// An operation of a user's that says how it is compiled, if a program has one.
-fn foreign(program: &Program) -> Option<&'static str> {
+pub(crate) fn foreign(program: &Program) -> Option<&'static str> {
     program.equations().iter().find_map(|e| match e.op() {
         op if op.holds_programs() => op.programs().iter().find_map(|p| foreign(p)),
         op => (!op.is_built_in()).then(|| op.name()),

@@ -5,15 +5,18 @@
 //! `README.txt` has the error, the way to run it again, and the line `exactness: exact` or `exactness: relaxed`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::compare::Scale;
 use super::{Difference, Run};
 use crate::array::Array;
+use crate::backend::Backend;
 use crate::error::{Result, error};
-use crate::interpret::{Backend, interpret};
-use crate::optimize::{Exactness, optimize_with};
-use crate::program::{Builder, Constant, Program, Verified};
+use crate::interpret::interpret;
+use crate::optimize::Exactness;
+use crate::pipeline::Pipeline;
+use crate::program::{Builder, Constant, Program};
 
 /// The variable that names the folder for reproductions. Without it they are below the folder for temporary files.
 pub const FOLDER_VARIABLE: &str = "GRADUS_VERIFY_DIR";
@@ -105,11 +108,11 @@ impl Reproduction {
         Ok(Reproduction { program, inputs: interpret(&inputs, &[])?, exactness })
     }
 
-    /// Runs it on a backend, optimized as a call is; gives the first output that differs from the interpreter's run of the
+    /// Runs it on a backend, through the stages of a call; gives the first output that differs from the interpreter's run of the
     /// program as it is, with its number.
-    pub fn run(&self, backend: &dyn Backend) -> Result<Option<(usize, Difference)>> {
-        let optimized = Verified::new(optimize_with(&self.program, self.exactness)?)?.with_exactness(self.exactness);
-        let have = crate::executables::compile(backend, &optimized)?.run(&self.inputs)?;
+    pub fn run(&self, backend: Arc<dyn Backend>) -> Result<Option<(usize, Difference)>> {
+        let pipeline = Pipeline { exactness: self.exactness, ..Pipeline::new(backend) };
+        let have = pipeline.code(&self.program)?.run(&self.inputs)?;
         let want = Run::interpreted(&self.program, &self.inputs, &[])?;
         let relaxed = self.exactness == Exactness::Relaxed;
         let one = |(i, (h, w))| super::compare::compare(h, w, Scale::Each, relaxed).map(|d| (i, d));
@@ -146,7 +149,7 @@ mod tests {
             assert!(a.concrete().unwrap().same_bits(b.concrete().unwrap()), "{a:?} {b:?}");
             assert_eq!(a.ty().unwrap(), b.ty().unwrap());
         }
-        assert_eq!(read.run(&Interpreter).unwrap(), None);
+        assert_eq!(read.run(Arc::new(Interpreter)).unwrap(), None);
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(Reproduction::read(&folder).unwrap_err().to_string().contains("program.txt"));
     }

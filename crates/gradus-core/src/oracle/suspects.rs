@@ -12,20 +12,20 @@ use super::compare::{Scale, compare};
 use super::noise::terms;
 use super::{Run, named};
 use crate::array::Array;
+use crate::backend::Executable;
 use crate::error::{Place, Result};
-use crate::executables::find_or_compile;
-use crate::interpret::{Backend, Executable, evaluate};
+use crate::interpret::evaluate;
 use crate::optimize::Exactness;
+use crate::pipeline::Pipeline;
 use crate::primitives::effects::replay::{Event, replayed};
-use crate::program::{Atom, Program, ValueId, Verified};
+use crate::program::{Atom, Program, ValueId};
 use crate::types::Type;
 
 /// A call whose results differ.
 pub(super) struct Case<'a> {
-    pub(super) backend: &'a dyn Backend,
-    pub(super) exactness: Exactness,
+    pub(super) pipeline: &'a Pipeline,
     /// The program after the passes of the backend.
-    pub(super) ready: &'a Program,
+    pub(super) passed: &'a Program,
     pub(super) inputs: &'a [Array],
     /// What the host gave.
     pub(super) given: &'a [Event],
@@ -86,10 +86,9 @@ pub(super) fn find(case: &Case<'_>, have: &[Array]) -> Verdict {
 }
 
 impl Case<'_> {
-    /// Compiles a part of the program and runs it.
+    /// Compiles a part of the program and runs it. It has been through the passes, so its equations are those of the code that differs.
     fn run(&self, program: Program) -> Result<(Arc<dyn Executable>, Vec<Array>)> {
-        let program = Verified::new(program)?.with_exactness(self.exactness);
-        let (code, _) = find_or_compile(self.backend, &program)?;
+        let code = self.pipeline.compile_as_is(program)?;
         let outputs = replayed(self.given, || code.run(self.inputs)).0?;
         Ok((code, outputs))
     }
@@ -101,11 +100,11 @@ impl Case<'_> {
         program: Program,
         (code, output): (&dyn Executable, usize),
     ) -> Suspect {
-        let e = &self.ready.equations()[equation];
+        let e = &self.passed.equations()[equation];
         Suspect {
             name: e.op().name(),
             equation,
-            of: self.ready.equations().len(),
+            of: self.passed.equations().len(),
             kernel: code.maker_of(output),
             place: e.place(),
             program,
@@ -115,13 +114,13 @@ impl Case<'_> {
 
     /// The equation that makes a value.
     fn maker(&self, value: ValueId) -> Option<usize> {
-        self.ready.equations().iter().position(|e| e.results().any(|r| r == value))
+        self.passed.equations().iter().position(|e| e.results().any(|r| r == value))
     }
 }
 
 /// Evaluates each equation on what compiled code gave it. Gives the first that differs, or the outputs of the run.
 fn by_equation(case: &Case<'_>) -> Result<(Option<Suspect>, Vec<Array>)> {
-    let p = case.ready;
+    let p = case.passed;
     let made: Vec<Atom> = p.equations().iter().flat_map(|e| e.results()).map(Atom::from).collect();
     let whole = p.beginning(p.equations().len(), &made)?;
     let (code, values) = case.run(whole.clone())?;
@@ -145,7 +144,7 @@ fn by_equation(case: &Case<'_>) -> Result<(Option<Suspect>, Vec<Array>)> {
         let wanted = evaluate(e, &operands)?;
         for (r, want) in e.results().zip(&wanted) {
             let terms = terms(e.op(), &operands, want);
-            let relaxed = case.exactness == Exactness::Relaxed;
+            let relaxed = case.pipeline.exactness == Exactness::Relaxed;
             if compare(&read(r.into())?, want, Scale::Terms(&terms), relaxed).is_some() {
                 return Ok((Some(case.suspect(i, true, whole, (&*code, r.index() - inputs))), Vec::new()));
             }
@@ -156,13 +155,13 @@ fn by_equation(case: &Case<'_>) -> Result<(Option<Suspect>, Vec<Array>)> {
 
 /// The shortest beginning of the program whose values are wrong where that of one equation less has right ones.
 fn by_beginning(case: &Case<'_>) -> Option<Suspect> {
-    let p = case.ready;
+    let p = case.passed;
     let wrong = |n: usize| -> Option<Suspect> {
         let kept = values_between(p, n);
         let part = p.beginning(n, &kept).ok()?;
         let want = Run::interpreted(&part, case.inputs, case.given).ok()?;
         let (code, have) = case.run(part.clone()).ok()?;
-        let relaxed = case.exactness == Exactness::Relaxed;
+        let relaxed = case.pipeline.exactness == Exactness::Relaxed;
         let differs = |i: &usize| compare(&have[*i], &want.outputs[*i], Scale::Each, relaxed).is_some();
         let output = (0..have.len().min(want.outputs.len())).find(differs)?;
         let equation = kept[output].value().and_then(|v| case.maker(v))?;

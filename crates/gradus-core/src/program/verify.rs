@@ -1,5 +1,5 @@
 //! The verifier: everything a program promises is checked again, from types and scoping to nested signatures.
-//! Backends take only a [`Verified`] program, so the proof is in the type.
+//! The stages after it take only a [`Verified`] program, so the proof is in the type.
 
 use std::sync::Arc;
 
@@ -8,15 +8,13 @@ use rustc_hash::FxHashMap;
 use super::builder::infer;
 use super::{Atom, Constant, Content, Program};
 use crate::error::{Result, fail};
-use crate::optimize::Exactness;
 use crate::primitives::Param;
 use crate::types::Type;
 
-/// A program that the verifier has accepted, and how exactly it is to be run.
+/// A program that the verifier has accepted.
 #[derive(Clone, Debug)]
 pub struct Verified {
     program: Arc<Program>,
-    exactness: Exactness,
 }
 
 impl Verified {
@@ -24,22 +22,12 @@ impl Verified {
     pub fn new(program: impl Into<Arc<Program>>) -> Result<Verified> {
         let program = program.into();
         verify(&program)?;
-        Ok(Verified { program, exactness: Exactness::Exact })
-    }
-
-    /// The same program, to be run with other liberties.
-    pub fn with_exactness(self, exactness: Exactness) -> Verified {
-        Verified { exactness, ..self }
+        Ok(Verified { program })
     }
 
     /// The program.
     pub fn program(&self) -> &Arc<Program> {
         &self.program
-    }
-
-    /// What whoever compiles it may change.
-    pub fn exactness(&self) -> Exactness {
-        self.exactness
     }
 }
 

@@ -12,7 +12,7 @@ use crate::array::{Array, Form};
 use crate::error::{Error, Place, Result, error, fail};
 use crate::optimize::eliminate_dead_code;
 use crate::primitives::{Op, Outputs};
-use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
+use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, infer};
 use crate::types::{Constraint, Type};
 
 /// Captured arrays of at most this many elements become constants of the program; larger ones hidden inputs.
@@ -262,9 +262,14 @@ pub(super) fn require(conditions: &[Constraint]) {
 
 pub(super) fn record(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
     let atoms = inputs.iter().map(|a| atom_of(a, place)).collect::<Result<SmallVec<[Atom; 4]>>>()?;
+    // No borrow is held while a type rule runs: it may be a user's, and use arrays itself.
+    let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<SmallVec<[Type; 4]>>>()?;
+    let mut constraints = Vec::new();
+    let results = infer(&op, &types, &mut constraints).map_err(|e| e.at(place))?;
     STACK.with_borrow_mut(|s| -> Result<_> {
         let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
-        let results = state.builder.equation(op, &atoms, place)?.results();
+        state.builder.require(&constraints);
+        let results = state.builder.push(op, &atoms, results, place)?.results();
         let tracer = |value: ValueId| {
             Array::from(Tracer { ty: state.builder.ty(value.into()).clone(), place, trace: state.id, value })
         };

@@ -1,5 +1,9 @@
 //! The library: matrix products, and the interpreter's own code for primitives that have no loops here.
 
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use gradus_core::array::{Concrete, for_each_row, memory};
 use gradus_core::primitives::Op;
 use gradus_core::types::Element;
@@ -105,12 +109,20 @@ impl<N: std::fmt::Display> Entry<N> {
     }
 }
 
+/// What a call that machine code made ended with, other than well.
+pub enum Stopped {
+    /// An error.
+    Failed(Error),
+    /// A panic. It waits until machine code is left, and goes on then.
+    Panicked(Box<dyn Any + Send>),
+}
+
 /// What a run keeps for the Rust side of its calls.
 pub struct Run<'a> {
     /// The entries of the module.
     pub entries: &'a [Entry],
-    /// The error of the call that failed.
-    pub error: std::cell::Cell<Option<Error>>,
+    /// Why it ended early, if it did.
+    pub stopped: Cell<Option<Stopped>>,
     /// For each kernel, whether it is too little work for more than one thread.
     pub serial: &'a [bool],
     /// Whether products may use more than one thread.
@@ -133,35 +145,31 @@ unsafe fn dispatch(ctx: *const Context, entry: u64, arrays: *const *mut u8) -> u
     // SAFETY: the caller's promise.
     let run: &Run<'_> = unsafe { &*(*ctx).run.cast() };
     let Some(entry) = run.entries.get(entry as usize) else { return 1 };
+    // A panic must not unwind through machine code.
     // SAFETY: passed on.
-    match unsafe { call_entry(entry, arrays, run.threads) } {
-        Ok(()) => 0,
-        Err(e) => {
-            run.error.set(Some(e));
-            1
-        }
+    match catch_unwind(AssertUnwindSafe(|| unsafe { call_entry(entry, arrays, run.threads) })) {
+        Ok(Ok(())) => return 0,
+        Ok(Err(e)) => run.stopped.set(Some(Stopped::Failed(e))),
+        Err(panic) => run.stopped.set(Some(Stopped::Panicked(panic))),
     }
+    1
 }
 
-/// Does what an entry says.
+/// Does what an entry says. An operation of the user's may panic.
 ///
 /// # Safety
 /// `arrays` has one pointer for each array of the entry, to memory of its type.
 pub unsafe fn call_entry(entry: &Entry, arrays: *const *mut u8, threads: bool) -> Result<()> {
-    // A panic must not unwind through machine code; it becomes the error of the call.
-    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        // SAFETY: as many pointers as the entry has arrays, to memory of their types.
-        unsafe {
-            match entry {
-                Entry::Gemm(g) => gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads),
-                Entry::Evaluate(e) => evaluate(e, arrays),
-                Entry::Copy { from, to } => {
-                    by_dtype!(from.dtype, T => copy::<T>((*arrays).cast(), from, (*arrays.add(1)).cast(), to))
-                }
+    // SAFETY: as many pointers as the entry has arrays, to memory of their types.
+    unsafe {
+        match entry {
+            Entry::Gemm(g) => gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads),
+            Entry::Evaluate(e) => evaluate(e, arrays),
+            Entry::Copy { from, to } => {
+                by_dtype!(from.dtype, T => copy::<T>((*arrays).cast(), from, (*arrays.add(1)).cast(), to))
             }
         }
-    }));
-    done.unwrap_or_else(|_| Err(crate::error::error!(Rule, "`{}` panicked", entry.name())))
+    }
 }
 
 /// Calls `f` with the place of every element, in row-major order, counted from the first.

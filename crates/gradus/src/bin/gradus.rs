@@ -1,14 +1,15 @@
 //! The command line: shows the phases of a program that is written as text, and what an error's code means.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 use gradus::Interpreter;
 use gradus::cpu::Cpu;
 use gradus::extend::oracle::Reproduction;
 use gradus::extend::phases::{Phase, watch};
-use gradus::extend::program::Verified;
-use gradus::extend::{Backend, optimize, transform};
+use gradus::extend::pipeline::Pipeline;
+use gradus::extend::{Backend, transform};
 use gradus::prelude::*;
 
 const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
@@ -60,10 +61,10 @@ fn run(arguments: &[String]) -> std::result::Result<String, String> {
 /// Runs a reproduction on every tier. That one differs is a failure, and so is one that does not run.
 fn verify(folder: &str) -> std::result::Result<String, String> {
     let reproduction = Reproduction::read(folder.as_ref()).map_err(|e| e.to_string())?;
-    let backends: [(&str, &dyn Backend); 3] = [
-        ("interpreter, optimized", &Interpreter),
-        ("embedded", &Cpu::new().tier(Tier::Embedded)),
-        ("llvm", &Cpu::new().tier(Tier::Llvm)),
+    let backends: [(&str, Arc<dyn Backend>); 3] = [
+        ("interpreter, optimized", Arc::new(Interpreter)),
+        ("embedded", Arc::new(Cpu::new().tier(Tier::Embedded))),
+        ("llvm", Arc::new(Cpu::new().tier(Tier::Llvm))),
     ];
     let (mut text, mut wrong) = (String::new(), false);
     for (name, backend) in backends {
@@ -111,13 +112,6 @@ fn show(text: &str, transformation: &[&str]) -> std::result::Result<(), String> 
         }
         _ => return Err(String::new()),
     };
-    for program in made {
-        let verified = Verified::new(optimize::optimize(&program).map_err(fail)?).map_err(fail)?;
-        let started = Instant::now();
-        let backend = Cpu::default();
-        let code = backend.compile(&verified).map_err(fail)?;
-        let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
-        gradus::extend::phases::report(|| Phase::described("compile", text, started.elapsed()));
-    }
-    Ok(())
+    let pipeline = Pipeline::on(Cpu::default());
+    made.iter().try_for_each(|program| pipeline.code(program).map(|_| ())).map_err(fail)
 }

@@ -3,18 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use gradus_core::executables::{Origin, Running, make_ready};
-use gradus_core::hunt::{Hunt, instrument};
-use gradus_core::optimize::Exactness;
-use gradus_core::oracle::Verify;
-use gradus_core::program::Verified;
+use gradus_core::executables::Origin;
+use gradus_core::pipeline::{Optimized, Pipeline};
 use gradus_core::trace::{self, Guard, Traced};
-use gradus_core::{Array, Backend, Executable, Place, Program, Result, interpret};
+use gradus_core::{Array, Executable, Place, Program, Result, interpret};
 use rustc_hash::FxHashMap;
 
 use super::hot::Hot;
 use super::key::{Key, Leaves};
-use super::prepare;
 use crate::signature::Signature;
 
 /// A traced function, specialized to one key.
@@ -25,41 +21,13 @@ pub(crate) struct Entry<S: Signature> {
     guard_program: Program,
     /// What the function returned while it was traced: the structure of every result.
     pub(super) template: S::Out,
-    pub(super) optimized: Verified,
-    /// The program before it was optimized, for those who verify calls by it.
-    pub(super) reference: Option<Program>,
+    pub(super) optimized: Optimized,
     executable: OnceLock<Result<Arc<dyn Executable>>>,
     last_used: AtomicU64,
     bytes: usize,
     /// Whether it was counted against the function's budget.
     pub(super) admitted: AtomicBool,
     pub(super) hot: Hot,
-}
-
-/// By whom a function's programs are run, and how.
-pub(super) struct By<'a> {
-    pub(super) backend: &'a Arc<dyn Backend>,
-    pub(super) running: Running,
-    /// The line that made the function.
-    pub(super) place: Place,
-}
-
-impl By<'_> {
-    pub(super) fn make_ready(
-        &self,
-        program: &Verified,
-        reference: Option<&Program>,
-    ) -> Result<(Arc<dyn Executable>, Origin)> {
-        make_ready(self.backend, program, reference, self.running, self.place)
-    }
-}
-
-/// A program with checks in it, if something is hunted for.
-pub(super) fn hunted(program: Verified, hunt: Hunt) -> Result<Verified> {
-    if !hunt.is_on() {
-        return Ok(program);
-    }
-    Ok(Verified::new(instrument(&program, hunt)?)?.with_exactness(program.exactness()))
 }
 
 /// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
@@ -72,14 +40,9 @@ fn dense(capture: Array) -> Array {
 }
 
 impl<S: Signature> Entry<S> {
-    pub(super) fn new(key: Key, traced: Traced, template: S::Out, how: (Exactness, Verify)) -> Result<Entry<S>> {
-        let optimized = prepare(&traced.program, how.0)?;
-        let reference = how.1.is_on().then(|| traced.program.clone());
-        let bytes = size_of::<Self>()
-            + key.bytes()
-            + optimized.bytes()
-            + traced.guard_program.bytes()
-            + reference.as_ref().map_or(0, Program::bytes);
+    pub(super) fn new(key: Key, traced: Traced, template: S::Out, pipeline: &Pipeline) -> Result<Entry<S>> {
+        let optimized = pipeline.optimize(&traced.program)?;
+        let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
         Ok(Entry {
             key,
             captures: traced.captures.into_iter().map(dense).collect(),
@@ -87,7 +50,6 @@ impl<S: Signature> Entry<S> {
             guard_program: traced.guard_program,
             template,
             optimized,
-            reference,
             executable: OnceLock::new(),
             last_used: AtomicU64::new(0),
             bytes,
@@ -126,20 +88,10 @@ impl<S: Signature> Entry<S> {
         self.executable.get().is_some()
     }
 
-    /// The program that is run: the optimized one, with checks in it if something is hunted for.
-    pub(super) fn to_run(&self, hunt: Hunt) -> Result<Verified> {
-        hunted(self.optimized.clone(), hunt)
-    }
-
     /// The code, compiled at the first use. `made` is told where it came from.
-    pub(super) fn executable(
-        &self,
-        hunt: Hunt,
-        by: &By<'_>,
-        made: impl FnOnce(Origin),
-    ) -> Result<&Arc<dyn Executable>> {
+    pub(super) fn executable(&self, pipeline: &Pipeline, made: impl FnOnce(Origin)) -> Result<&Arc<dyn Executable>> {
         let code = self.executable.get_or_init(|| {
-            let (code, origin) = by.make_ready(&self.to_run(hunt)?, self.reference.as_ref())?;
+            let (code, origin) = pipeline.make_ready(&self.optimized)?;
             made(origin);
             Ok(code)
         });

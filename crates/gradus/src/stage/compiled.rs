@@ -3,28 +3,28 @@
 use std::sync::Arc;
 
 use gradus_core::lint::{Lint, lint};
-use gradus_core::optimize::{Exactness, optimize_with};
 use gradus_core::oracle::Watched;
+use gradus_core::pipeline::Pipeline;
 use gradus_core::trace::Traced;
 use gradus_core::{Array, Error, ErrorKind, Place, Program, Result};
 use gradus_cpu::{Native, Prepared};
 
 use super::Core;
 use super::cache::Entry;
+use super::fill;
 use super::key::{Key, Leaves};
-use super::{fill, prepare};
 use crate::signature::Signature;
 
 /// A function's program for given types.
 #[derive(Clone, Debug)]
 pub struct TracedFunction {
     traced: Traced,
-    exactness: Exactness,
+    pipeline: Pipeline,
 }
 
 impl TracedFunction {
-    pub(super) fn new(traced: Traced, exactness: Exactness) -> TracedFunction {
-        TracedFunction { traced, exactness }
+    pub(super) fn new(traced: Traced, pipeline: Pipeline) -> TracedFunction {
+        TracedFunction { traced, pipeline }
     }
 
     /// The program as it was traced.
@@ -34,7 +34,8 @@ impl TracedFunction {
 
     /// The program after every pass of the optimizer. A pass that fails leaves the program as it was traced.
     pub fn optimized(&self) -> Program {
-        optimize_with(self.program(), self.exactness).unwrap_or_else(|_| self.program().clone())
+        let optimized = self.pipeline.optimize(self.program());
+        optimized.map_or_else(|_| self.program().clone(), |p| p.program().as_ref().clone())
     }
 
     /// The arrays that the function captured; they are the program's last inputs.
@@ -49,7 +50,7 @@ impl TracedFunction {
 
     /// Checks the optimized program.
     pub fn verify(&self) -> Result<()> {
-        prepare(self.program(), self.exactness).map(|_| ())
+        self.pipeline.optimize(self.program()).map(|_| ())
     }
 }
 
@@ -66,8 +67,8 @@ impl<S: Signature> Compiled<S> {
     }
 
     /// The call with its buffers at hand: write the inputs, run, read the outputs. Nothing is allocated or locked on the way.
-    /// Inputs and outputs are numbered in the order of the trees' arrays. A program that gives back an input or a constant as it is, or whose sizes are
-    /// symbols, cannot be prepared: there is nothing to write its outputs to, or no size for them.
+    /// Inputs and outputs are numbered in the order of the trees' arrays; an output that is an input as it is, is a copy of it as of the last run.
+    /// A program whose sizes are symbols cannot be prepared: its buffers have no size.
     #[track_caller]
     pub fn prepared(&self) -> Result<Prepared> {
         let place = Place::caller();

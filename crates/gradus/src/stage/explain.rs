@@ -3,8 +3,7 @@
 use std::fmt;
 
 use gradus_core::Mode;
-use gradus_core::hunt::Hunt;
-use gradus_core::optimize::Exactness;
+use gradus_core::pipeline::Pipeline;
 use gradus_core::trace::Guard;
 
 use super::budget::Budget;
@@ -92,11 +91,7 @@ pub(super) struct About {
     pub(super) function: String,
     pub(super) stack: String,
     pub(super) mode: Mode,
-    pub(super) exactness: Exactness,
-    pub(super) hunt: Hunt,
-    pub(super) backend: &'static str,
-    /// What the backend says of itself.
-    pub(super) compiler: String,
+    pub(super) pipeline: Pipeline,
     pub(super) budget: Budget,
     /// How many programs there were, and what to do if they are too many.
     pub(super) history: (usize, Vec<String>),
@@ -155,16 +150,20 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} of `{}`", if self.hit { "hit" } else { "miss" }, self.about.function)?;
         writeln!(f, "  transformations: {}", self.about.stack)?;
+        let pipeline = &self.about.pipeline;
         writeln!(
             f,
             "  options: {:?} tracing, {:?} rewrites, backend {}, device cpu, any layout",
-            self.about.mode, self.about.exactness, self.about.backend
+            self.about.mode,
+            pipeline.exactness,
+            pipeline.backend.name()
         )?;
-        if self.about.hunt.is_on() {
-            writeln!(f, "  hunting: {:?}", self.about.hunt)?;
+        if pipeline.hunt.is_on() {
+            writeln!(f, "  hunting: {:?}", pipeline.hunt)?;
         }
-        if !self.about.compiler.is_empty() {
-            writeln!(f, "  compiler: {}", self.about.compiler)?;
+        let compiler = pipeline.backend.about();
+        if !compiler.is_empty() {
+            writeln!(f, "  compiler: {compiler}")?;
         }
         let (programs, proposals) = &self.about.history;
         writeln!(f, "  programs: {programs}, budget {}", self.about.budget.programs)?;

@@ -3,13 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gradus_core::executables::{Origin, Sizes, sizes_of};
-use gradus_core::hunt::Hunt;
-use gradus_core::program::Verified;
-use gradus_core::{Array, Executable, Program, Result, Type};
+use gradus_core::pipeline::{Optimized, Pipeline};
+use gradus_core::{Array, Executable, Result, Type};
 use rustc_hash::FxHashMap;
-
-use super::cache::{By, hunted};
-use super::prepare;
 
 /// So many sizes are counted at a time.
 const COUNTED: usize = 256;
@@ -31,9 +27,8 @@ impl Hot {
     pub(super) fn code(
         &self,
         after: u32,
-        (program, reference): (&Verified, Option<&Program>),
+        (pipeline, program): (&Pipeline, &Optimized),
         inputs: &[Array],
-        (by, hunt): (&By<'_>, Hunt),
         made: impl FnOnce(Origin),
     ) -> Result<Option<Arc<dyn Executable>>> {
         let key = sizes_of(inputs);
@@ -53,8 +48,7 @@ impl Hot {
         }
         // Compiled with no lock held: others go on with the program for every size.
         let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
-        let bound = hunted(prepare(&program.bind_symbols(&types)?, program.exactness())?, hunt)?;
-        let (code, origin) = by.make_ready(&bound, reference)?;
+        let (code, origin) = pipeline.make_ready(&pipeline.specialize(program, &types)?)?;
         made(origin);
         let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
         sizes.entry(key).or_default().code = Some(code.clone());

@@ -1,5 +1,5 @@
-//! Staging: from a call to a cached executable. `Core::call` is the straight line: key, lookup, trace, optimize,
-//! compile, run.
+//! Staging: from a call to a cached executable. `Core::call` is the straight line: key, lookup, trace, then the stages of the function's
+//! `Pipeline`, run.
 
 mod budget;
 mod cache;
@@ -16,16 +16,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use gradus_core::array::Form;
-use gradus_core::executables::{self, Origin, Running, default_backend, set_default_backend};
+use gradus_core::executables::Origin;
 use gradus_core::hunt::{self, Hunt};
-use gradus_core::optimize::{Exactness, optimize_with};
-use gradus_core::oracle::Verify;
 use gradus_core::phases::{Phase, report};
+use gradus_core::pipeline::{Pipeline, Running, default_backend, set_default_backend};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
-use gradus_core::program::Verified;
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Program, Result, interpret};
+use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Result, interpret};
 use gradus_cpu::{Cpu, Tier};
 use smallvec::SmallVec;
 
@@ -35,7 +33,7 @@ use crate::tree::{Mapper, Tree};
 
 pub use budget::OnBudget;
 use budget::{Budget, History};
-use cache::{By, Cache, Entry, Met};
+use cache::{Cache, Entry, Met};
 pub use compiled::{Compiled, TracedFunction};
 pub use explain::{Difference, Explanation};
 use key::Key;
@@ -61,23 +59,13 @@ pub fn jit<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S> {
 pub(crate) struct Options {
     pub(crate) mode: Mode,
     pub(crate) cache_limit: usize,
-    pub(crate) exactness: Exactness,
-    pub(crate) hunt: Hunt,
-    pub(crate) backend: Arc<dyn Backend>,
+    /// What becomes of a traced program.
+    pub(crate) pipeline: Pipeline,
     /// Which dimensions are symbols; or what is wrong with the declaration.
     pub(crate) declared: Option<Result<Declared>>,
     /// After so many calls with the same sizes these get a program of their own.
     pub(crate) specialize_after: Option<u32>,
     pub(crate) budget: Budget,
-    /// Whether calls are verified, and whether a fault of the compiler is an error.
-    pub(crate) running: Running,
-}
-
-impl Options {
-    /// What becomes of a traced program.
-    fn how(&self) -> (Exactness, Verify) {
-        (self.exactness, self.running.verify)
-    }
 }
 
 /// The backend of functions that choose none: the native compiler, or what `GRADUS_BACKEND` says (`interpreter`,
@@ -104,13 +92,14 @@ impl Default for Options {
         Options {
             mode: Mode::Abstract,
             cache_limit: CACHE_LIMIT,
-            exactness: Exactness::Exact,
-            hunt: Hunt::of_environment(),
-            backend: chosen_backend(),
+            pipeline: Pipeline {
+                hunt: Hunt::of_environment(),
+                running: Running::of_environment(),
+                ..Pipeline::new(chosen_backend())
+            },
             declared: None,
             specialize_after: None,
             budget: Budget::default(),
-            running: Running::of_environment(),
         }
     }
 }
@@ -182,8 +171,9 @@ impl<S: Signature> Core<S> {
         staged: bool,
         function: Arc<dyn Func<S>>,
         place: Place,
-        options: Options,
+        mut options: Options,
     ) -> Core<S> {
+        options.pipeline.place = place;
         let cache = Cache::new(options.cache_limit);
         Core {
             function,
@@ -327,7 +317,8 @@ impl<S: Signature> Core<S> {
 
     /// Runs something that is looked at while this function hunts. One that does not leaves it to who calls it.
     fn hunting<T>(&self, f: impl FnOnce() -> T) -> T {
-        if self.options.hunt.is_on() { hunt::hunting(self.options.hunt, f) } else { f() }
+        let hunt = self.pipeline().hunt;
+        if hunt.is_on() { hunt::hunting(hunt, f) } else { f() }
     }
 
     /// Refuses arguments that carry an error or whose trace is over.
@@ -349,7 +340,7 @@ impl<S: Signature> Core<S> {
         let (traced, template) = result?;
         let first = new.then(|| traced.clone());
         let entry = self
-            .hunting(|| Entry::new(Key::of::<S>(args), traced, template, self.options.how()))
+            .hunting(|| Entry::new(Key::of::<S>(args), traced, template, self.pipeline()))
             .map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
         if let Some(traced) = first.filter(|_| !self.noticed.swap(true, Ordering::Relaxed)) {
@@ -397,7 +388,7 @@ impl<S: Signature> Core<S> {
                 Some(e) => Err(e.clone()),
                 None => Ok(outputs.to_vec()),
             }
-        } else if !self.options.hunt.is_on() && hunt::active().is_on() {
+        } else if !self.pipeline().hunt.is_on() && hunt::active().is_on() {
             // Who calls it hunts, and code of its own has no checks in it.
             interpret(&entry.optimized, inputs)
         } else {
@@ -417,9 +408,7 @@ impl<S: Signature> Core<S> {
             let made = |_| {
                 self.counters.specialized.fetch_add(1, Ordering::Relaxed);
             };
-            let program = (&entry.optimized, entry.reference.as_ref());
-            let by = (&self.by(), self.options.hunt);
-            if let Some(code) = entry.hot.code(after, program, inputs, by, made)? {
+            if let Some(code) = entry.hot.code(after, (self.pipeline(), &entry.optimized), inputs, made)? {
                 return code.run(inputs);
             }
         }
@@ -436,12 +425,12 @@ impl<S: Signature> Core<S> {
         self.history.admit(self.options.budget, &entry.key, &entry.admitted, about)
     }
 
-    fn by(&self) -> By<'_> {
-        By { backend: &self.options.backend, running: self.options.running, place: self.place }
+    fn pipeline(&self) -> &Pipeline {
+        &self.options.pipeline
     }
 
     fn executable<'a>(&self, entry: &'a Entry<S>) -> Result<&'a Arc<dyn Executable>> {
-        entry.executable(self.options.hunt, &self.by(), |origin| {
+        entry.executable(self.pipeline(), |origin| {
             let counter = match origin {
                 Origin::Compiled => &self.counters.compiles,
                 Origin::Loaded => &self.counters.loaded,
@@ -458,7 +447,7 @@ impl<S: Signature> Core<S> {
         self.check(&Leaves::of::<S>(args), place)?;
         let traced = self.declared(args, |args| self.run_trace(args, &Leaves::of::<S>(args), place))?;
         let (traced, _) = traced.map_err(|f| f.error)?;
-        Ok(TracedFunction::new(traced, self.options.exactness))
+        Ok(TracedFunction::new(traced, self.pipeline().clone()))
     }
 
     #[track_caller]
@@ -492,13 +481,9 @@ impl<S: Signature> Core<S> {
                 let (traced, template) = self.run_trace(args, &Leaves::of::<S>(args), place).map_err(|f| f.error)?;
                 let time = started.elapsed();
                 report(|| Phase::new("trace", &[&traced.program], time));
-                Entry::new(key, traced, template, self.options.how())
+                Entry::new(key, traced, template, self.pipeline())
             })??;
-            let started = Instant::now();
-            let backend = &*self.options.backend;
-            let code = executables::compile(backend, &entry.to_run(self.options.hunt)?)?;
-            let text = format!("{} ready, {} bytes", backend.name(), code.bytes());
-            report(|| Phase::described("compile", text, started.elapsed()));
+            let code = self.pipeline().compile(&self.pipeline().instrument(&entry.optimized)?)?;
             let inputs: Vec<Array> = given.arrays.iter().chain(&entry.captures).cloned().collect();
             if inputs.iter().all(|a| a.concrete().is_some()) {
                 let started = Instant::now();
@@ -522,10 +507,7 @@ impl<S: Signature> Core<S> {
             function: self.name(),
             stack: self.stack(),
             mode: self.options.mode,
-            exactness: self.options.exactness,
-            hunt: self.options.hunt,
-            backend: self.options.backend.name(),
-            compiler: self.options.backend.about(),
+            pipeline: self.pipeline().clone(),
             budget: self.options.budget,
             history: self.history.summary(self.options.budget),
         };
@@ -646,9 +628,4 @@ impl std::fmt::Display for Phases {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|p| write!(f, "{p}"))
     }
-}
-
-/// Optimizes and verifies: what every backend is given.
-pub(crate) fn prepare(program: &Program, exactness: Exactness) -> Result<Verified> {
-    Ok(Verified::new(optimize_with(program, exactness)?)?.with_exactness(exactness))
 }

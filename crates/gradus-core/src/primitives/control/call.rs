@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{apply, infer_program, outputs, picked, positions, samples_of, single, spread};
 use crate::array::Array;
 use crate::error::Result;
-use crate::executables::run_called;
 use crate::hunt;
 use crate::interpret::interpret;
+use crate::pipeline::run_called;
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
     Types,
