@@ -18,7 +18,6 @@ mod error;
 mod extent;
 mod prepared;
 mod size;
-mod vector;
 
 #[cfg(not(feature = "testing"))]
 mod abi;
@@ -52,6 +51,10 @@ pub mod native;
 mod runtime;
 #[cfg(feature = "testing")]
 pub mod runtime;
+#[cfg(not(feature = "testing"))]
+mod vector;
+#[cfg(feature = "testing")]
+pub mod vector;
 
 pub use backend::{Cpu, Options, Tier, Vectors};
 pub use disk::{DiskCacheStats, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache};

@@ -14,6 +14,7 @@ use gradus_cpu::exec::Evaluated;
 use gradus_cpu::ir::{self, Memory, Module, Role, Ty};
 use gradus_cpu::lower::{Lowered, SMALL, lower_with};
 use gradus_cpu::memory;
+use gradus_cpu::vector::{self, Machine, Rest, vectorize};
 
 fn text_of(e: impl ToString) -> String {
     e.to_string()
@@ -282,6 +283,41 @@ fn cut(case: &Case) -> Result<String, String> {
     Ok(text)
 }
 
+/// A machine by what it can do: `# machine avx512`, `avx2`, `sse`, `llvm`.
+fn machine(case: &Case) -> Result<Machine, String> {
+    let avx512 = Machine {
+        bytes: 64,
+        registers: 32,
+        even: true,
+        masks: true,
+        rest: Rest::Masked,
+        short: [100, 200],
+        once: usize::MAX,
+        repeated: 800,
+        native: None,
+    };
+    match case.directives("machine").next() {
+        None | Some("avx512") => Ok(avx512),
+        Some("avx2") => Ok(Machine { bytes: 32, registers: 16, masks: false, ..avx512 }),
+        Some("sse") => {
+            Ok(Machine { bytes: 16, registers: 16, even: false, masks: false, rest: Rest::Serial, ..avx512 })
+        }
+        Some("llvm") => Ok(Machine { even: false, short: [400, 1500], once: 120, repeated: 400, ..avx512 }),
+        Some(other) => Err(format!("there is no machine `{other}`")),
+    }
+}
+
+/// Kernels in the vector language. They must leave in memory what the kernel language leaves there.
+fn vectorized(case: &Case) -> Result<String, String> {
+    let (m, machine) = (module(case)?, machine(case)?);
+    let vectors = |k: &ir::Kernel| vectorize(&m, k, &machine);
+    let kernels = vector::eval::compare(&m, &memory_for(case, &m)?, vectors).map_err(text_of)?;
+    if kernels != m.kernels.len() {
+        return Err(format!("{kernels} of {} kernels were run", m.kernels.len()));
+    }
+    Ok(m.kernels.iter().map(|k| format!("kernel {}{}", k.name, vectors(k))).collect())
+}
+
 /// What is in memory after a module has run.
 fn evaluated(case: &Case) -> Result<String, String> {
     let m = module(case)?;
@@ -303,5 +339,6 @@ file_tests! {
     stage_fold "fold" folded;
     stage_expand "expand" expanded;
     stage_cut "cut" cut;
+    stage_vectorize "vectorize" vectorized;
     stage_evaluate "evaluate" evaluated;
 }

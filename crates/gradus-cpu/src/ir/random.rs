@@ -7,10 +7,11 @@
 
 mod nests;
 
+use crate::error::Result;
 use gradus_core::math::Rare;
 use smallvec::{SmallVec, smallvec};
 
-use super::{Buffer, BufferInfo, Expr, Index, Int, Memory, Module, Op, Role, Special, Stmt, Ty, Value};
+use super::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Memory, Module, Op, Role, Special, Stmt, Ty, Value};
 
 /// All types.
 pub const TYPES: [Ty; 11] =
@@ -597,6 +598,90 @@ pub fn cut(module: Module, memory: &mut Memory, piece: usize) -> Module {
     let (module, frames) = super::cut(module, piece);
     memory.buffers.extend(frames.into_iter().map(|n| vec![0x5A; n]));
     module
+}
+
+/// A kernel that the main body runs by itself: what it finds and what it leaves, as the evaluator has it.
+pub struct Alone<'a> {
+    /// Which it is.
+    pub kernel: &'a Kernel,
+    /// Memory before it.
+    pub before: Memory,
+    /// The bits of its inputs.
+    pub inputs: Vec<u64>,
+    /// Shares of its iterations, the last first: what depends on an order shows.
+    pub shares: Vec<(i64, i64)>,
+    after: Memory,
+    outputs: Vec<u64>,
+}
+
+/// The kernels that a main body runs by themselves.
+pub fn alone<'a>(m: &'a Module, memory: &Memory) -> Result<Vec<Alone<'a>>> {
+    let mut all = Vec::new();
+    for (i, s) in m.main.iter().enumerate() {
+        let Stmt::Kernel(k) = s else { continue };
+        let kernel = &m.kernels[*k as usize];
+        let (before, inputs) = until(m, memory, &m.main[..i], &kernel.inputs)?;
+        let (after, outputs) = until(m, memory, &m.main[..=i], &kernel.outputs)?;
+        let shares = match kernel.body.last() {
+            Some(Stmt::Loop(l)) if kernel.parallel => {
+                let n = match l.count {
+                    Int::Const(n) => n,
+                    // An input or a size, or computed of them: it is found by keeping it, too.
+                    Int::Value(v) => {
+                        let lets = kernel.body[..kernel.body.len() - 1].iter();
+                        let main: Vec<Stmt> = m.main[..i].iter().chain(lets).cloned().collect();
+                        until(m, memory, &main, &[v])?.1[0] as i64
+                    }
+                };
+                vec![(n - n / 4, n), (n / 3, n - n / 4), (0, n / 3)]
+            }
+            _ => vec![(0, 0)],
+        };
+        all.push(Alone { kernel, before, inputs, shares, after, outputs });
+    }
+    Ok(all)
+}
+
+/// Memory after some statements, and the bits that values have there.
+fn until(m: &Module, memory: &Memory, main: &[Stmt], keep: &[Value]) -> Result<(Memory, Vec<u64>)> {
+    let (mut m, mut memory) = (Module { main: main.to_vec(), ..m.clone() }, memory.clone());
+    let n = m.buffers.len();
+    for v in keep {
+        let (ty, buffer) = (m.ty(*v), Buffer(m.buffers.len() as u32));
+        m.buffers.push(BufferInfo { ty, role: Role::Scratch });
+        memory.buffers.push(vec![0; ty.size()]);
+        m.main.push(Stmt::Store { buffer, at: Index::at(0), value: *v });
+    }
+    super::evaluate(&m, &mut memory)?;
+    let bits = |bytes: Vec<u8>| {
+        let mut all = [0; 8];
+        all[..bytes.len()].copy_from_slice(&bytes);
+        u64::from_le_bytes(all)
+    };
+    let kept = memory.buffers.drain(n..).map(bits).collect();
+    Ok((memory, kept))
+}
+
+impl Alone<'_> {
+    /// What other code left that is not as it should be, if anything.
+    pub fn difference(&self, m: &Module, memory: &Memory, outputs: &[u64]) -> Option<String> {
+        let nan = |ty: Ty, bits: u64| match ty {
+            Ty::F32 => f32::from_bits(bits as u32).is_nan(),
+            Ty::F64 => f64::from_bits(bits).is_nan(),
+            _ => false,
+        };
+        difference(m, &self.after, memory).or_else(|| {
+            let mut given = self.kernel.outputs.iter().zip(self.outputs.iter().zip(outputs));
+            let other = given.find(|(v, (a, b))| a != b && !(nan(m.ty(**v), **a) && nan(m.ty(**v), **b)));
+            other.map(|(v, (a, b))| format!("{v}: {a:x} and {b:x}"))
+        })
+    }
+
+    /// The kernel as text.
+    pub fn text(&self, m: &Module) -> String {
+        let number = m.kernels.iter().position(|k| std::ptr::eq(k, self.kernel));
+        number.map_or_else(String::new, |i| super::kernel_text(m, i))
+    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,12 @@
 //! decided here, once for every generator; what they can do, and how well, is a [`Machine`]. A value is a scalar or a vector. A loop has a step, and
 //! what it carries may be vectors: nothing else of a loop of lanes is left.
 
+#[cfg(any(test, feature = "testing"))]
+pub mod eval;
 mod plan;
 mod print;
+#[cfg(test)]
+mod tests;
 mod varying;
 mod write;
 
@@ -72,6 +76,18 @@ impl Code {
     /// How many numbers a value is.
     pub fn shape(&self, v: Value) -> Shape {
         self.shapes[v.index()]
+    }
+
+    /// Whether anything in it is a vector. Where all lanes store one scalar, no value is.
+    pub fn has_vectors(&self) -> bool {
+        fn stores(body: &[Stmt]) -> bool {
+            body.iter().any(|s| match s {
+                Stmt::Store(access, _) => access.lanes.is_some(),
+                Stmt::Loop(l) => stores(&l.body),
+                Stmt::Let(..) => false,
+            })
+        }
+        self.shapes.iter().any(|s| s.is_vector()) || stores(&self.body)
     }
 
     fn value(&mut self, ty: Ty, shape: Shape) -> Value {

@@ -99,7 +99,7 @@ pub(super) fn is_general(ty: Ty) -> bool {
 
 /// The machine instructions of a kernel.
 pub(super) fn select(code: &Code, isa: Isa) -> Option<Function> {
-    let entry = match (code.shapes.iter().any(|s| s.is_vector()), isa) {
+    let entry = match (code.has_vectors(), isa) {
         (false, _) => 16,
         (true, Isa::Avx2) => 32,
         (true, Isa::Avx512) => 64,

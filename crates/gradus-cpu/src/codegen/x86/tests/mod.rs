@@ -5,10 +5,11 @@ mod written;
 
 use memmap2::{Mmap, MmapMut};
 
-use super::{Isa, assemble, detect};
+use super::{Isa, assemble, detect, machine};
 use crate::abi::{Context, KernelFn};
-use crate::ir::random::{Config, difference, module};
-use crate::ir::{Buffer, BufferInfo, Index, Memory, Module, Role, Stmt, Ty, Value, evaluate};
+use crate::ir::random::{Config, alone, module};
+use crate::ir::{Memory, Module, Ty};
+use crate::vector::vectorize;
 
 /// Machine code that can be called.
 pub(super) struct Executable(Mmap);
@@ -98,88 +99,27 @@ pub(super) fn run(code: &[u8], memory: &mut Memory, env: &mut [u64], pieces: &[(
     Ok(())
 }
 
-/// A module whose main body ends after some statements, with values kept in new buffers.
-fn prefix(m: &Module, memory: &Memory, statements: usize, keep: &[Value]) -> (Module, Memory) {
-    let (mut m, mut memory) = (m.clone(), memory.clone());
-    m.main.truncate(statements);
-    for v in keep {
-        let ty = m.ty(*v);
-        let buffer = Buffer(m.buffers.len() as u32);
-        m.buffers.push(BufferInfo { ty, role: Role::Scratch });
-        memory.buffers.push(vec![0; ty.size()]);
-        m.main.push(Stmt::Store { buffer, at: Index::at(0), value: *v });
-    }
-    (m, memory)
-}
-
-fn bits(bytes: &[u8]) -> u64 {
-    let mut all = [0; 8];
-    all[..bytes.len()].copy_from_slice(bytes);
-    u64::from_le_bytes(all)
-}
-
-fn nan(ty: Ty, bits: u64) -> bool {
-    match ty {
-        Ty::F32 => f32::from_bits(bits as u32).is_nan(),
-        Ty::F64 => f64::from_bits(bits).is_nan(),
-        _ => false,
-    }
-}
-
 /// Every kernel that the main body runs by itself, against the evaluator. How many there were, and how many of them had
 /// code.
 pub(super) fn check(m: &Module, memory: &Memory, isa: Isa) -> Result<(usize, usize), String> {
-    let (mut all, mut made) = (0, 0);
-    for (i, s) in m.main.iter().enumerate() {
-        let Stmt::Kernel(k) = s else { continue };
-        let kernel = &m.kernels[*k as usize];
-        all += 1;
-        let Some(code) = assemble(m, kernel, isa) else { continue };
+    let all = alone(m, memory).map_err(|e| e.to_string())?;
+    let mut made = 0;
+    for k in &all {
+        let Some(code) = assemble(m, k.kernel, isa) else { continue };
         made += 1;
-        let n = memory.buffers.len();
-        let (before, mut got) = prefix(m, memory, i, &kernel.inputs);
-        evaluate(&before, &mut got).map_err(|e| e.to_string())?;
-        let mut env: Vec<u64> = got.buffers.drain(n..).map(|b| bits(&b)).collect();
-        env.resize(kernel.inputs.len() + kernel.outputs.len(), 0x5555_5555_5555_5555);
-        let (after, mut want) = prefix(m, memory, i + 1, &kernel.outputs);
-        evaluate(&after, &mut want).map_err(|e| e.to_string())?;
-        let outputs: Vec<u64> = want.buffers.drain(n..).map(|b| bits(&b)).collect();
-        let pieces = match kernel.body.last() {
-            Some(Stmt::Loop(l)) if kernel.parallel => {
-                // The count is a constant, an input or a size: its number is found by keeping it, too.
-                let count = match l.count {
-                    crate::ir::Int::Const(c) => c,
-                    crate::ir::Int::Value(v) => {
-                        let (mut m, mut memory) = prefix(m, memory, i, &[]);
-                        m.main.extend(kernel.body[..kernel.body.len() - 1].iter().cloned());
-                        let buffer = Buffer(m.buffers.len() as u32);
-                        m.buffers.push(BufferInfo { ty: Ty::I64, role: Role::Scratch });
-                        memory.buffers.push(vec![0; 8]);
-                        m.main.push(Stmt::Store { buffer, at: Index::at(0), value: v });
-                        evaluate(&m, &mut memory).map_err(|e| e.to_string())?;
-                        memory.buffers.last().map_or(0, |b| bits(b)) as i64
-                    }
-                };
-                vec![(count - count / 4, count), (count / 3, count - count / 4), (0, count / 3)]
-            }
-            _ => vec![(0, 0)],
-        };
+        let mut env = k.inputs.clone();
+        env.resize(k.inputs.len() + k.kernel.outputs.len(), 0x5555_5555_5555_5555);
+        let mut got = k.before.clone();
         let says = |e: String| {
-            let code = crate::vector::vectorize(m, kernel, &super::machine(isa));
-            format!("{isa:?} {}: {e}\n{}as vectors {code}", kernel.name, crate::ir::kernel_text(m, *k as usize))
+            let vectors = vectorize(m, k.kernel, &machine(isa));
+            format!("{isa:?} {}: {e}\n{}{vectors}", k.kernel.name, k.text(m))
         };
-        run(&code, &mut got, &mut env, &pieces).map_err(says)?;
-        if let Some(e) = difference(m, &want, &got) {
+        run(&code, &mut got, &mut env, &k.shares).map_err(says)?;
+        if let Some(e) = k.difference(m, &got, &env[k.inputs.len()..]) {
             return Err(says(e));
         }
-        for ((v, want), got) in kernel.outputs.iter().zip(outputs).zip(&env[kernel.inputs.len()..]) {
-            let ty = m.ty(*v);
-            if want != *got && !(nan(ty, want) && nan(ty, *got)) {
-                return Err(says(format!("{v}: {want:x} and {got:x}")));
-            }
-        }
     }
-    Ok((all, made))
+    Ok((all.len(), made))
 }
 
 fn random(config: &Config, seeds: std::ops::Range<u64>) {

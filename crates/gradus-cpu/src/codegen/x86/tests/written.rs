@@ -488,3 +488,21 @@ fn what_folds_to_the_counter_adds_to_its_stride() {
     let numbers: Vec<u8> = (0..120).flat_map(|i| (i as f32).to_le_bytes()).collect();
     right(&m, &Memory { buffers: vec![numbers, vec![0; 160]], sizes: vec![] });
 }
+
+/// Nothing in it is a vector but the store.
+#[test]
+fn a_number_is_stored_to_all_lanes() {
+    for ty in [Ty::F32, Ty::F64, Ty::I64] {
+        for n in [1, 2, 7, 8, 9, 33, 64, 70] {
+            let mut b = Build::new();
+            let (y, size) = (b.buffer(ty, 70), b.size(n));
+            let mut body = Vec::new();
+            let count = b.emit(&mut body, Ty::I64, Expr::Size(size));
+            let value = b.emit(&mut body, ty, Expr::Const(crate::ir::one(ty)));
+            let i = b.var();
+            body.push(lanes(i, count, vec![], vec![store(y, Index::at(0).plus(i, 1), value)]));
+            let (m, memory) = b.finish(body, vec![]);
+            right(&m, &memory);
+        }
+    }
+}
