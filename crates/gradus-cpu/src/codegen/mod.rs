@@ -7,4 +7,6 @@ mod functions;
 pub mod harness;
 pub(crate) mod kept;
 pub mod llvm;
+#[cfg(test)]
+mod stacks;
 pub mod x86;
