@@ -15,6 +15,7 @@ use crate::oracle::noise::disturbed;
 use crate::primitives::Outputs;
 use crate::primitives::control::Call;
 use crate::program::{Equation, Program, Verified};
+use crate::stack;
 use crate::types::Type;
 
 /// A program made ready to run.
@@ -168,6 +169,7 @@ impl<P: Deref<Target = Program>> Interpreted<P> {
 
     /// Runs it.
     pub(crate) fn interpret(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        stack::check()?;
         check_inputs(&self.program, inputs)?;
         if self.symbolic {
             let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;

@@ -21,6 +21,7 @@ pub mod place;
 pub mod primitives;
 pub mod program;
 pub mod scalar;
+mod stack;
 pub mod testing;
 pub mod trace;
 pub mod transform;

@@ -8,10 +8,11 @@ use super::{Atom, Builder, Constant, Content, Program, ValueId};
 use crate::array::Concrete;
 use crate::error::{Error, Place, Result, error, fail};
 use crate::primitives::{Op, Param};
+use crate::stack;
 use crate::types::{Constraint, DType, Dim, Effects, Element, KeyBits, Scalar, Type, Wide, dispatch};
 
 /// Nested programs and lists deeper than this are refused, so that no text can exhaust the stack.
-const DEEPEST: usize = super::builder::DEEPEST_CALL + 4;
+const DEEPEST: usize = stack::DEEPEST + 4;
 
 impl FromStr for Program {
     type Err = Error;
@@ -144,6 +145,7 @@ impl<'a> Parser<'a> {
         if self.depth >= DEEPEST {
             fail!(Parse, "the text nests more than {DEEPEST} levels deep");
         }
+        stack::check()?;
         self.depth += 1;
         let result = read(self);
         self.depth -= 1;

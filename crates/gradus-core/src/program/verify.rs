@@ -10,6 +10,7 @@ use super::{Atom, Constant, Content, Program};
 use crate::error::{Result, fail};
 use crate::optimize::Exactness;
 use crate::primitives::Param;
+use crate::stack;
 use crate::types::Type;
 
 /// A program that the verifier has accepted, and how exactly it is to be run.
@@ -122,6 +123,7 @@ fn verify_nested(param: &Param, seen: &mut Seen) -> Result<()> {
     match param {
         Param::Program(p) if seen.contains_key(&(Arc::as_ptr(p) as usize)) => Ok(()),
         Param::Program(p) => {
+            stack::check()?;
             verify_once(p, seen).map_err(|e| e.note(format!("in the nested program `{}`", p.name())))?;
             seen.insert(Arc::as_ptr(p) as usize, p.clone());
             Ok(())

@@ -19,6 +19,7 @@ use crate::hunt::look_at;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Program, ValueId, infer};
+use crate::stack;
 use crate::types::{Constraint, Decision, Dim, Type};
 
 pub(crate) use state::apart;
@@ -125,10 +126,11 @@ where
     run(Active::start(name, mode, place), inputs, place, |tracers| Ok(f(tracers)))
 }
 
-fn run<F>(active: Active, inputs: &[Array], place: Place, f: F) -> Result<Traced>
+fn run<F>(active: Result<Active>, inputs: &[Array], place: Place, f: F) -> Result<Traced>
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
+    let active = active.map_err(|e| e.at(place))?;
     let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>();
     let outputs = tracers.and_then(|tracers| f(&tracers));
     // What has no line of its own belongs to the one that traces.
@@ -176,6 +178,10 @@ pub fn quietly<T>(f: impl FnOnce() -> T) -> T {
             QUIET.set(self.0);
         }
     }
+    let room = stack::check();
+    // There is nothing else to return, since only the function knows the structure of its result; a panic can be caught, and the end of
+    // the stack cannot.
+    assert!(room.is_ok(), "{room:?}");
     let _restore = Restore(QUIET.replace(true));
     f()
 }
