@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashMap;
 
-use super::{Split, jvp, partial, transpose, vmap};
+use super::{Split, Terms, jvp, partial, transpose, vmap};
 use crate::error::Result;
 use crate::optimize::{Exactness, eliminate_dead_code, simplify_with};
 use crate::primitives::{Op, Partition, Pruned};
@@ -105,10 +105,11 @@ pub(crate) fn vmap_of(
     remembered(What::Vmap, program, flags, Some(size.clone()), make).map(|made| (*made).clone())
 }
 
-/// A nested program split by which inputs are known. Outputs marked in `late` are given by the unknown part.
-pub(crate) fn split_of(program: &Arc<Program>, known: &[bool], late: &[bool], at_hand: &[bool]) -> Result<Rc<Split>> {
-    let make = || partial::split(program, known, late, Some(at_hand));
-    remembered(What::Split, program, [known, late, at_hand].concat(), None, make)
+/// A nested program split by which inputs are known.
+pub(crate) fn split_of(program: &Arc<Program>, terms: Terms<'_>) -> Result<Rc<Split>> {
+    let make = || partial::split(program, terms);
+    let flags = [terms.known, terms.late, terms.at_hand.unwrap_or_default()].concat();
+    remembered(What::Split, program, flags, None, make)
 }
 
 /// The two halves of a call of a nested program.

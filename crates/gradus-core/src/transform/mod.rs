@@ -14,6 +14,7 @@ mod vmap;
 pub use jvp::{jvp, jvp_on};
 pub use linearize::{Linearized, linearize, pull_back_once, vjp};
 pub(crate) use memo::{jvp_of, partition_of, pruned, pruned_program, simplified, split_of, transpose_of, vmap_of};
+pub(crate) use partial::Terms;
 pub use partial::{Split, partial_eval};
 pub(crate) use residuals::{bytes_where, estimated_bytes};
 pub use transpose::transpose;

@@ -144,19 +144,28 @@ pub(super) fn rebuild(
     there: &mut FxHashMap<Atom, Atom>,
     atom: Atom,
 ) -> Result<Atom> {
-    if let Some(found) = there.get(&atom) {
-        return Ok(*found);
-    }
     let lost = || crate::error::error!(Verify, "a value that was not saved cannot be made again");
-    if let Some(c) = known.program().constant(atom) {
-        return Ok(later.constant(c.clone()));
-    }
-    let e = atom.value().and_then(|v| known.definition(v)).ok_or_else(lost)?.clone();
-    let operands = known.program().operands(&e).to_vec();
-    let operands = operands.into_iter().map(|a| rebuild(known, later, there, a)).collect::<Result<Vec<_>>>()?;
-    let made: Vec<ValueId> = later.equation(e.op().clone(), &operands, e.place())?.results().collect();
-    for (old, new) in e.results().zip(made) {
-        there.insert(old.into(), new.into());
+    // A list and no recursion: a chain of views may be as long as the program.
+    let mut open = vec![atom];
+    while let Some(a) = open.last().copied() {
+        if there.contains_key(&a) {
+            open.pop();
+            continue;
+        }
+        if let Some(c) = known.program().constant(a) {
+            there.insert(a, later.constant(c.clone()));
+            continue;
+        }
+        let e = a.value().and_then(|v| known.definition(v)).ok_or_else(lost)?;
+        let operands = known.program().operands(e);
+        let made: Option<Vec<Atom>> = operands.iter().map(|a| there.get(a).copied()).collect();
+        let Some(made) = made else {
+            // The first operand is made first.
+            open.extend(operands.iter().rev().filter(|a| !there.contains_key(a)));
+            continue;
+        };
+        let made = later.equation(e.op().clone(), &made, e.place())?.results();
+        there.extend(e.results().zip(made).map(|(old, new)| (Atom::from(old), Atom::from(new))));
     }
     there.get(&atom).copied().ok_or_else(lost)
 }

@@ -14,7 +14,7 @@ use crate::primitives::{
 };
 use crate::program::Program;
 use crate::rules_of;
-use crate::transform::{jvp_of, partition_of, pruned_program, split_of, transpose_of, vmap_of, zeros_of};
+use crate::transform::{Terms, jvp_of, partition_of, pruned_program, split_of, transpose_of, vmap_of, zeros_of};
 use crate::types::Effects;
 
 /// Runs a nested program. The program is closed: all it uses are its inputs.
@@ -82,8 +82,8 @@ impl Primitive for Call {
 
 impl Call {
     fn split(&self, known: &[bool]) -> Result<Option<Partition>> {
-        let none = |n: usize| vec![false; n];
-        let split = split_of(&self.program, known, &none(self.program.outputs().len()), &none(known.len()))?;
+        let (late, at_hand) = (vec![false; self.program.outputs().len()], vec![false; known.len()]);
+        let split = split_of(&self.program, Terms { known, late: &late, at_hand: Some(&at_hand) })?;
         if split.known.equations().is_empty() && !split.known_outputs.contains(&true) {
             return Ok(None);
         }

@@ -4,6 +4,9 @@
 mod call;
 mod checkpoint;
 mod custom;
+mod dual;
+mod groups;
+mod halves;
 mod marks;
 mod scan;
 mod switch;
