@@ -14,6 +14,7 @@ pub mod interop;
 mod interpret;
 pub mod lint;
 pub mod math;
+mod memo;
 pub mod optimize;
 pub mod oracle;
 pub mod phases;

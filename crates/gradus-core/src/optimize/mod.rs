@@ -8,7 +8,6 @@
 
 mod checkpoints;
 mod contract;
-mod dead;
 mod dots;
 mod expand;
 mod fission;
@@ -29,26 +28,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-pub use dead::eliminate_dead_code;
 pub(crate) use nested::{Made, Nested, equations};
 pub use simplify::{simplify, simplify_with};
 
 use crate::error::Result;
 use crate::phases::phase;
 use crate::program::Program;
-
-/// What a rewrite may change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Exactness {
-    /// Nothing: NaN, infinities and the sign of zero stay. Only the order in which a float sum is added up may change, and
-    /// only in [`for_execution`].
-    #[default]
-    Exact,
-    /// Results that are NaN, infinite or zero: `0·x` is 0 and `x + 0.0` is x, whatever x is. In [`for_execution`] also the last
-    /// bits of others: `exp(log x)` is x, and compiled code multiplies by one reciprocal where several are divided by one
-    /// number.
-    Relaxed,
-}
+pub use crate::program::{Exactness, eliminate_dead_code};
 
 /// One pass: a name and a function.
 pub struct Pass {

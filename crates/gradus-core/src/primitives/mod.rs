@@ -8,6 +8,7 @@ pub mod dot;
 pub mod effects;
 pub mod elementwise;
 mod fold;
+mod forms;
 pub mod index;
 mod limits;
 mod params;
@@ -18,7 +19,6 @@ pub mod sample;
 pub mod shaping;
 pub mod size;
 pub mod sort;
-pub(crate) mod special;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

@@ -17,8 +17,9 @@ use rustc_hash::FxHashMap;
 
 pub use builder::Builder;
 pub(crate) use builder::infer;
+pub use edit::eliminate_dead_code;
 pub(crate) use parse::short;
-pub use verify::{Verified, verify};
+pub use verify::{Exactness, Verified, verify};
 
 use crate::array::{Array, Concrete};
 use crate::error::{Place, Result, error};

@@ -8,10 +8,22 @@ use rustc_hash::FxHashMap;
 use super::builder::infer;
 use super::{Atom, Constant, Content, Program};
 use crate::error::{Result, fail};
-use crate::optimize::Exactness;
 use crate::primitives::Param;
 use crate::stack;
 use crate::types::Type;
+
+/// What a rewrite may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Exactness {
+    /// Nothing: NaN, infinities and the sign of zero stay. Only the order in which a float sum is added up may change, and
+    /// only in [`for_execution`](crate::optimize::for_execution).
+    #[default]
+    Exact,
+    /// Results that are NaN, infinite or zero: `0·x` is 0 and `x + 0.0` is x, whatever x is. In [`for_execution`](crate::optimize::for_execution) also the last
+    /// bits of others: `exp(log x)` is x, and compiled code multiplies by one reciprocal where several are divided by one
+    /// number.
+    Relaxed,
+}
 
 /// A program that the verifier has accepted, and how exactly it is to be run.
 #[derive(Clone, Debug)]

@@ -10,9 +10,8 @@ use smallvec::SmallVec;
 use super::{Guard, Mode, Traced, Tracer, not_concrete};
 use crate::array::{Array, Form};
 use crate::error::{Error, Place, Result, error, fail};
-use crate::optimize::eliminate_dead_code;
 use crate::primitives::{Op, Outputs};
-use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
+use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, eliminate_dead_code};
 use crate::stack::{self, DEEPEST};
 use crate::types::{Constraint, Type};
 

@@ -5,18 +5,17 @@
 
 mod jvp;
 mod linearize;
-mod memo;
 mod partial;
 mod residuals;
+mod shared;
 mod transpose;
 mod vmap;
 
 pub use jvp::{jvp, jvp_on};
 pub use linearize::{Linearized, linearize, pull_back_once, vjp};
-pub(crate) use memo::{jvp_of, partition_of, pruned, pruned_program, simplified, split_of, transpose_of, vmap_of};
 pub(crate) use partial::Terms;
 pub use partial::{Split, partial_eval};
-pub(crate) use residuals::{bytes_where, estimated_bytes};
+pub(crate) use shared::{jvp_of, split_of, transpose_of, vmap_of};
 pub use transpose::transpose;
 pub(crate) use transpose::transpose_on;
 pub use vmap::{vmap, vmap_on};

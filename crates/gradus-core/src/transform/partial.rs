@@ -11,10 +11,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::residuals;
 use crate::error::{Place, Result, error, fail};
-use crate::optimize::eliminate_dead_code;
 use crate::phases::phase;
 use crate::primitives::{Op, Partition};
-use crate::program::{Atom, Builder, Constant, Equation, Program};
+use crate::program::{Atom, Builder, Constant, Equation, Program, eliminate_dead_code};
 use crate::types::{Decision, Dim, Type};
 
 /// A program split in two.

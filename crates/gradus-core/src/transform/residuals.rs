@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::primitives::elementwise::{Abs, Add, Compare, Mul, Neg, Select, Sub};
 use crate::primitives::shaping::is_view;
 use crate::program::{Atom, Builder, Equation, ValueId};
-use crate::types::Type;
 
 /// The values to save instead of `wanted`: from them, all that is wanted is made by [`rebuild`]. What is an output is
 /// there anyway and costs nothing to save.
@@ -17,7 +16,7 @@ pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs
     let all: FxHashSet<ValueId> = wanted.iter().filter_map(|a| a.value()).collect();
     let cheap_sources = |a: &Atom| if outputs.contains(a) { None } else { sources(known, *a, &all) };
     let sources: Vec<Option<Vec<ValueId>>> = wanted.iter().map(cheap_sources).collect();
-    let bytes = |v: ValueId| estimated_bytes(known.ty(v.into()));
+    let bytes = |v: ValueId| known.ty(v.into()).estimated_bytes();
     let own = |a: &Atom| a.value().map_or(0, bytes);
     let mut saved = all.clone();
     let cheap: Vec<usize> = (0..wanted.len()).filter(|i| sources[*i].is_some()).collect();
@@ -57,17 +56,6 @@ pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs
     rest.sort_unstable();
     all.extend(rest.into_iter().map(Atom::from));
     all
-}
-
-/// Bytes of a type; a symbol counts as a thousand.
-pub(crate) fn estimated_bytes(ty: &Type) -> u128 {
-    bytes_where(ty, 1000)
-}
-
-/// The bytes of a type where every symbol is a number.
-pub(crate) fn bytes_where(ty: &Type, symbol: i64) -> u128 {
-    let size = ty.shape().size().evaluate(&|_| Some(symbol)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
-    size * ty.dtype().size() as u128
 }
 
 /// What a value is cheaply made of: values that are neither it nor made of anything cheap. None if it is not cheap. One

@@ -15,7 +15,6 @@ use crate::primitives::{
 };
 use crate::program::{Atom, Equation, Program, ValueId};
 use crate::rules_of;
-use crate::transform::estimated_bytes;
 use crate::types::Effects;
 
 /// What a checkpoint saves besides its operands.
@@ -199,7 +198,7 @@ impl Checkpoint {
             Policy::Bytes(budget) => {
                 let mut all: Vec<(f64, u128, ValueId)> = candidates
                     .map(|(e, r)| {
-                        let bytes = estimated_bytes(p.ty(r));
+                        let bytes = p.ty(r).estimated_bytes();
                         (work(p, e) / bytes.max(1) as f64, bytes, r)
                     })
                     .collect();
@@ -221,7 +220,7 @@ impl Checkpoint {
 
 /// About how many operations an equation costs.
 fn work(p: &Program, e: &Equation) -> f64 {
-    let elements = |a: Atom| estimated_bytes(p.ty(a)) as f64 / p.ty(a).dtype().size() as f64;
+    let elements = |a: Atom| p.ty(a).estimated_bytes() as f64 / p.ty(a).dtype().size() as f64;
     let results: f64 = e.results().map(|r| elements(r.into())).sum();
     let operands: f64 = p.operands(e).iter().map(|a| elements(*a)).sum();
     if let Some(dot) = e.op().downcast::<DotGeneral>() {
