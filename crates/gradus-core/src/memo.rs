@@ -13,10 +13,11 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Result;
 use crate::program::Program;
+use crate::stack;
 use crate::types::Dim;
 
 /// Entries of a thread's table before those of programs that are gone are dropped.
-const ROOM: usize = 256;
+const ROOM: usize = 1024;
 
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
@@ -35,6 +36,7 @@ pub(crate) enum What {
     Split,
     Partition,
     Prune,
+    Depends,
     Simplify,
 }
 
@@ -65,6 +67,7 @@ pub(crate) fn remembered<T: 'static>(
     if let Some(made) = found.and_then(|made| made.downcast::<T>().ok()) {
         return Ok(made);
     }
+    stack::check()?;
     let made = Rc::new(make()?);
     let entry = Entry { program: Arc::downgrade(program), made: made.clone() };
     TABLE.with_borrow_mut(|t| {

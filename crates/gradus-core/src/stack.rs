@@ -1,8 +1,8 @@
 //! What is left of this thread's stack. Programs nest, and whatever walks over them goes down with them: a stack that ends ends the
 //! process, so each step down asks here first, and gets an error instead.
 //!
-//! *Invariant.* Whoever goes down a level of programs or of captures (`trace::state`, `optimize::nested`, the parser, the verifier, the
-//! interpreter) has asked [`check`] on the way. The number of levels is bounded too ([`DEEPEST`]); that bound is the one users meet, and the same
+//! *Invariant.* Whoever goes down a level of programs or of captures (`trace::state`, `memo`, `optimize::nested`, the parser, the verifier,
+//! the interpreter) has asked [`check`] on the way. The number of levels is bounded too ([`DEEPEST`]); that bound is the one users meet, and the same
 //! on every machine. This is for threads whose stack is smaller than usual.
 
 use std::cell::Cell;

@@ -1,6 +1,9 @@
 //! Functions inside of functions, as deep as they are let: an error where there are too many levels or too little stack, and every
 //! transformation, pass and backend for all others. A stack that ends would end this whole process, which is how these tests fail.
 
+use gradus::extend::optimize::{for_execution, optimize};
+use gradus::extend::program::verify;
+use gradus::extend::{interpret, transform};
 use gradus::prelude::*;
 
 /// A way to put a function of one array into another level.
@@ -39,6 +42,19 @@ const LEVELS: [Level; 15] = [
     Level::Jvp,
     Level::Vjp,
     Level::Jacobian,
+];
+
+/// Those that become a program inside of another.
+const HOLDING: [Level; 9] = [
+    Level::Fori,
+    Level::Scan,
+    Level::Map,
+    Level::While,
+    Level::Cond,
+    Level::Checkpoint,
+    Level::CustomJvp,
+    Level::CustomVjp,
+    Level::Jit,
 ];
 
 /// `depth` levels around a sine.
@@ -149,4 +165,82 @@ fn a_structure_that_only_the_function_knows_is_an_error_or_a_panic_and_never_the
     let text = panic.downcast_ref::<String>().unwrap();
     assert!(text.contains("G0005") && text.contains("nesting.rs"), "{text}");
     assert_eq!(run(10).unwrap().unwrap(), 0.5_f64.sin());
+}
+
+/// The deepest that a level can be put around others.
+fn deepest(level: Level) -> usize {
+    let fits = |n: &usize| {
+        let n = *n;
+        on_stack(8 * USUAL, move || jit(move |x: &Array| nest(level, n, x)).trace(&Array::from(0.5_f64)).is_ok())
+    };
+    (1..=64).rev().find(fits).unwrap()
+}
+
+#[test]
+fn what_is_as_deep_as_can_be_runs_prints_reads_back_and_is_transformed() {
+    let x = || Array::from(0.5_f64);
+    for level in HOLDING {
+        let depth = deepest(level);
+        assert!(depth >= 40, "{level:?}: {depth}");
+        on_stack(USUAL, move || {
+            let f = move |x: &Array| nest(level, depth, x);
+            let traced = jit(f).trace(&x()).unwrap();
+            let program = traced.program().clone();
+            let text = program.to_string();
+            assert_eq!(text.parse::<Program>().unwrap(), program, "{level:?}");
+            let want = 0.5_f64.sin();
+            assert_eq!(jit(f)(&x()).item::<f64>().unwrap(), want, "{level:?}");
+            assert_eq!(jit(f).backend(gradus::Interpreter)(&x()).item::<f64>().unwrap(), want, "{level:?}");
+        });
+    }
+}
+
+/// Takes time in proportion to the program, too: a loop that asked each time anew what depends on what took twice as long for each level.
+#[test]
+fn derivatives_and_batches_of_what_is_deep() {
+    for level in HOLDING {
+        // A derivative is a level itself; that of a `while` puts three loops where one was.
+        let depth = if level == Level::While { 16 } else { deepest(level) - 2 };
+        on_stack(USUAL, move || {
+            let f = move |x: &Array| nest(level, depth, x);
+            let x = Array::from(0.5_f64);
+            let slope = jit(grad(f))(&x).item::<f64>().unwrap();
+            assert!((slope - 0.5_f64.cos()).abs() < 1e-12, "{level:?}: {slope}");
+            let batch = jit(vmap(f))(&Array::from([0.5_f64, 0.25])).to_vec::<f64>().unwrap();
+            assert_eq!(batch, [0.5_f64.sin(), 0.25_f64.sin()], "{level:?}");
+        });
+    }
+}
+
+#[test]
+fn a_derivative_that_nests_too_deep_names_the_users_line() {
+    let e = on_stack(USUAL, || jit(grad(|x: &Array| nest(Level::While, 40, x)))(&Array::from(0.5_f64)).item::<f64>());
+    refused(Level::While, &e.unwrap_err());
+}
+
+/// Everything that goes down with programs, on stacks that are too small for some of it: a result or an error.
+#[test]
+fn what_is_as_deep_as_can_be_on_a_small_stack_is_no_end_of_the_process() {
+    for level in HOLDING {
+        let depth = deepest(level);
+        let traced = on_stack(USUAL, move || {
+            jit(move |x: &Array| nest(level, depth, x)).trace(&Array::from(0.5_f64)).unwrap().program().clone()
+        });
+        for &stack in SMALL {
+            let p = traced.clone();
+            on_stack(stack, move || {
+                let refused = |e: Option<Error>| assert!(e.is_none_or(|e| e.kind() == ErrorKind::Size));
+                let read = p.to_string().parse::<Program>();
+                assert!(read.as_ref().map_or(true, |read| *read == p));
+                refused(read.err());
+                refused(verify(&p).err());
+                refused(optimize(&p).err());
+                refused(for_execution(&p, Exactness::Exact).err());
+                refused(interpret(&p, &[Array::from(0.5_f64)]).err());
+                refused(transform::jvp(&p, &[true]).err());
+                refused(transform::vjp(&p, &[true]).err());
+                refused(transform::vmap(&p, &[true], &Dim::from(2_usize)).err());
+            });
+        }
+    }
 }

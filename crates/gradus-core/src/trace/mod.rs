@@ -4,6 +4,9 @@
 //! Levels are kept apart by construction: a value of an outer trace, or a concrete array, that an inner function
 //! uses becomes a hidden input of the inner program. In concrete mode a value can be read: its number is computed when it
 //! is asked for, and each read leaves a guard.
+//!
+//! *Invariants.* A finished trace is a closed program. A trace ends on every way out of the function, a panic included. A value is used on its own
+//! thread while its trace lives, or is an error. Traces stand in each other only as deep as the stack allows.
 
 mod state;
 
@@ -144,7 +147,7 @@ pub(crate) fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Prog
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
-    let place = Place::caller();
+    let place = current_place();
     run(Active::start_closed(name, place), inputs, place, f).map(|traced| traced.program)
 }
 

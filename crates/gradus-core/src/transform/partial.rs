@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::residuals;
+use super::{place_of, residuals};
 use crate::error::{Place, Result, error, fail};
 use crate::phases::phase;
 use crate::primitives::{Op, Partition};
 use crate::program::{Atom, Builder, Constant, Equation, Program, eliminate_dead_code};
+use crate::trace::{at_place, caller_or_known};
 use crate::types::{Decision, Dim, Type};
 
 /// A program split in two.
@@ -210,11 +211,11 @@ impl<'a> Early<'a> {
     fn halves(&self, e: &Equation, operands: &[Option<Atom>]) -> Result<Option<Partition>> {
         let flags: Vec<bool> = operands.iter().map(Option::is_some).collect();
         let free = || e.op().depends(&vec![true; flags.len()]).is_some_and(|on| on.contains(&false));
-        if e.op().holds_programs() && (flags.contains(&true) || free()) {
-            e.op().partial_eval(&flags)
-        } else {
-            Ok(None)
+        if !e.op().holds_programs() || !(flags.contains(&true) || free()) {
+            return Ok(None);
         }
+        // What is made of it, and what is wrong with it, belongs to the user's line.
+        at_place(place_of(e, caller_or_known(Place::unknown())), || e.op().partial_eval(&flags))
     }
 
     fn add_halves(&mut self, e: &Equation, operands: &[Option<Atom>], halves: Partition) -> Result<()> {

@@ -137,7 +137,8 @@ impl<'a> Forth<'a> {
     fn compute_half(&mut self, i: usize, e: &Equation) -> Result<()> {
         let operands = self.program.operands(e);
         let flags: Vec<bool> = operands.iter().map(|a| self.linear(*a).is_none()).collect();
-        let Some(parts) = e.op().partial_eval(&flags)? else { return Ok(()) };
+        let parts = at_place(place_of(e, self.caller), || e.op().partial_eval(&flags))?;
+        let Some(parts) = parts else { return Ok(()) };
         let known = operands.iter().zip(&flags).filter(|(_, known)| **known);
         let known = known.map(|(a, _)| read(self.program, &self.values, *a)).collect::<Result<Vec<_>>>()?;
         let given = at_place(place_of(e, self.caller), || inline(&parts.known, &known))?;

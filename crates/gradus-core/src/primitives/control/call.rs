@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{apply, infer_program, outputs, picked, positions, samples_of, single, spread};
+use super::{apply, dependent, infer_program, outputs, picked, positions, samples_of, single, spread};
 use crate::array::Array;
 use crate::error::Result;
 use crate::executables::run_called;
@@ -58,7 +58,7 @@ impl Primitive for Call {
         Ok((*halves).clone())
     }
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        Some(self.program.outputs_depending_on(on))
+        dependent(&self.program, on).ok()
     }
     fn prune(&self, used: &[bool]) -> Result<Option<Pruned>> {
         prune_program(&self.program, used, call)

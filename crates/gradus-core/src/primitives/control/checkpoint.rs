@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call::{batch_of_program, jvp_of_program, prune_program, transpose_of_program};
-use super::{Call, Scan, flipped, infer_program, outputs, picked, positions, samples_of, single};
+use super::{Call, Scan, dependent, flipped, infer_program, outputs, picked, positions, samples_of, single};
 use crate::array::Array;
 use crate::error::Result;
 use crate::interpret::interpret;
@@ -125,7 +125,7 @@ impl Primitive for Checkpoint {
         self.split(known, &again).map_or_else(|_| keep_all(), |parts| Ok(Some(parts)))
     }
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        Some(self.program.outputs_depending_on(on))
+        dependent(&self.program, on).ok()
     }
     fn prune(&self, used: &[bool]) -> Result<Option<Pruned>> {
         prune_program(&self.program, used, self.of())

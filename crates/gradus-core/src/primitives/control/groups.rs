@@ -5,13 +5,13 @@ use std::ops::Range;
 /// One thing for each kind of operand of a loop. Operands, and the inputs of its body, stand in the order of the fields. A `while` has no
 /// sequences.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Groups<G> {
+pub(crate) struct Groups<G> {
     /// Of operands that are the same in every step.
-    pub(super) consts: G,
+    pub(crate) consts: G,
     /// Of those that a step hands on to the next.
-    pub(super) carries: G,
+    pub(crate) carries: G,
     /// Of those that give each step one element.
-    pub(super) sequences: G,
+    pub(crate) sequences: G,
 }
 
 impl<G> Groups<G> {

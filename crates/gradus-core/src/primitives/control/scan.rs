@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::dual::Dual;
 use super::groups::{Groups, Results};
 use super::halves::Halves;
-use super::{apply, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, spread};
+use super::{apply, dependent, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, spread};
 use crate::array::{Array, Concrete, Data, row_major};
 use crate::error::{Result, error, fail};
 use crate::interpret::prepare;
@@ -40,7 +40,7 @@ pub struct Scan {
 
 impl Scan {
     /// Something of each operand, or of each input of the body, by what the operands are.
-    pub(super) fn groups<'a, T>(&self, all: &'a [T]) -> Groups<&'a [T]> {
+    pub(crate) fn groups<'a, T>(&self, all: &'a [T]) -> Groups<&'a [T]> {
         Groups::of(all, self.consts, self.carries)
     }
 
@@ -138,21 +138,17 @@ impl Primitive for Scan {
         let body = dual.body(&derivative, &varies)?;
         let op = self.with(body, self.consts + dots.consts, self.carries + dots.carries);
         let operands = dual.operands(self.groups(rule.primals), self.groups(rule.tangents));
-        let all = Results::from(apply(Op::new(op), &operands)?, self.carries + dots.carries);
-        let carries = Results::from(all.carries, self.carries);
-        let made = Results::from(all.sequences, self.body.outputs().len() - self.carries);
-        // Of the carries and of the sequences: values, then tangents.
-        let (values, carry_dots) = (carries.carries, carries.sequences);
-        let (ys, y_dots) = (made.carries, made.sequences);
-        let mut tangents = spread(carry_dots, on.carries);
-        tangents.extend(spread(y_dots, &varies[self.carries..]));
-        Ok(Derivative::Whole { outputs: outputs([values, ys].concat()), tangents: tangents.into() })
+        let Results { mut carries, mut sequences } =
+            Results::from(apply(Op::new(op), &operands)?, self.carries + dots.carries);
+        let varying = Results::of(&varies, self.carries);
+        let mut tangents = spread(carries.split_off(self.carries), on.carries);
+        tangents.extend(spread(sequences.split_off(varying.sequences.len()), varying.sequences));
+        Ok(Derivative::Whole { outputs: outputs([carries, sequences].concat()), tangents: tangents.into() })
     }
 
     fn transpose(&self, rule: &Transpose<'_>) -> Result<Transposed> {
         let given: Vec<bool> = rule.operands.iter().map(|o| o.unknown().is_some()).collect();
-        let carries_out = |f: &[bool]| Ok(self.body.outputs_depending_on(f));
-        let linear = self.settle(&given, carries_out)?;
+        let linear = self.settle(&given, |f| dependent(&self.body, f))?;
         let known: Vec<Array> = rule.operands.iter().filter_map(|o| o.known().cloned()).collect();
         if self.groups(&linear).carries.contains(&false) {
             // Some carries can be computed forward: that half runs first, the other is turned around.
@@ -196,9 +192,9 @@ impl Primitive for Scan {
     }
 
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        let settled = self.settle(on, |f| Ok(self.body.outputs_depending_on(f))).ok()?;
+        let settled = self.settle(on, |f| dependent(&self.body, f)).ok()?;
         let mut results = self.groups(&settled).carries.to_vec();
-        results.extend_from_slice(&self.body.outputs_depending_on(&settled)[self.carries..]);
+        results.extend_from_slice(&dependent(&self.body, &settled).ok()?[self.carries..]);
         Some(results)
     }
 

@@ -6,7 +6,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{apply, fits, flipped, gives, outputs, picked, positions, program, samples_of, single, spread};
+use super::{apply, dependent, fits, flipped, gives, outputs, picked, positions, program, samples_of, single, spread};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::interpret::interpret;
@@ -106,7 +106,7 @@ impl Primitive for Switch {
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
         let mut any = vec![on[0]; self.branches[0].outputs().len()];
         for b in &self.branches {
-            any.iter_mut().zip(b.outputs_depending_on(&on[1..])).for_each(|(all, here)| *all |= here);
+            any.iter_mut().zip(dependent(b, &on[1..]).ok()?).for_each(|(all, here)| *all |= here);
         }
         Some(any)
     }

@@ -11,8 +11,8 @@ use super::groups::Groups;
 use super::scan::turned_half;
 use super::switch::{lanes, safe_operands};
 use super::{
-    Scan, Switch, apply, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, single, spread,
-    treeverse,
+    Scan, Switch, apply, dependent, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle,
+    single, spread, treeverse,
 };
 use crate::array::Array;
 use crate::error::{Result, error, fail};
@@ -204,8 +204,8 @@ impl While {
         Ok(While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() })
     }
 
-    fn condition_depends_on(&self, flags: &[bool]) -> bool {
-        self.condition.outputs_depending_on(flags).contains(&true)
+    fn condition_depends_on(&self, flags: &[bool]) -> Result<bool> {
+        Ok(dependent(&self.condition, flags)?.contains(&true))
     }
 }
 
@@ -261,8 +261,8 @@ impl Primitive for While {
 
     fn transpose(&self, rule: &Transpose<'_>) -> Result<Transposed> {
         let given: Vec<bool> = rule.operands.iter().map(|o| o.unknown().is_some()).collect();
-        let linear = self.settle(&given, |f| Ok(self.body.outputs_depending_on(f)))?;
-        if self.condition_depends_on(&linear) {
+        let linear = self.settle(&given, |f| dependent(&self.body, f))?;
+        if self.condition_depends_on(&linear)? {
             return Ok(Transposed::NotLinear);
         }
         if self.limit.is_some() {
@@ -334,9 +334,9 @@ impl Primitive for While {
                 known_outputs: split.known_outputs.clone(),
             }));
         }
-        let unknown = self.settle(&flipped(known), |u| Ok(self.body.outputs_depending_on(u)))?;
+        let unknown = self.settle(&flipped(known), |u| dependent(&self.body, u))?;
         let is_known = flipped(&unknown);
-        if self.condition_depends_on(&unknown) || !self.groups(&is_known).carries.contains(&true) {
+        if self.condition_depends_on(&unknown)? || !self.groups(&is_known).carries.contains(&true) {
             return Ok(None);
         }
         let counts = self.counted().is_none();
@@ -348,8 +348,8 @@ impl Primitive for While {
     }
 
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        let settled = self.settle(on, |f| Ok(self.body.outputs_depending_on(f))).ok()?;
-        let all = self.condition_depends_on(&settled);
+        let settled = self.settle(on, |f| dependent(&self.body, f)).ok()?;
+        let all = self.condition_depends_on(&settled).ok()?;
         Some(settled[self.consts..].iter().map(|on| all || *on).collect())
     }
 
