@@ -1,5 +1,7 @@
 //! The reference interpreter: runs a program equation by equation. It is the oracle for every compiler, and the
 //! executable until there is one.
+//!
+//! *Invariant.* Its bits are what a program means: compiled code gives them too, but for products of matrices.
 
 use std::any::Any;
 use std::fmt;

@@ -5,6 +5,9 @@
 //! because a rewrite that keeps every bit of the results need not keep derivatives: `pow x 2` and `mul x x` differ in their rules,
 //! `max x x` shares its tangent between two operands, and what is moved out of a loop that does not run is differentiated
 //! at a point where the loop was not.
+//!
+//! *Invariants.* A rewrite keeps NaN, infinities and the sign of zero; one that does not needs [`Exactness::Relaxed`], which is never the
+//! default. Conditions on dimensions stay. Equations with effects stay, in their order. A pass takes time in proportion to what is in memory.
 
 mod checkpoints;
 mod contract;

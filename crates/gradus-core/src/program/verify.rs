@@ -1,5 +1,7 @@
 //! The verifier: everything a program promises is checked again, from types and scoping to nested signatures.
 //! Backends take only a [`Verified`] program, so the proof is in the type.
+//!
+//! *Invariant.* Debug builds run it after tracing and after every pass; nothing else makes a [`Verified`].
 
 use std::sync::Arc;
 

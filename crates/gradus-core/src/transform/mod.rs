@@ -2,6 +2,9 @@
 //!
 //! Reverse mode is three of them in a row: [`jvp`] gives a program that is linear in its tangents, [`partial_eval`]
 //! splits it into what can be computed without them and what cannot, [`transpose`] turns the linear part around.
+//!
+//! *Invariants.* What comes out is a closed program with the inputs that its function says. A tangent that is zero by construction is `None`
+//! and never an equation. Conditions on dimensions outlive the equations that asked for them. What a rule records carries the user's line.
 
 mod jvp;
 mod linearize;
