@@ -3,6 +3,7 @@
 mod bless;
 mod files;
 mod links;
+mod rooms;
 mod rows;
 mod source;
 mod tidy;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::rooms::Rooms;
 use crate::source::{Source, words};
 use crate::{files, links};
 
@@ -51,6 +52,14 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     for (path, text, source) in &rust {
         check_rust(path, text, source, is_in_modules(path, &test_modules), &mut findings);
     }
+    let mut rooms = Rooms::default();
+    rust.iter().filter(|(path, ..)| !is_in_modules(path, &test_modules)).for_each(|(path, _, s)| rooms.add(path, s));
+    findings.extend(rooms.findings().into_iter().map(|(path, line, message)| Finding {
+        path,
+        line,
+        severity: Severity::Error,
+        message,
+    }));
     let documents: Vec<&String> = paths.iter().filter(|p| is_document(p)).collect();
     for path in &documents {
         check_links(root, path, &files::read(root, path)?, &mut findings);

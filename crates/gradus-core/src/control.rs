@@ -7,7 +7,7 @@ use crate::array::{Array, Form};
 use crate::error::{Place, Result, error, fail};
 use crate::primitives::Op;
 use crate::primitives::control::{
-    Checkpoint, CustomJvp, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While, apply,
+    Checkpoint, CustomJvp, CustomVjp, Groups, Name, Policy, Scan, StopGradient, Switch, While, apply,
 };
 use crate::program::{Atom, Builder, Program};
 use crate::trace::{Traced, bind, trace_closed};
@@ -231,8 +231,7 @@ impl Pieces<'_> {
     ) -> Result<Vec<Array>> {
         let scan = self.scan;
         let (whole, rest) = (n / m, n % m);
-        let (front, sequences) = operands.split_at(scan.consts + scan.carries);
-        let (consts, start) = front.split_at(scan.consts);
+        let Groups { consts, carries: start, sequences } = scan.groups(operands);
         let with_leading = |x: &Array, leading: &[usize], skip: usize| {
             x.reshape(
                 leading.iter().map(|d| Dim::from(*d)).chain(x.shape().iter().skip(skip).cloned()).collect::<Vec<_>>(),
@@ -277,11 +276,9 @@ impl Pieces<'_> {
 
     /// A program over constants, carries, and sequences of `m` elements.
     fn steps(&self, name: &str, m: usize, f: impl FnOnce(&[Array]) -> Result<Vec<Array>>) -> Result<Arc<Program>> {
-        let first = self.scan.consts + self.scan.carries;
-        let sequence = |t: &Type| t.with_shape(t.shape().inserted(0, Dim::from(m)));
-        let types = self.scan.body.inputs().iter().enumerate();
-        let types = types.map(|(i, t)| if i < first { t.clone() } else { sequence(t) });
-        let specs: Vec<Array> = types.map(Array::of_type).collect();
+        let Groups { consts, carries, sequences } = self.scan.groups(self.scan.body.inputs());
+        let sequences = sequences.iter().map(|t| t.with_shape(t.shape().inserted(0, Dim::from(m))));
+        let specs: Vec<Array> = consts.iter().chain(carries).cloned().chain(sequences).map(Array::of_type).collect();
         trace_closed(name, &specs, f).map(Arc::new)
     }
 
@@ -295,8 +292,7 @@ impl Pieces<'_> {
     /// `m` steps, one after the other in one program.
     fn in_a_row(&self, xs: &[Array], m: usize) -> Result<Vec<Array>> {
         let scan = self.scan;
-        let (front, sequences) = xs.split_at(scan.consts + scan.carries);
-        let (consts, start) = front.split_at(scan.consts);
+        let Groups { consts, carries: start, sequences } = scan.groups(xs);
         let mut carries = start.to_vec();
         let mut made: Vec<Vec<Array>> = Vec::with_capacity(m);
         for k in 0..m {

@@ -1,5 +1,7 @@
 //! The reference interpreter: runs a program equation by equation. It is the oracle for every compiler, and the
 //! executable until there is one.
+//!
+//! *Invariant.* Its bits are what a program means: compiled code gives them too, but for products of matrices.
 
 use std::any::Any;
 use std::ops::Deref;
@@ -15,6 +17,7 @@ use crate::oracle::noise::disturbed;
 use crate::primitives::Outputs;
 use crate::primitives::control::Call;
 use crate::program::{Equation, Program};
+use crate::stack;
 use crate::types::Type;
 
 /// The backend that interprets.
@@ -123,6 +126,7 @@ impl<P: Deref<Target = Program>> Interpreted<P> {
 
     /// Runs it.
     pub(crate) fn interpret(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        stack::check()?;
         check_inputs(&self.program, inputs)?;
         if self.symbolic {
             let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;

@@ -8,6 +8,7 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::{Builder, verify};
 use gradus_core::trace::trace;
+use gradus_core::transform::vjp;
 use gradus_core::{
     Array, Complex, DType, Dim, Error, ErrorKind, Index, Mode, Place, Program, Type, bf16, f16, interpret,
 };
@@ -536,6 +537,12 @@ fn long_chains_and_deep_nests_do_not_exhaust_the_stack() {
         x = x.t().flip(0);
     }
     assert_eq!(*x.shape(), [2, 3]);
+    // Views of views that reverse mode makes again instead of saving them.
+    let views = |x: &Array| (0..5_000).fold(x.clone(), |y, _| y.t().flip(0));
+    let traced =
+        trace("f", &[Array::spec("f64[2,3]")], Mode::Abstract, |x| vec![(views(&x[0]).sin() * views(&x[0])).sum()]);
+    let reverse = vjp(&traced.unwrap().program, &[true]).unwrap();
+    verify(&reverse.linear).unwrap();
     // Arrays with many axes.
     let many = Array::from([1.0_f64]).reshape(vec![1usize; 1000]);
     assert_eq!(many.rank(), 1000);

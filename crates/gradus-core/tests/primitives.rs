@@ -57,6 +57,11 @@ fn forward_derivatives_are_those_of_differences() {
 }
 
 #[test]
+fn derivatives_hold_at_the_points_that_rules_single_out() {
+    check(Check::PlainPoints, &[]);
+}
+
+#[test]
 fn reverse_derivatives_are_transposes_of_forward_ones() {
     check(Check::Reverse, &[]);
 }

@@ -226,6 +226,11 @@ fn partial_evaluation_computes_the_same_in_two_steps() {
             split.known_outputs.iter().map(|k| if *k { early.next() } else { late.next() }.unwrap()).collect();
         let whole = interpret(&r.program, &r.inputs).unwrap();
         assert_same(&whole, &both, &|| format!("{}\n{split:?}", r.program));
+        // The law of every split, as one program.
+        let joined = split.joined(r.program.inputs(), &known).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
+        verify(&joined).unwrap();
+        let joined = interpret(&sized(&joined, r.symbol), &r.inputs).unwrap();
+        assert_same(&whole, &joined, &|| format!("{}\n{split:?}", r.program));
     }
 }
 

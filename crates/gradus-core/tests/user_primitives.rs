@@ -111,3 +111,57 @@ fn a_missing_rule_of_a_user_is_listed() {
     assert_eq!(missing(Square::<NO_JVP>::samples()), ["`square_no_jvp` has no derivative rule", "not registered"]);
     assert_eq!(missing(Square::<NO_BATCH>::samples()), ["`square_no_batch` has no batching rule", "not registered"]);
 }
+
+/// sin(x)/x with the limit at 0, and its derivatives by quotients of their own; those are 0/0 at 0, where the first has its limit 0. With
+/// `RIGHT` the second has its limit there too, -1/3.
+#[derive(Clone, Copy, Debug)]
+struct Sinc<const RIGHT: bool>;
+
+impl<const RIGHT: bool> Primitive for Sinc<RIGHT> {
+    fn name(&self) -> &'static str {
+        if RIGHT { "sinc" } else { "sinc_flat" }
+    }
+    fn params(&self) -> Params {
+        Vec::new()
+    }
+    fn from_params(_: &mut ParamReader<'_>) -> Result<Self> {
+        Ok(Sinc)
+    }
+    fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
+        infer.arity(1)?;
+        infer.dtype(0, "f64", |d| d == DType::F64)?;
+        infer.all_same().map(|t| [t].into_iter().collect())
+    }
+    fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
+        let quotients = inputs[0].to_vec::<f64>()?.iter().map(|v| if *v == 0.0 { 1.0 } else { v.sin() / v }).collect();
+        Ok([Array::from_vec(quotients, inputs[0].shape())].into_iter().collect())
+    }
+    fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {
+        let [Some(t)] = jvp.tangents else { return Ok(Derivative::Zero) };
+        let x = &jvp.primals[0];
+        // Near zero the quotient has no digits; -x/3 + x³/30 has all of them.
+        let near = if RIGHT { x.abs().lt(1e-2_f64) } else { x.eq(0.0_f64) };
+        let series = if RIGHT { x * (x * x * (1.0 / 30.0) - 1.0 / 3.0) } else { x.zeros_like() };
+        let slope = |x: &Array| (x.cos() - x.sin() / x) / x;
+        Derivative::one(t * near.select(series, slope(&near.select(x.ones_like(), x))))
+    }
+    fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
+        Ok(Transposed::NotLinear)
+    }
+    fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
+        batch.elementwise(Op::new(*self))
+    }
+    fn effects(&self) -> Effects {
+        Effects::PURE
+    }
+    fn samples() -> Vec<Sample> {
+        vec![Sample::new(Op::new(Sinc::<RIGHT>), vec![Array::from([0.5_f64, -1.25, 3.0])])]
+    }
+}
+
+#[test]
+fn a_rule_that_is_wrong_only_where_its_quotient_has_a_limit_is_found() {
+    check_samples(&Sinc::<true>::samples()).unwrap_or_else(|e| panic!("{e}"));
+    let found = check_samples(&Sinc::<false>::samples()).expect_err("no check looks at 0");
+    assert!(found.contains("PlainPoints of `sinc_flat`") && found.contains("where differences give"), "{found}");
+}

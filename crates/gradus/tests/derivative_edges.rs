@@ -293,6 +293,65 @@ fn second_derivatives_at_points_that_rules_single_out() {
     }
 }
 
+/// First and second derivatives at the points where formulas have a zero, a one or a removable quotient, from their series.
+#[test]
+fn derivatives_at_plain_points_are_those_of_the_series() {
+    use std::f64::consts::{FRAC_2_SQRT_PI, PI};
+    const EULER: f64 = 0.577_215_664_901_532_9;
+    const ZETA_3: f64 = 1.202_056_903_159_594_2;
+    type Case = (&'static str, fn(&Array) -> Array, f64, [f64; 2]);
+    let cases: &[Case] = &[
+        ("sin", |x| x.sin(), 0.0, [1.0, 0.0]),
+        ("cos", |x| x.cos(), 0.0, [0.0, -1.0]),
+        ("tan", |x| x.tan(), 0.0, [1.0, 0.0]),
+        ("exp", |x| x.exp(), 0.0, [1.0, 1.0]),
+        ("expm1", |x| x.expm1(), 0.0, [1.0, 1.0]),
+        ("log", |x| x.log(), 1.0, [1.0, -1.0]),
+        ("log1p", |x| x.log1p(), 0.0, [1.0, -1.0]),
+        ("sqrt", |x| x.sqrt(), 1.0, [0.5, -0.25]),
+        ("rsqrt", |x| x.rsqrt(), 1.0, [-0.5, 0.75]),
+        ("cbrt", |x| x.cbrt(), 1.0, [1.0 / 3.0, -2.0 / 9.0]),
+        ("cbrt", |x| x.cbrt(), -1.0, [1.0 / 3.0, 2.0 / 9.0]),
+        ("asin", |x| x.asin(), 0.0, [1.0, 0.0]),
+        ("acos", |x| x.acos(), 0.0, [-1.0, 0.0]),
+        ("atan", |x| x.atan(), 0.0, [1.0, 0.0]),
+        ("atan", |x| x.atan(), 1.0, [0.5, -0.5]),
+        ("sinh", |x| x.sinh(), 0.0, [1.0, 0.0]),
+        ("cosh", |x| x.cosh(), 0.0, [0.0, 1.0]),
+        ("tanh", |x| x.tanh(), 0.0, [1.0, 0.0]),
+        ("asinh", |x| x.asinh(), 0.0, [1.0, 0.0]),
+        ("atanh", |x| x.atanh(), 0.0, [1.0, 0.0]),
+        ("logistic", |x| x.logistic(), 0.0, [0.25, 0.0]),
+        ("erf", |x| x.erf(), 0.0, [FRAC_2_SQRT_PI, 0.0]),
+        ("erfc", |x| x.erfc(), 0.0, [-FRAC_2_SQRT_PI, 0.0]),
+        ("erf_inv", |x| x.erf_inv(), 0.0, [1.0 / FRAC_2_SQRT_PI, 0.0]),
+        ("lgamma", |x| x.lgamma(), 1.0, [-EULER, PI * PI / 6.0]),
+        ("lgamma", |x| x.lgamma(), 2.0, [1.0 - EULER, PI * PI / 6.0 - 1.0]),
+        ("digamma", |x| x.digamma(), 1.0, [PI * PI / 6.0, -2.0 * ZETA_3]),
+        ("pow by a base of zero", |x| x.pow(2.0_f64), 0.0, [0.0, 2.0]),
+        ("pow by a base below zero", |x| x.pow(2.0_f64), -1.0, [-2.0, 2.0]),
+        ("pow by a power of zero", |x| Array::from(3.0_f64).pow(x), 0.0, [3.0_f64.ln(), 3.0_f64.ln().powi(2)]),
+        ("powi", |x| x.powi(2), 0.0, [0.0, 2.0]),
+        ("atan2 above zero", |x| x.atan2(1.0_f64), 0.0, [1.0, 0.0]),
+        ("length beside zero", |x| Array::stack([x.clone(), x.ones_like()], 0).norm(), 0.0, [0.0, 1.0]),
+        ("logsumexp of equals", |x| Array::stack([x.clone(), x.zeros_like()], 0).logsumexp(), 0.0, [0.5, 0.25]),
+        ("softmax of equals", |x| Array::stack([x.clone(), x.zeros_like()], 0).softmax(0).index(0), 0.0, [0.25, 0.0]),
+        ("variance of equals", |x| Array::stack([x.clone(), x.zeros_like()], 0).var(), 0.0, [0.0, 0.5]),
+        ("product of zeros", |x| Array::stack([x, x, &(x + 3.0_f64)], 0).prod(), 0.0, [0.0, 6.0]),
+    ];
+    for (name, f, at, [slope, curve]) in cases {
+        let near = |have: f64, want: f64, what: &str| {
+            assert!((have - want).abs() <= 1e-13 * (1.0 + want.abs()), "{what} of {name} at {at}: {have}, not {want}");
+        };
+        let x = number(*at);
+        near(grad(*f)(&x).item().unwrap(), *slope, "slope");
+        let (_, forward) = jvp(*f, &x, &x.ones_like()).unwrap();
+        near(forward.item().unwrap(), *slope, "forward slope");
+        near(grad(grad_of(*f))(&x).item().unwrap(), *curve, "second derivative");
+        near(jit(hessian(*f))(&x).item().unwrap(), *curve, "second derivative, forward over reverse");
+    }
+}
+
 /// asin'' = x / (1 - x²)^1.5, acos'' its negative, atanh'' = 2 x / (1 - x²)²: near zero to the last digits of x, near one to those of 1 - x.
 #[test]
 fn second_derivatives_of_inverse_functions_keep_their_digits() {

@@ -17,8 +17,9 @@ mod sorting;
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::types::Data;
 pub use construct::Nested;
-pub use data::{Concrete, Data, for_each_row, memory};
+pub use data::{Concrete, for_each_row, memory};
 pub(crate) use data::{Dims, Strides, collected, reserve, row_major};
 pub use index::{At, Index, IntoIndex};
 pub use linear::IntoContraction;

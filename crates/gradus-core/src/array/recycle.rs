@@ -7,8 +7,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use super::Data;
-use crate::types::{DType, Element};
+use crate::types::{DType, Data, Element};
 
 /// What is smaller stays with the allocator, which is as fast.
 const LARGE: usize = 64 << 10;

@@ -21,6 +21,7 @@ mod log;
 mod parts;
 pub mod plain;
 mod pow;
+pub(crate) mod special;
 mod trig;
 
 pub use arc::{acos, asin, atan, atan2};
@@ -32,7 +33,7 @@ pub use plain::Plain;
 pub use pow::{cbrt, pow, rsqrt};
 pub use trig::{cos, sin, tan};
 
-pub use crate::primitives::special::{
+pub use special::{
     digamma, digamma_f32, erf_inv, erf_inv_f32, lgamma, lgamma_f32, nextafter, nextafter_f32, polygamma, polygamma_f32,
 };
 

@@ -24,7 +24,6 @@ use crate::primitives::elementwise::Add;
 use crate::primitives::reduce::ReduceSum;
 use crate::primitives::shaping::{Broadcast, Permute, Reshape};
 use crate::program::{Atom, Builder, Equation, Program, ValueId};
-use crate::transform::bytes_where;
 use crate::types::{DType, Dim, Scalar, Type};
 
 /// Takes products out of scans; see the head of this file.
@@ -251,7 +250,7 @@ struct Plan<'a> {
 
 /// The bytes of a type. A size that is known only at run time is taken for a batch, which is mostly small beside the width of layers.
 fn bytes_of(ty: &Type) -> u128 {
-    bytes_where(ty, 32)
+    ty.bytes_where(32)
 }
 
 /// What a number of steps is taken for that is known only at run time.

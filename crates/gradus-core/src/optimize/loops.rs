@@ -17,7 +17,6 @@ use crate::primitives::Op;
 use crate::primitives::control::{Scan, While};
 use crate::primitives::shaping::{Broadcast, Iota, Reshape};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId};
-use crate::transform::estimated_bytes;
 use crate::types::Type;
 
 /// Moves out of loops what is the same in every step.
@@ -117,7 +116,7 @@ impl Room {
     const LEAST: u128 = 1 << 20;
 
     fn of(b: &Builder, operands: &[Atom]) -> Room {
-        Room(operands.iter().map(|a| estimated_bytes(b.ty(*a))).sum::<u128>().max(Room::LEAST))
+        Room(operands.iter().map(|a| b.ty(*a).estimated_bytes()).sum::<u128>().max(Room::LEAST))
     }
 
     /// Whether the results of an equation are worth keeping.
@@ -130,7 +129,7 @@ impl Room {
         if !e.op().is_elementwise() {
             return true;
         }
-        let bytes: u128 = e.results().map(|r| estimated_bytes(p.ty(r))).sum();
+        let bytes: u128 = e.results().map(|r| p.ty(r).estimated_bytes()).sum();
         let fits = bytes <= self.0;
         self.0 = self.0.saturating_sub(if fits { bytes } else { 0 });
         fits

@@ -5,10 +5,12 @@
 //! because a rewrite that keeps every bit of the results need not keep derivatives: `pow x 2` and `mul x x` differ in their rules,
 //! `max x x` shares its tangent between two operands, and what is moved out of a loop that does not run is differentiated
 //! at a point where the loop was not.
+//!
+//! *Invariants.* A rewrite keeps NaN, infinities and the sign of zero; one that does not needs [`Exactness::Relaxed`], which is never the
+//! default. Conditions on dimensions stay. Equations with effects stay, in their order. A pass takes time in proportion to what is in memory.
 
 mod checkpoints;
 mod contract;
-mod dead;
 mod dots;
 mod expand;
 mod fission;
@@ -29,13 +31,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-pub use dead::eliminate_dead_code;
 pub(crate) use nested::{Made, Nested, equations};
 pub use simplify::{simplify, simplify_with};
 
 use crate::error::Result;
 use crate::phases::phase;
 use crate::program::Program;
+pub use crate::program::eliminate_dead_code;
 
 /// What a rewrite may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

@@ -12,6 +12,7 @@ use super::visit;
 use crate::error::Result;
 use crate::primitives::{Op, Types};
 use crate::program::{Atom, Builder, Equation, Program, ValueId};
+use crate::stack;
 
 /// A rewriting of a program that is given the means to rewrite the programs inside it.
 type Run<'f> = &'f dyn Fn(&Program, &Nested<'_>) -> Result<Program>;
@@ -44,6 +45,7 @@ impl<'f> Nested<'f> {
         if let Some((_, new)) = self.made.borrow().get(&address) {
             return Ok(new.clone());
         }
+        stack::check()?;
         let new = Arc::new((self.run)(p, self)?);
         self.made.borrow_mut().insert(address, (p.clone(), new.clone()));
         Ok(new)

@@ -12,16 +12,16 @@ use super::kinds::reduction;
 use super::nested::Nested;
 use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Step};
 use super::rules::{rewrite, rewrite_relaxed};
-use super::{Exactness, applied, visit};
+use super::{Exactness, applied, eliminate_dead_code, visit};
 use crate::array::Array;
 use crate::error::{Place, Result, error};
 use crate::hunt;
+use crate::memo::{What, remembered};
 use crate::primitives::control::Switch;
 use crate::primitives::elementwise::{Add, And, Mul, Or, Xor};
 use crate::primitives::shaping::{Slice, is_view};
 use crate::primitives::{Op, Param};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, infer};
-use crate::transform::simplified;
 use crate::types::{Scalar, Type};
 
 /// The rules of every walk.
@@ -354,4 +354,15 @@ pub(super) fn hash_of(op: &Op, operands: &[impl Hash]) -> u64 {
         param(&p, &mut h);
     }
     h.finish()
+}
+
+/// A nested program simplified, with what it does not need left out.
+fn simplified(program: &Arc<Program>, exactness: Exactness) -> Result<Arc<Program>> {
+    let flags = vec![exactness == Exactness::Relaxed];
+    let of = |p: &Arc<Program>, make: &dyn Fn() -> Result<Arc<Program>>| {
+        remembered(What::Simplify, p, flags.clone(), None, make).map(|made| (*made).clone())
+    };
+    let simple = of(program, &|| Ok(Arc::new(eliminate_dead_code(&simplify_with(program, exactness)?, true))))?;
+    // What is simple stays what it is, so that programs made of it are found again.
+    of(&simple, &|| Ok(simple.clone()))
 }

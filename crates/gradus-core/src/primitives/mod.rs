@@ -1,5 +1,8 @@
 //! The operations of the language: one public trait that holds every rule, the built-in set, and how to find one by
 //! its name. Names in rules: `x_dot` is a tangent, `x_bar` a cotangent.
+//!
+//! *Invariants.* Operations are told apart by type and parameters, never by name. A rule that does not exist is an answer, never a panic. What
+//! evaluation gives is of the type that the type rule says.
 
 pub mod control;
 pub mod convert;
@@ -8,6 +11,7 @@ pub mod dot;
 pub mod effects;
 pub mod elementwise;
 mod fold;
+mod forms;
 pub mod index;
 mod limits;
 mod params;
@@ -18,7 +22,6 @@ pub mod sample;
 pub mod shaping;
 pub mod size;
 pub mod sort;
-pub(crate) mod special;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::{Atom, Constant, Equation, Program, ValueId, as_word};
 use crate::error::{Place, Result, error, fail};
 use crate::primitives::{Infer, Op, Types};
+use crate::stack::DEEPEST;
 use crate::types::{Constraint, Type};
 
 /// A program under construction.
@@ -13,10 +14,6 @@ pub struct Builder {
     program: Program,
     constants: FxHashMap<Constant, Atom>,
 }
-
-/// How deep calls nest. Everything that walks over programs goes down with them, and a thread's stack ends somewhere;
-/// at this depth reverse mode, which goes deepest, takes less than half of the usual one even in a debug build.
-pub(super) const DEEPEST_CALL: usize = 60;
 
 /// More values than this and ids would run into the bit that marks constants.
 const MOST_VALUES: usize = 1 << 31;
@@ -88,10 +85,10 @@ impl Builder {
         if op.holds_programs() {
             for nested in op.programs() {
                 p.depth = p.depth.max(nested.depth + 1);
-                if p.depth > DEEPEST_CALL {
+                if p.depth > DEEPEST {
                     return Err(error!(
                         Size,
-                        "programs nest more than {DEEPEST_CALL} deep, the last one is `{}`",
+                        "programs nest more than {DEEPEST} deep, the last one is `{}`",
                         nested.name()
                     )
                     .help(

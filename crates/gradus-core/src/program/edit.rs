@@ -1,14 +1,15 @@
 //! Cutting and joining programs: what transformations of operations that hold programs are made of.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Atom, Builder, Equation, Program, ValueId};
 use crate::error::{Place, Result, error, fail};
 use crate::primitives::{Op, Pruned};
-use crate::transform::pruned;
 use crate::types::Effects;
 
 /// What becomes of an equation when a part of a program is taken.
@@ -17,6 +18,14 @@ enum Fate {
     Kept,
     /// It lost results, and with them operands.
     Smaller(Rc<Pruned>),
+}
+
+/// The program without equations whose results nothing needs, and without the parts of nested programs that nothing needs. `keep_effects` keeps
+/// equations with effects and what they need; who runs the program for values only does not.
+pub fn eliminate_dead_code(p: &Program, keep_effects: bool) -> Program {
+    let inputs: Vec<ValueId> = (0..p.inputs().len()).map(ValueId::new).collect();
+    // A program that cannot be taken apart stays as it is; the verifier speaks of it.
+    p.between(&inputs, p.outputs(), keep_effects).unwrap_or_else(|_| p.clone())
 }
 
 impl Builder {
@@ -251,4 +260,30 @@ impl Program {
         let outputs: Vec<Atom> = outputs.iter().map(|o| self.outputs()[*o]).collect();
         self.between(&given, &outputs, true)
     }
+}
+
+/// An operation without the results that are not used; see [`Primitive::prune`](crate::primitives::Primitive::prune).
+fn pruned(op: &Op, used: &[bool]) -> Result<Option<Rc<Pruned>>> {
+    let key = (op.address(), used.to_vec());
+    if let Some((_, found)) = PRUNED.with_borrow(|t| t.get(&key).cloned()) {
+        return Ok(found);
+    }
+    let made = op.prune(used)?.map(Rc::new);
+    PRUNED.with_borrow_mut(|t| {
+        if t.len() >= MOST_PRUNED {
+            t.clear();
+        }
+        // The operation is kept, so that its address stays its own.
+        t.insert(key, (op.clone(), made.clone()));
+    });
+    Ok(made)
+}
+
+/// Entries of a thread's table before it starts anew.
+const MOST_PRUNED: usize = 256;
+
+type PrunedOps = FxHashMap<(usize, Vec<bool>), (Op, Option<Rc<Pruned>>)>;
+
+thread_local! {
+    static PRUNED: RefCell<PrunedOps> = RefCell::default();
 }

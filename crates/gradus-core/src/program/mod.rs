@@ -2,6 +2,9 @@
 //!
 //! A value is an input or a result of an equation and is named by its position: `x0`, `x1`, ... in the order of
 //! definition. A constant is not a value: it stands where it is used.
+//!
+//! *Invariants.* A program is closed: an equation uses inputs, constants and earlier results, nothing else. Programs nest at most as deep
+//! as the stack module says, so what goes down with them comes back. [`verify()`] checks all of it again.
 
 mod builder;
 mod edit;
@@ -17,6 +20,7 @@ use rustc_hash::FxHashMap;
 
 pub use builder::Builder;
 pub(crate) use builder::infer;
+pub use edit::eliminate_dead_code;
 pub(crate) use parse::short;
 pub use verify::{Verified, verify};
 

@@ -8,16 +8,18 @@ use super::{Atom, Builder, Constant, Content, Program, ValueId};
 use crate::array::Concrete;
 use crate::error::{Error, Place, Result, error, fail};
 use crate::primitives::{Op, Param};
+use crate::stack;
 use crate::types::{Constraint, DType, Dim, Effects, Element, KeyBits, Scalar, Type, Wide, dispatch};
 
-/// Nested programs and lists deeper than this are refused, so that no text can exhaust the stack.
-const DEEPEST: usize = super::builder::DEEPEST_CALL + 4;
+/// Programs nested deeper than this are refused, and lists, so that no text can exhaust the stack. A program as deep as programs get may have a
+/// list around each (the branches of a `switch`), so the two are counted apart.
+const DEEPEST: usize = stack::DEEPEST + 4;
 
 impl FromStr for Program {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Program> {
-        let mut parser = Parser { text, at: 0, depth: 0 };
+        let mut parser = Parser { text, at: 0, programs: 0, lists: 0 };
         let program = parser.program().and_then(|p| {
             parser.space();
             match parser.rest().chars().next() {
@@ -43,7 +45,8 @@ pub(crate) fn short(text: &str) -> std::borrow::Cow<'_, str> {
 struct Parser<'a> {
     text: &'a str,
     at: usize,
-    depth: usize,
+    programs: usize,
+    lists: usize,
 }
 
 impl<'a> Parser<'a> {
@@ -140,13 +143,18 @@ impl<'a> Parser<'a> {
         Ok(dim)
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        if self.depth >= DEEPEST {
+    fn deeper<T>(
+        &mut self,
+        level: fn(&mut Self) -> &mut usize,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        if *level(self) >= DEEPEST {
             fail!(Parse, "the text nests more than {DEEPEST} levels deep");
         }
-        self.depth += 1;
+        stack::check()?;
+        *level(self) += 1;
         let result = read(self);
-        self.depth -= 1;
+        *level(self) -= 1;
         result
     }
 
@@ -326,23 +334,26 @@ impl<'a> Parser<'a> {
 
     fn param(&mut self) -> Result<Param> {
         match self.peek() {
-            Some('[') => self.deeper(|p| {
-                p.want("[")?;
-                let mut items = Vec::new();
-                while !p.take("]") {
-                    if !items.is_empty() {
-                        p.want(",")?;
+            Some('[') => self.deeper(
+                |p| &mut p.lists,
+                |p| {
+                    p.want("[")?;
+                    let mut items = Vec::new();
+                    while !p.take("]") {
+                        if !items.is_empty() {
+                            p.want(",")?;
+                        }
+                        items.push(p.param()?);
                     }
-                    items.push(p.param()?);
-                }
-                Ok(Param::List(items))
-            }),
+                    Ok(Param::List(items))
+                },
+            ),
             Some('"') => self.text_param(),
             Some(_) => {
                 let start = self.at;
                 if self.keyword("fn") {
                     self.at = start;
-                    let program = self.deeper(Self::program)?;
+                    let program = self.deeper(|p| &mut p.programs, Self::program)?;
                     return Ok(Param::Program(Arc::new(program)));
                 }
                 self.plain_param()

@@ -1,4 +1,6 @@
 //! Canonical text of programs: numbered by definition order, a type on each binding, floats that read back exactly.
+//!
+//! *Invariant.* `parse(print(p)) == p`, bits of floats and of NaN included; equal programs have one text.
 
 use std::fmt::Write;
 

@@ -1,5 +1,7 @@
 //! The verifier: everything a program promises is checked again, from types and scoping to nested signatures.
 //! The stages after it take only a [`Verified`] program, so the proof is in the type.
+//!
+//! *Invariant.* Debug builds run it after tracing and after every pass; nothing else makes a [`Verified`].
 
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use super::builder::infer;
 use super::{Atom, Constant, Content, Program};
 use crate::error::{Result, fail};
 use crate::primitives::Param;
+use crate::stack;
 use crate::types::Type;
 
 /// A program that the verifier has accepted.
@@ -110,6 +113,7 @@ fn verify_nested(param: &Param, seen: &mut Seen) -> Result<()> {
     match param {
         Param::Program(p) if seen.contains_key(&(Arc::as_ptr(p) as usize)) => Ok(()),
         Param::Program(p) => {
+            stack::check()?;
             verify_once(p, seen).map_err(|e| e.note(format!("in the nested program `{}`", p.name())))?;
             seen.insert(Arc::as_ptr(p) as usize, p.clone());
             Ok(())

@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 use super::{Math, Op, Special, Ty, evaluate};
 use crate::error::{Error, Result, error};
 use crate::math::{Arith, Rare};
-use crate::primitives::{Op as Operation, Primitive};
 
 /// A number in a form: an element of an operand, or what a step gave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -40,14 +39,15 @@ pub trait Writer {
 }
 
 impl Form {
-    /// The form of an operation on elements of these types, if it has one; an error if what it says does not fit together.
-    pub fn of(op: &Operation, from: &[Ty], to: Ty) -> Result<Option<Form>> {
+    /// The form that a rule writes for elements of these types, if it does; an error if what it says does not fit together.
+    pub(crate) fn written(
+        from: &[Ty],
+        to: Ty,
+        rule: impl FnOnce(&mut Scalars) -> Option<Local>,
+    ) -> Result<Option<Form>> {
         let mut scalars = Scalars::new(from, to);
-        let Some(result) = op.scalar(&mut scalars) else { return Ok(None) };
-        scalars.finish(result).map(Some).map_err(|e| {
-            error!(MissingRule, "the scalar form of `{}` does not fit together: {}", op.name(), e.message())
-                .help("hold the primitive against its rules with `testing::check_samples`")
-        })
+        let Some(result) = rule(&mut scalars) else { return Ok(None) };
+        scalars.finish(result).map(Some)
     }
 
     pub(super) fn of_function(m: Math, ty: Ty) -> Form {
@@ -213,16 +213,22 @@ impl Scalars {
         if self.ty(x) == to { x } else { self.op(Op::Convert(to), &[x]) }
     }
 
-    /// What another operation makes of numbers, by its own form: `s.apply(&Sin, &[x], s.ty(x))`. None if it has none for them.
-    pub fn apply(&mut self, operation: &dyn Primitive, args: &[Local], to: Ty) -> Option<Local> {
+    /// What another rule writes with numbers of this form in the place of its operands. `name` is that of its operation.
+    pub(crate) fn nested(
+        &mut self,
+        name: &str,
+        args: &[Local],
+        to: Ty,
+        rule: impl FnOnce(&mut Scalars) -> Option<Local>,
+    ) -> Option<Local> {
         if self.depth == DEEPEST {
-            self.fault.get_or_insert_with(|| error!(Rule, "`{}` is applied inside of itself", operation.name()));
+            self.fault.get_or_insert_with(|| error!(Rule, "`{name}` is applied inside of itself"));
             return Some(Local(u32::MAX));
         }
         self.depth += 1;
         let outer = std::mem::replace(&mut self.operands, args.into());
         let wanted = std::mem::replace(&mut self.to, to);
-        let result = operation.scalar(self);
+        let result = rule(self);
         self.operands = outer;
         self.to = wanted;
         self.depth -= 1;
@@ -230,7 +236,7 @@ impl Scalars {
             && self.fault.is_none()
             && self.ty(r) != to
         {
-            self.fault = Some(error!(Rule, "`{}` gives {} where {to} is wanted", operation.name(), self.ty(r)));
+            self.fault = Some(error!(Rule, "`{name}` gives {} where {to} is wanted", self.ty(r)));
         }
         result
     }

@@ -13,7 +13,6 @@ pub use special::Special;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::LazyLock;
 
 use crate::types::DType;
 
@@ -138,34 +137,6 @@ impl Math {
     /// What it is made of, for floats of this type.
     pub fn form(self, ty: Ty) -> Form {
         Form::of_function(self, ty)
-    }
-
-    /// The elementary functions of the built-in operations, in the order of their list.
-    pub fn all() -> &'static [Math] {
-        static ALL: LazyLock<Vec<Math>> = LazyLock::new(Math::collect);
-        &ALL
-    }
-
-    /// The elementary function that is called this in texts.
-    pub fn named(name: &str) -> Option<Math> {
-        Math::all().iter().copied().find(|m| m.name == name)
-    }
-
-    fn collect() -> Vec<Math> {
-        let mut all = Vec::new();
-        for entry in crate::primitives::BUILT_IN.iter() {
-            let Some(sample) = (entry.samples)().into_iter().next() else { continue };
-            let from = vec![Ty::F64; sample.inputs.len()];
-            let Ok(Some(form)) = Form::of(&sample.op, &from, Ty::F64) else { continue };
-            for (_, step) in form.steps() {
-                if let Step::Op(Op::Math(m), _) = step
-                    && !all.contains(m)
-                {
-                    all.push(*m);
-                }
-            }
-        }
-        all
     }
 }
 

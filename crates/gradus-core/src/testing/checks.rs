@@ -6,6 +6,7 @@
 mod batches;
 mod derivatives;
 mod numbers;
+mod plain;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -30,6 +31,8 @@ pub enum Check {
     Text,
     /// Forward derivatives agree with differences of values, to second order, and to third for small operands.
     Forward,
+    /// The same to second order, forward and reverse, at zero, halves and small whole numbers, wherever the values are smooth there.
+    PlainPoints,
     /// Reverse derivatives are the transpose of forward ones, of first and second order in every mixture.
     Reverse,
     /// A batch gives what a loop gives, whichever operands are batched, nested, and together with derivatives.
@@ -46,6 +49,7 @@ impl Check {
         Check::Types,
         Check::Text,
         Check::Forward,
+        Check::PlainPoints,
         Check::Reverse,
         Check::Batching,
         Check::SymbolicBatch,
@@ -145,14 +149,18 @@ struct Case {
 
 impl Case {
     fn of(sample: &Sample) -> Result<Case> {
+        Case::single(&sample.op, &sample.inputs)
+    }
+
+    /// The program of one operation, at its operands.
+    fn single(op: &Op, inputs: &[Array]) -> Result<Case> {
         let mut builder = Builder::new("sample");
         let mut atoms = Vec::new();
-        for input in &sample.inputs {
+        for input in inputs {
             atoms.push(builder.input(input.ty()?.clone())?.into());
         }
-        let outputs =
-            builder.equation(sample.op.clone(), &atoms, Place::unknown())?.results().map(Into::into).collect();
-        Ok(Case { program: builder.finish(outputs), inputs: sample.inputs.clone() })
+        let outputs = builder.equation(op.clone(), &atoms, Place::unknown())?.results().map(Into::into).collect();
+        Ok(Case { program: builder.finish(outputs), inputs: inputs.to_vec() })
     }
 
     fn run(&self) -> Result<Vec<Array>> {
@@ -177,6 +185,7 @@ impl Steps<'_> {
             Check::Types => self.types(),
             Check::Text => self.step("text", || text(self.sample, case)),
             Check::Forward => self.forward(case),
+            Check::PlainPoints => self.plain_points(case),
             Check::Reverse => self.reverse(case),
             Check::Batching => self.batching(case),
             Check::SymbolicBatch => self.symbolic_batch(case),

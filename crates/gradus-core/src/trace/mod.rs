@@ -4,6 +4,9 @@
 //! Levels are kept apart by construction: a value of an outer trace, or a concrete array, that an inner function
 //! uses becomes a hidden input of the inner program. In concrete mode a value can be read: its number is computed when it
 //! is asked for, and each read leaves a guard.
+//!
+//! *Invariants.* A finished trace is a closed program. A trace ends on every way out of the function, a panic included. A value is used on its own
+//! thread while its trace lives, or is an error. Traces stand in each other only as deep as the stack allows.
 
 mod state;
 
@@ -19,6 +22,7 @@ use crate::hunt::look_at;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Program, ValueId, infer};
+use crate::stack;
 use crate::types::{Constraint, Decision, Dim, Type};
 
 pub(crate) use state::apart;
@@ -125,10 +129,11 @@ where
     run(Active::start(name, mode, place), inputs, place, |tracers| Ok(f(tracers)))
 }
 
-fn run<F>(active: Active, inputs: &[Array], place: Place, f: F) -> Result<Traced>
+fn run<F>(active: Result<Active>, inputs: &[Array], place: Place, f: F) -> Result<Traced>
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
+    let active = active.map_err(|e| e.at(place))?;
     let tracers = inputs.iter().map(|a| active.input(a, place)).collect::<Result<Vec<_>>>();
     let outputs = tracers.and_then(|tracers| f(&tracers));
     // What has no line of its own belongs to the one that traces.
@@ -142,7 +147,7 @@ pub(crate) fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Prog
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
-    let place = Place::caller();
+    let place = current_place();
     run(Active::start_closed(name, place), inputs, place, f).map(|traced| traced.program)
 }
 
@@ -176,6 +181,10 @@ pub fn quietly<T>(f: impl FnOnce() -> T) -> T {
             QUIET.set(self.0);
         }
     }
+    let room = stack::check();
+    // There is nothing else to return, since only the function knows the structure of its result; a panic can be caught, and the end of
+    // the stack cannot.
+    assert!(room.is_ok(), "{room:?}");
     let _restore = Restore(QUIET.replace(true));
     f()
 }

@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use super::{Guard, Mode, Traced, Tracer, not_concrete};
 use crate::array::{Array, Form};
 use crate::error::{Error, Place, Result, error, fail};
-use crate::optimize::eliminate_dead_code;
 use crate::primitives::{Op, Outputs};
-use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, infer};
+use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, eliminate_dead_code, infer};
+use crate::stack::{self, DEEPEST};
 use crate::types::{Constraint, Type};
 
 /// Captured arrays of at most this many elements become constants of the program; larger ones hidden inputs.
@@ -60,6 +60,8 @@ thread_local! {
         NEXT.fetch_add(1, Ordering::Relaxed)
     };
     static SERIAL: Cell<u64> = const { Cell::new(0) };
+    /// How many users' functions are being traced. Not the length of the stack: `apart` sets that aside, and the frames stay.
+    static CAPTURES: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Whether a function is being traced on this thread.
@@ -100,12 +102,20 @@ pub(super) fn is_closed() -> bool {
 }
 
 /// A trace in progress; dropping it (a panic in the user's function) ends it.
+///
+/// *Invariant.* Traces of users' functions stand in each other at most as deep as programs nest, and each has found room on the thread's
+/// stack: a function that goes on for ever gets an error from the trace that is one too many. A program that is made from a
+/// program is no deeper than that one, so for those the room alone is asked for.
 pub(super) struct Active {
     id: TraceId,
+    closed: bool,
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
+        if !self.closed {
+            CAPTURES.set(CAPTURES.get() - 1);
+        }
         STACK.with_borrow_mut(|s| {
             if let Some(at) = s.iter().position(|t| t.id == self.id) {
                 s.truncate(at);
@@ -115,15 +125,22 @@ impl Drop for Active {
 }
 
 impl Active {
-    pub(super) fn start(name: &str, mode: Mode, started: Place) -> Active {
-        Active::begin(name, mode, false, started)
+    pub(super) fn start(name: &str, mode: Mode, started: Place) -> Result<Active> {
+        // The outermost one is not nested in any.
+        if CAPTURES.get() > DEEPEST {
+            return Err(too_deep(name));
+        }
+        let active = Active::begin(name, mode, false, started)?;
+        CAPTURES.set(CAPTURES.get() + 1);
+        Ok(active)
     }
 
-    pub(super) fn start_closed(name: &str, started: Place) -> Active {
+    pub(super) fn start_closed(name: &str, started: Place) -> Result<Active> {
         Active::begin(name, Mode::Abstract, true, started)
     }
 
-    fn begin(name: &str, mode: Mode, closed: bool, started: Place) -> Active {
+    fn begin(name: &str, mode: Mode, closed: bool, started: Place) -> Result<Active> {
+        stack::check()?;
         let id = TraceId { thread: THREAD.with(|t| *t), serial: SERIAL.get() };
         SERIAL.set(id.serial + 1);
         let state = State {
@@ -142,7 +159,7 @@ impl Active {
             read: FxHashSet::default(),
         };
         STACK.with_borrow_mut(|s| s.push(state));
-        Active { id }
+        Ok(Active { id, closed })
     }
 
     pub(super) fn input(&self, array: &Array, place: Place) -> Result<Array> {
@@ -185,6 +202,13 @@ impl Active {
         let read = (0..state.inputs).map(|i| state.read.contains(&ValueId::new(i))).collect();
         Ok(Traced { program, captures, guards, guard_program, read })
     }
+}
+
+fn too_deep(name: &str) -> Error {
+    error!(Size, "functions are traced more than {DEEPEST} deep inside of each other, the last one is `{name}`").help(
+        "every loop, branch, checkpoint, `jit`, `vmap` or derivative inside of another is a level: turn a recursion into a loop (`scan`, \
+         `while_loop`), or write the inner levels as plain functions",
+    )
 }
 
 fn out_of_order() -> Error {

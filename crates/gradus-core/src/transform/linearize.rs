@@ -4,8 +4,8 @@ use super::partial::partial_eval_saving;
 use super::{jvp, jvp_on, transpose, transpose_on};
 use crate::array::Array;
 use crate::error::{Result, fail};
-use crate::optimize::{eliminate_dead_code, simplify};
-use crate::program::{Equation, Program};
+use crate::optimize::simplify;
+use crate::program::{Equation, Program, eliminate_dead_code};
 use crate::trace::{Mode, is_tracing, trace};
 use crate::types::Type;
 

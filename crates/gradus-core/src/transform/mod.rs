@@ -2,20 +2,23 @@
 //!
 //! Reverse mode is three of them in a row: [`jvp`] gives a program that is linear in its tangents, [`partial_eval`]
 //! splits it into what can be computed without them and what cannot, [`transpose`] turns the linear part around.
+//!
+//! *Invariants.* What comes out is a closed program with the inputs that its function says. A tangent that is zero by construction is `None`
+//! and never an equation. Conditions on dimensions outlive the equations that asked for them. What a rule records carries the user's line.
 
 mod jvp;
 mod linearize;
-mod memo;
 mod partial;
 mod residuals;
+mod shared;
 mod transpose;
 mod vmap;
 
 pub use jvp::{jvp, jvp_on};
 pub use linearize::{Linearized, linearize, pull_back_once, vjp};
-pub(crate) use memo::{jvp_of, partition_of, pruned, pruned_program, simplified, split_of, transpose_of, vmap_of};
+pub(crate) use partial::Terms;
 pub use partial::{Split, partial_eval};
-pub(crate) use residuals::{bytes_where, estimated_bytes};
+pub(crate) use shared::{jvp_of, split_of, transpose_of, vmap_of};
 pub use transpose::transpose;
 pub(crate) use transpose::transpose_on;
 pub use vmap::{vmap, vmap_on};

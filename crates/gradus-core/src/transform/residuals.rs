@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::primitives::elementwise::{Abs, Add, Compare, Mul, Neg, Select, Sub};
 use crate::primitives::shaping::is_view;
 use crate::program::{Atom, Builder, Equation, ValueId};
-use crate::types::Type;
 
 /// The values to save instead of `wanted`: from them, all that is wanted is made by [`rebuild`]. What is an output is
 /// there anyway and costs nothing to save.
@@ -17,7 +16,7 @@ pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs
     let all: FxHashSet<ValueId> = wanted.iter().filter_map(|a| a.value()).collect();
     let cheap_sources = |a: &Atom| if outputs.contains(a) { None } else { sources(known, *a, &all) };
     let sources: Vec<Option<Vec<ValueId>>> = wanted.iter().map(cheap_sources).collect();
-    let bytes = |v: ValueId| estimated_bytes(known.ty(v.into()));
+    let bytes = |v: ValueId| known.ty(v.into()).estimated_bytes();
     let own = |a: &Atom| a.value().map_or(0, bytes);
     let mut saved = all.clone();
     let cheap: Vec<usize> = (0..wanted.len()).filter(|i| sources[*i].is_some()).collect();
@@ -57,17 +56,6 @@ pub(super) fn chosen(known: &Builder, wanted: &[Atom], at_hand: &[bool], outputs
     rest.sort_unstable();
     all.extend(rest.into_iter().map(Atom::from));
     all
-}
-
-/// Bytes of a type; a symbol counts as a thousand.
-pub(crate) fn estimated_bytes(ty: &Type) -> u128 {
-    bytes_where(ty, 1000)
-}
-
-/// The bytes of a type where every symbol is a number.
-pub(crate) fn bytes_where(ty: &Type, symbol: i64) -> u128 {
-    let size = ty.shape().size().evaluate(&|_| Some(symbol)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
-    size * ty.dtype().size() as u128
 }
 
 /// What a value is cheaply made of: values that are neither it nor made of anything cheap. None if it is not cheap. One
@@ -144,19 +132,28 @@ pub(super) fn rebuild(
     there: &mut FxHashMap<Atom, Atom>,
     atom: Atom,
 ) -> Result<Atom> {
-    if let Some(found) = there.get(&atom) {
-        return Ok(*found);
-    }
     let lost = || crate::error::error!(Verify, "a value that was not saved cannot be made again");
-    if let Some(c) = known.program().constant(atom) {
-        return Ok(later.constant(c.clone()));
-    }
-    let e = atom.value().and_then(|v| known.definition(v)).ok_or_else(lost)?.clone();
-    let operands = known.program().operands(&e).to_vec();
-    let operands = operands.into_iter().map(|a| rebuild(known, later, there, a)).collect::<Result<Vec<_>>>()?;
-    let made: Vec<ValueId> = later.equation(e.op().clone(), &operands, e.place())?.results().collect();
-    for (old, new) in e.results().zip(made) {
-        there.insert(old.into(), new.into());
+    // A list and no recursion: a chain of views may be as long as the program.
+    let mut open = vec![atom];
+    while let Some(a) = open.last().copied() {
+        if there.contains_key(&a) {
+            open.pop();
+            continue;
+        }
+        if let Some(c) = known.program().constant(a) {
+            there.insert(a, later.constant(c.clone()));
+            continue;
+        }
+        let e = a.value().and_then(|v| known.definition(v)).ok_or_else(lost)?;
+        let operands = known.program().operands(e);
+        let made: Option<Vec<Atom>> = operands.iter().map(|a| there.get(a).copied()).collect();
+        let Some(made) = made else {
+            // The first operand is made first.
+            open.extend(operands.iter().rev().filter(|a| !there.contains_key(a)));
+            continue;
+        };
+        let made = later.equation(e.op().clone(), &made, e.place())?.results();
+        there.extend(e.results().zip(made).map(|(old, new)| (Atom::from(old), Atom::from(new))));
     }
     there.get(&atom).copied().ok_or_else(lost)
 }

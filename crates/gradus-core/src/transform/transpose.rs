@@ -6,12 +6,12 @@ use rustc_hash::FxHashMap;
 
 use super::{behind, counted, missing, place_of, read, zeros_of};
 use crate::array::Array;
-use crate::error::{Error, Result, error, fail};
+use crate::error::{Error, Place, Result, error, fail};
 use crate::phases::phase;
 use crate::place::Rule;
 use crate::primitives::shaping::fit;
-use crate::primitives::{Linear, Transpose, Transposed};
-use crate::program::{Atom, Equation, Program};
+use crate::primitives::{Linear, Outputs, Transpose, Transposed};
+use crate::program::{Atom, Equation, Program, ValueId};
 use crate::trace::{at_place, bind_all, current_place, inline, trace_closed};
 use crate::types::{Decision, Dim, Type};
 
@@ -48,136 +48,31 @@ pub(crate) fn transpose_on(
     output_bars: &[Option<Array>],
 ) -> Result<Vec<Option<Array>>> {
     let caller = current_place();
-    let n = program.value_count();
-    // What does not depend on the linear inputs is computed forward, as usual.
-    let mut depends = vec![false; n];
-    let mut values: Vec<Array> = Vec::with_capacity(n);
-    let mut known = known.iter().cloned();
-    for (i, (ty, on)) in program.inputs().iter().zip(linear).enumerate() {
-        depends[i] = *on;
-        let value = if *on { Some(Array::of_type(ty.clone())) } else { known.next() };
-        values.push(value.ok_or_else(|| error!(Signature, "too few known inputs"))?);
-    }
-    let uses = OnceCell::new();
-    let used = || uses.get_or_init(|| program.used_values());
-    let mut halves: FxHashMap<usize, Half> = FxHashMap::default();
+    let mut forth = Forth::of_inputs(program, linear, known, caller)?;
     for (i, e) in program.equations().iter().enumerate() {
-        let on = program.results_depending_on(e, &depends);
-        for (r, on) in e.results().zip(&on) {
-            depends[r.index()] = *on;
-        }
-        let read_all = |wanted: &dyn Fn(Atom) -> bool| {
-            let atoms = program.operands(e).iter().filter(|a| wanted(**a));
-            atoms.map(|a| read(program, &values, *a)).collect::<Result<Vec<_>>>()
-        };
-        let takes_linear = || program.operands(e).iter().filter_map(|a| a.value()).any(|v| depends[v.index()]);
-        if !e.op().effects().is_pure() && !e.op().holds_programs() && takes_linear() {
-            return Err(on_a_tangent(e));
-        }
-        if !on.contains(&true) {
-            // A program may take a linear operand and give nothing that depends on it: then zeros do as well.
-            let value = |a: &Atom| match a.value() {
-                Some(v) if depends[v.index()] => Ok(zeros_of(program.ty(v))),
-                _ => read(program, &values, *a),
-            };
-            let operands = program.operands(e).iter().map(value).collect::<Result<Vec<_>>>()?;
-            let made = at_place(place_of(e, caller), || bind_all(e.op().clone(), &operands));
-            values.extend(counted(e, made)?);
-            continue;
-        }
-        let mut made: Vec<Array> = e.results().map(|r| Array::of_type(program.ty(r).clone())).collect();
-        // Of an operation that holds programs a part may be known: it runs forward, if someone asks for what it gives.
-        if e.results().zip(&on).any(|(r, on)| !on && used()[r.index()]) {
-            let is_known = |a: Atom| a.value().is_none_or(|v| !depends[v.index()]);
-            let flags: Vec<bool> = program.operands(e).iter().map(|a| is_known(*a)).collect();
-            if let Some(parts) = e.op().partial_eval(&flags)? {
-                let given = at_place(place_of(e, caller), || inline(&parts.known, &read_all(&is_known)?))?;
-                let mut given = given.into_iter();
-                for ((slot, known), r) in made.iter_mut().zip(&parts.known_outputs).zip(e.results()) {
-                    depends[r.index()] = !known;
-                    if *known {
-                        *slot = given.next().ok_or_else(|| error!(Rule, "a result was lost"))?;
-                    }
-                }
-                halves.insert(
-                    i,
-                    Half { later: parts.unknown, known_outputs: parts.known_outputs, residuals: given.collect() },
-                );
-            }
-        }
-        values.extend(made);
+        forth.run(i, e)?;
     }
-    let mut bars_of: Vec<Option<Array>> = vec![None; n];
-    fn accumulate(bars: &mut [Option<Array>], at: usize, bar: Array) {
-        bars[at] = Some(match bars[at].take() {
-            Some(sum) => sum + bar,
-            None => bar,
-        });
-    }
-    at_place(caller, || {
-        for (a, bar) in program.outputs().iter().zip(output_bars) {
-            if let (Some(v), Some(bar)) = (a.value(), bar)
-                && depends[v.index()]
-            {
-                accumulate(&mut bars_of, v.index(), bar.clone());
-            }
-        }
-    });
+    let mut back = Back { forth: &forth, bars: vec![None; program.value_count()] };
+    at_place(caller, || back.start(output_bars));
     for (i, e) in program.equations().iter().enumerate().rev() {
-        let result_bars: Vec<Option<Array>> = e.results().map(|r| bars_of[r.index()].take()).collect();
-        if result_bars.iter().all(Option::is_none) {
-            continue;
-        }
-        let mut operands = Vec::with_capacity(program.operands(e).len());
-        for &a in program.operands(e) {
-            operands.push(match a.value() {
-                Some(v) if depends[v.index()] => Linear::Unknown(program.ty(v).clone()),
-                _ => Linear::Known(read(program, &values, a)?),
-            });
-        }
-        at_place(behind(Rule::Transpose, e, caller), || -> Result<()> {
-            if let Some(half) = halves.get(&i) {
-                let bars = half.known_outputs.iter().zip(&result_bars).filter(|(known, _)| !**known);
-                let bars: Vec<Option<Array>> = bars.map(|(_, bar)| bar.clone()).collect();
-                let linear: Vec<bool> = (0..half.later.inputs().len()).map(|i| i >= half.residuals.len()).collect();
-                let pulled = transpose_on(&half.later, &linear, &half.residuals, &bars)?;
-                let unknown = program.operands(e).iter().filter_map(|a| a.value()).filter(|v| depends[v.index()]);
-                for (v, bar) in unknown.zip(pulled) {
-                    bar.into_iter().for_each(|bar| accumulate(&mut bars_of, v.index(), bar));
-                }
-                return Ok(());
-            }
-            let rule = Transpose { operands: &operands, cotangents: &result_bars };
-            match e.op().transpose(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))? {
-                Transposed::NotLinear => Err(missing(e, "transpose", "")
-                    .note("reverse mode differentiates by transposing linear operations; this one is not linear here")),
-                Transposed::Cotangents(all) => {
-                    for ((&a, operand), bar) in program.operands(e).iter().zip(&operands).zip(all) {
-                        let (Some(v), Linear::Unknown(ty), Some(bar)) = (a.value(), operand, bar) else { continue };
-                        let Some(bar) = fitted(&bar, ty)? else {
-                            fail!(
-                                Rule,
-                                "the transpose rule of `{}` gave {} for an operand {ty}",
-                                e.op().name(),
-                                bar.ty()?
-                            );
-                        };
-                        accumulate(&mut bars_of, v.index(), bar);
-                    }
-                    Ok(())
-                }
-            }
-        })?;
+        back.turn(i, e)?;
     }
     let wanted = (0..program.inputs().len()).filter(|i| linear[*i]);
-    Ok(wanted.map(|i| bars_of[i].take()).collect())
+    Ok(wanted.map(|i| back.bars[i].take()).collect())
 }
 
-/// What an effect on a tangent becomes in reverse mode, where there is no tangent to show.
-fn on_a_tangent(e: &Equation) -> Error {
-    error!(MissingRule, "`{}` takes a tangent, and reverse mode has none: it computes cotangents", e.op().name())
-        .at(e.place())
-        .help("put it into the backward pass of a `custom_vjp` rule, where cotangents pass by")
+/// The way there: what does not depend on the linear inputs is computed as usual.
+struct Forth<'a> {
+    program: &'a Program,
+    caller: Place,
+    /// For each value, whether it depends on the linear inputs.
+    depends: Vec<bool>,
+    /// Values that do not, and the types of those that do.
+    values: Vec<Array>,
+    /// For each value, whether someone takes it. Most programs never ask.
+    used: OnceCell<Vec<bool>>,
+    /// Equations of which a part was computed, by their number.
+    halves: FxHashMap<usize, Half>,
 }
 
 /// An operation of which a part was computed forward: what is left to turn around, and what it needs.
@@ -185,6 +80,158 @@ struct Half {
     later: Program,
     known_outputs: Vec<bool>,
     residuals: Vec<Array>,
+}
+
+impl<'a> Forth<'a> {
+    fn of_inputs(program: &'a Program, linear: &[bool], known: &[Array], caller: Place) -> Result<Forth<'a>> {
+        let mut depends = linear.to_vec();
+        depends.resize(program.value_count(), false);
+        let mut values: Vec<Array> = Vec::with_capacity(program.value_count());
+        let mut known = known.iter().cloned();
+        for (ty, on) in program.inputs().iter().zip(linear) {
+            let value = if *on { Some(Array::of_type(ty.clone())) } else { known.next() };
+            values.push(value.ok_or_else(|| error!(Signature, "too few known inputs"))?);
+        }
+        Ok(Forth { program, caller, depends, values, used: OnceCell::new(), halves: FxHashMap::default() })
+    }
+
+    /// The linear value that an operand is, if it is one.
+    fn linear(&self, atom: Atom) -> Option<ValueId> {
+        atom.value().filter(|v| self.depends[v.index()])
+    }
+
+    fn run(&mut self, i: usize, e: &Equation) -> Result<()> {
+        let program = self.program;
+        let on = program.results_depending_on(e, &self.depends);
+        for (r, on) in e.results().zip(&on) {
+            self.depends[r.index()] = *on;
+        }
+        let takes_linear = || program.operands(e).iter().any(|a| self.linear(*a).is_some());
+        if !e.op().effects().is_pure() && !e.op().holds_programs() && takes_linear() {
+            return Err(on_a_tangent(e));
+        }
+        if !on.contains(&true) {
+            let made = self.compute(e)?;
+            self.values.extend(made);
+            return Ok(());
+        }
+        let made = e.results().map(|r| Array::of_type(program.ty(r).clone()));
+        self.values.extend(made.collect::<Vec<_>>());
+        // Of an operation that holds programs a part may be known: it runs forward, if someone asks for what it gives.
+        let is_used = |r: ValueId| self.used.get_or_init(|| program.used_values())[r.index()];
+        if e.results().zip(&on).any(|(r, on)| !on && is_used(r)) { self.compute_half(i, e) } else { Ok(()) }
+    }
+
+    /// An equation whose results do not depend on the linear inputs.
+    fn compute(&self, e: &Equation) -> Result<Outputs> {
+        // A program may take a linear operand and give nothing that depends on it: then zeros do as well.
+        let value = |a: &Atom| match self.linear(*a) {
+            Some(v) => Ok(zeros_of(self.program.ty(v))),
+            None => read(self.program, &self.values, *a),
+        };
+        let operands = self.program.operands(e).iter().map(value).collect::<Result<Vec<_>>>()?;
+        counted(e, at_place(place_of(e, self.caller), || bind_all(e.op().clone(), &operands)))
+    }
+
+    /// The known half of an operation, if it has one.
+    fn compute_half(&mut self, i: usize, e: &Equation) -> Result<()> {
+        let operands = self.program.operands(e);
+        let flags: Vec<bool> = operands.iter().map(|a| self.linear(*a).is_none()).collect();
+        let parts = at_place(place_of(e, self.caller), || e.op().partial_eval(&flags))?;
+        let Some(parts) = parts else { return Ok(()) };
+        let known = operands.iter().zip(&flags).filter(|(_, known)| **known);
+        let known = known.map(|(a, _)| read(self.program, &self.values, *a)).collect::<Result<Vec<_>>>()?;
+        let given = at_place(place_of(e, self.caller), || inline(&parts.known, &known))?;
+        let mut given = given.into_iter();
+        for (known, r) in parts.known_outputs.iter().zip(e.results()) {
+            self.depends[r.index()] = !known;
+            if *known {
+                self.values[r.index()] = given.next().ok_or_else(|| error!(Rule, "a result was lost"))?;
+            }
+        }
+        let (known_outputs, residuals) = (parts.known_outputs, given.collect());
+        self.halves.insert(i, Half { later: parts.unknown, known_outputs, residuals });
+        Ok(())
+    }
+}
+
+/// The way back: cotangents from the outputs to the linear inputs.
+struct Back<'a> {
+    forth: &'a Forth<'a>,
+    /// For each value, the sum of the cotangents so far.
+    bars: Vec<Option<Array>>,
+}
+
+impl Back<'_> {
+    fn add(&mut self, value: ValueId, bar: Array) {
+        let slot = &mut self.bars[value.index()];
+        *slot = Some(match slot.take() {
+            Some(sum) => sum + bar,
+            None => bar,
+        });
+    }
+
+    fn start(&mut self, output_bars: &[Option<Array>]) {
+        for (a, bar) in self.forth.program.outputs().iter().zip(output_bars) {
+            if let (Some(v), Some(bar)) = (self.forth.linear(*a), bar) {
+                self.add(v, bar.clone());
+            }
+        }
+    }
+
+    fn turn(&mut self, i: usize, e: &Equation) -> Result<()> {
+        let result_bars: Vec<Option<Array>> = e.results().map(|r| self.bars[r.index()].take()).collect();
+        if result_bars.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        at_place(behind(Rule::Transpose, e, self.forth.caller), || match self.forth.halves.get(&i) {
+            Some(half) => self.turn_half(e, half, &result_bars),
+            None => self.turn_whole(e, &result_bars),
+        })
+    }
+
+    /// The later half of an operation, whose first half was computed.
+    fn turn_half(&mut self, e: &Equation, half: &Half, result_bars: &[Option<Array>]) -> Result<()> {
+        let bars = half.known_outputs.iter().zip(result_bars).filter(|(known, _)| !**known);
+        let bars: Vec<Option<Array>> = bars.map(|(_, bar)| bar.clone()).collect();
+        let linear: Vec<bool> = (0..half.later.inputs().len()).map(|i| i >= half.residuals.len()).collect();
+        let pulled = transpose_on(&half.later, &linear, &half.residuals, &bars)?;
+        let unknown = self.forth.program.operands(e).iter().filter_map(|a| self.forth.linear(*a));
+        for (v, bar) in unknown.zip(pulled) {
+            bar.into_iter().for_each(|bar| self.add(v, bar));
+        }
+        Ok(())
+    }
+
+    fn turn_whole(&mut self, e: &Equation, result_bars: &[Option<Array>]) -> Result<()> {
+        let (forth, program) = (self.forth, self.forth.program);
+        let operand = |a: &Atom| match forth.linear(*a) {
+            Some(v) => Ok(Linear::Unknown(program.ty(v).clone())),
+            None => read(program, &forth.values, *a).map(Linear::Known),
+        };
+        let operands = program.operands(e).iter().map(operand).collect::<Result<Vec<_>>>()?;
+        let rule = Transpose { operands: &operands, cotangents: result_bars };
+        let made = e.op().transpose(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
+        let Transposed::Cotangents(all) = made else {
+            return Err(missing(e, "transpose", "")
+                .note("reverse mode differentiates by transposing linear operations; this one is not linear here"));
+        };
+        for ((&a, operand), bar) in program.operands(e).iter().zip(&operands).zip(all) {
+            let (Some(v), Linear::Unknown(ty), Some(bar)) = (a.value(), operand, bar) else { continue };
+            let Some(bar) = fitted(&bar, ty)? else {
+                fail!(Rule, "the transpose rule of `{}` gave {} for an operand {ty}", e.op().name(), bar.ty()?);
+            };
+            self.add(v, bar);
+        }
+        Ok(())
+    }
+}
+
+/// What an effect on a tangent becomes in reverse mode, where there is no tangent to show.
+fn on_a_tangent(e: &Equation) -> Error {
+    error!(MissingRule, "`{}` takes a tangent, and reverse mode has none: it computes cotangents", e.op().name())
+        .at(e.place())
+        .help("put it into the backward pass of a `custom_vjp` rule, where cotangents pass by")
 }
 
 /// A cotangent under its operand's own dimensions. Dimensions that are equal by a condition of the program may differ

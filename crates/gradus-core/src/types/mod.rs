@@ -1,5 +1,6 @@
 //! What is known of a value before it has numbers: element type, shape, and the effects of computing it.
 
+mod data;
 mod dim;
 mod dim_ops;
 mod dim_range;
@@ -10,6 +11,7 @@ mod scalar;
 mod shape;
 mod ty;
 
+pub use data::Data;
 pub use dim::{Constraint, Decision, Dim, DimError};
 pub use dtype::DType;
 pub use effects::Effects;

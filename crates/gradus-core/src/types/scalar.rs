@@ -7,7 +7,7 @@ pub use half::{bf16, f16};
 pub use num_complex::Complex;
 
 use super::DType;
-use crate::array::Data;
+use super::Data;
 use crate::error::{Result, error};
 
 /// A number on its way from one dtype to another: the widest of each kind.

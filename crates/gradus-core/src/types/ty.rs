@@ -63,6 +63,17 @@ impl Type {
         self.shape().count()?.checked_mul(self.dtype().size())
     }
 
+    /// The bytes of an array of this type where every symbol is this number.
+    pub(crate) fn bytes_where(&self, symbol: i64) -> u128 {
+        let size = self.shape().size().evaluate(&|_| Some(symbol)).map_or(u64::MAX as u128, |n| n.max(0) as u128);
+        size * self.dtype().size() as u128
+    }
+
+    /// Its bytes, where a symbol counts as a thousand.
+    pub(crate) fn estimated_bytes(&self) -> u128 {
+        self.bytes_where(1000)
+    }
+
     /// Replaces every dimension.
     pub fn map_dims(&self, f: impl FnMut(&Dim) -> Dim) -> Type {
         if self.shape().is_symbolic() { self.with_shape(self.shape().map(f)) } else { self.clone() }

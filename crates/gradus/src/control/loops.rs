@@ -116,7 +116,11 @@ fn run_scan<C: Tree, X: Tree, Y: Tree>(
         (Err(e), Some(template)) => poison(&template, &e.at(place)),
         (result, None) => {
             let e = result.err().unwrap_or_else(|| Error::new(ErrorKind::Rule, "a step gave no result"));
-            failed(e, place, |e| f(&poison(&init, e), &poison(xs, e)))
+            let e = e.at(place);
+            // The carry has the structure that it starts with; only what a step gives besides may be unknown.
+            let carry = poison(&init, &e);
+            let given = failed(e, place, |e| f(&poison(&init, e), &poison(xs, e)).1);
+            (carry, given)
         }
     }
 }
@@ -197,7 +201,7 @@ pub fn fori_loop<T: Tree>(lower: impl Operand, upper: impl Operand, body: impl F
     let place = trace::caller_or_known(Place::caller());
     let (low, high, dtype) = match bounds(lower.into_operand(), upper.into_operand()) {
         Ok(found) => found,
-        Err(e) => return failed(e, place, |e| body(&Array::from(e.clone()), &poison(&init, e))),
+        Err(e) => return poison(&init, &e.at(place)),
     };
     let number = |a: &Array| a.concrete().and_then(|c| c.scalar_at(0).ok()).and_then(Scalar::to_i64);
     if let (Some(first), Some(end)) = (number(&low), number(&high)) {

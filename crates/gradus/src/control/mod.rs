@@ -49,11 +49,11 @@ fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Place)
     Err(Error::new(ErrorKind::Signature, message).at(place))
 }
 
-/// The result when something failed before there was one: the body run on arguments that carry the error, so that the
-/// structure is what the caller expects.
+/// The result when something failed before there was one. Where its type says where the arrays are, it is made of the error; otherwise the
+/// body runs on arguments that carry the error, so that the structure is what the caller expects.
 fn failed<O: Tree>(error: Error, place: Place, run: impl FnOnce(&Error) -> O) -> O {
     let error = error.at(place);
-    poison(&trace::quietly(|| run(&error)), &error)
+    stage::carrying(&error, || poison(&trace::quietly(|| run(&error)), &error))
 }
 
 /// A function that becomes one operation: outside any trace it runs as it is, inside it is traced and `bind` makes the

@@ -39,6 +39,7 @@ pub use explain::{Difference, Explanation};
 use key::Key;
 pub use key::KeyPart;
 pub(crate) use key::{Leaves, first_difference, spend};
+pub(crate) use recursion::carrying;
 pub(crate) use symbolic::Declared;
 
 /// Stages a function: it is traced once for each key, compiled once for each program, and then only run.

@@ -71,7 +71,7 @@ fn endless(name: &str, place: Place) -> Error {
 }
 
 /// A result that carries an error, of a type that alone says where its arrays are; otherwise `run` finds out.
-pub(super) fn carrying<T: Tree>(error: &Error, run: impl FnOnce() -> T) -> T {
+pub(crate) fn carrying<T: Tree>(error: &Error, run: impl FnOnce() -> T) -> T {
     struct Less;
     impl Drop for Less {
         fn drop(&mut self) {

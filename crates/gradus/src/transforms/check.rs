@@ -7,7 +7,7 @@ use gradus_core::{Array, DType, Error, ErrorKind, Place, Result, Scalar};
 use super::{jvp, vjp};
 use crate::function::Func;
 use crate::signature::args::Sig1;
-use crate::stage::fill;
+use crate::stage::{carrying, fill, poison};
 use crate::tree::Tree;
 
 /// Compares derivatives of `f` at `x`, to an order, with differences of values; an error says what differs, and where.
@@ -61,7 +61,7 @@ fn to_order<A: Tree, O: Tree>(f: &Arc<dyn Func<Sig1<A, O>> + '_>, x: &A, order: 
         let v = direction(x, 3)?;
         let next: Arc<dyn Func<Sig1<A, O>> + '_> = Arc::new(move |x: &A| match jvp(|x: &A| f.apply((x,)), x, &v) {
             Ok((_, y_dot)) => y_dot,
-            Err(e) => crate::stage::poison(&f.apply((x,)), &e),
+            Err(e) => carrying(&e, || poison(&f.apply((x,)), &e)),
         });
         to_order(&next, x, order - 1, &format!("{of} of the derivative"))?;
     }

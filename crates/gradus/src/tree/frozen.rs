@@ -1,4 +1,6 @@
 //! Values that are not traced. They become constants of the program, so the cache must notice every change of them.
+//!
+//! *Invariant.* A frozen value is compared by value and by text: `0.0` and `-0.0` differ, a NaN equals itself.
 
 use std::any::Any;
 use std::fmt::{self, Debug};

@@ -41,6 +41,10 @@ impl<T: ?Sized + Send + Sync + 'static> Tree for PhantomData<T> {
     fn map(&self, _: &mut dyn Mapper) -> Self {
         PhantomData
     }
+
+    fn of_error(_: &Error) -> Option<Self> {
+        Some(PhantomData)
+    }
 }
 
 macro_rules! tuples {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{apply, infer_program, outputs, picked, positions, samples_of, single, spread};
+use super::{apply, dependent, infer_program, outputs, picked, positions, samples_of, single, spread};
 use crate::array::Array;
 use crate::error::Result;
 use crate::hunt;
 use crate::interpret::interpret;
+use crate::memo::{What, remembered};
 use crate::pipeline::run_called;
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
@@ -14,7 +15,7 @@ use crate::primitives::{
 };
 use crate::program::Program;
 use crate::rules_of;
-use crate::transform::{jvp_of, partition_of, pruned_program, split_of, transpose_of, vmap_of, zeros_of};
+use crate::transform::{Terms, jvp_of, split_of, transpose_of, vmap_of, zeros_of};
 use crate::types::Effects;
 
 /// Runs a nested program. The program is closed: all it uses are its inputs.
@@ -53,10 +54,11 @@ impl Primitive for Call {
         true
     }
     fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
-        partition_of(&self.program, known, || self.split(known))
+        let halves = remembered(What::Partition, &self.program, known.to_vec(), None, || self.split(known))?;
+        Ok((*halves).clone())
     }
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        Some(self.program.outputs_depending_on(on))
+        dependent(&self.program, on).ok()
     }
     fn prune(&self, used: &[bool]) -> Result<Option<Pruned>> {
         prune_program(&self.program, used, call)
@@ -82,8 +84,8 @@ impl Primitive for Call {
 
 impl Call {
     fn split(&self, known: &[bool]) -> Result<Option<Partition>> {
-        let none = |n: usize| vec![false; n];
-        let split = split_of(&self.program, known, &none(self.program.outputs().len()), &none(known.len()))?;
+        let (late, at_hand) = (vec![false; self.program.outputs().len()], vec![false; known.len()]);
+        let split = split_of(&self.program, Terms { known, late: &late, at_hand: Some(&at_hand) })?;
         if split.known.equations().is_empty() && !split.known_outputs.contains(&true) {
             return Ok(None);
         }
@@ -164,7 +166,7 @@ pub(super) fn prune_program(
     used: &[bool],
     op: impl Fn(Arc<Program>) -> Op,
 ) -> Result<Option<Pruned>> {
-    let smaller = pruned_program(program, used, || {
+    let smaller = remembered(What::Prune, program, used.to_vec(), None, || {
         let needed = program.needed_inputs(&picked(program.outputs(), used));
         if used.iter().chain(&needed).all(|on| *on) {
             return Ok(None);
@@ -172,6 +174,6 @@ pub(super) fn prune_program(
         let smaller = program.rearranged(&positions(&needed), &positions(used))?;
         Ok(Some((Arc::new(smaller), needed)))
     })?;
-    let Some((smaller, needed)) = smaller else { return Ok(None) };
-    Ok(Some(Pruned { op: op(smaller), operands: needed, results: used.to_vec() }))
+    let Some((smaller, needed)) = &*smaller else { return Ok(None) };
+    Ok(Some(Pruned { op: op(smaller.clone()), operands: needed.clone(), results: used.to_vec() }))
 }

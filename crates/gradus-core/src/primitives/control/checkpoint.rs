@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::call::{batch_of_program, jvp_of_program, prune_program, transpose_of_program};
-use super::{Call, Scan, flipped, infer_program, outputs, picked, positions, samples_of, single};
+use super::{Call, Scan, dependent, flipped, infer_program, outputs, picked, positions, samples_of, single};
 use crate::array::Array;
 use crate::error::Result;
 use crate::interpret::interpret;
@@ -15,7 +15,6 @@ use crate::primitives::{
 };
 use crate::program::{Atom, Equation, Program, ValueId};
 use crate::rules_of;
-use crate::transform::estimated_bytes;
 use crate::types::Effects;
 
 /// What a checkpoint saves besides its operands.
@@ -126,7 +125,7 @@ impl Primitive for Checkpoint {
         self.split(known, &again).map_or_else(|_| keep_all(), |parts| Ok(Some(parts)))
     }
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        Some(self.program.outputs_depending_on(on))
+        dependent(&self.program, on).ok()
     }
     fn prune(&self, used: &[bool]) -> Result<Option<Pruned>> {
         prune_program(&self.program, used, self.of())
@@ -199,7 +198,7 @@ impl Checkpoint {
             Policy::Bytes(budget) => {
                 let mut all: Vec<(f64, u128, ValueId)> = candidates
                     .map(|(e, r)| {
-                        let bytes = estimated_bytes(p.ty(r));
+                        let bytes = p.ty(r).estimated_bytes();
                         (work(p, e) / bytes.max(1) as f64, bytes, r)
                     })
                     .collect();
@@ -221,7 +220,7 @@ impl Checkpoint {
 
 /// About how many operations an equation costs.
 fn work(p: &Program, e: &Equation) -> f64 {
-    let elements = |a: Atom| estimated_bytes(p.ty(a)) as f64 / p.ty(a).dtype().size() as f64;
+    let elements = |a: Atom| p.ty(a).estimated_bytes() as f64 / p.ty(a).dtype().size() as f64;
     let results: f64 = e.results().map(|r| elements(r.into())).sum();
     let operands: f64 = p.operands(e).iter().map(|a| elements(*a)).sum();
     if let Some(dot) = e.op().downcast::<DotGeneral>() {

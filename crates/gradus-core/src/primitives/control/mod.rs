@@ -4,6 +4,9 @@
 mod call;
 mod checkpoint;
 mod custom;
+mod dual;
+mod groups;
+mod halves;
 mod marks;
 mod scan;
 mod switch;
@@ -15,6 +18,7 @@ use std::sync::Arc;
 pub use call::Call;
 pub use checkpoint::{Checkpoint, Policy};
 pub use custom::{CustomJvp, CustomLinear, CustomVjp};
+pub(crate) use groups::Groups;
 pub use marks::{BatchMost, Name, OwnStep, StopGradient};
 pub use scan::Scan;
 pub(crate) use scan::{Stack, element};
@@ -24,6 +28,7 @@ pub use while_loop::While;
 use super::{Entry, Infer, Op, Outputs, Sample, Types, entry};
 use crate::array::Array;
 use crate::error::{Place, Result, fail};
+use crate::memo::{What, remembered};
 use crate::program::{Atom, Builder, Program};
 use crate::trace::{bind_all, trace_closed};
 use crate::types::Type;
@@ -124,6 +129,13 @@ fn single(
     let results: Vec<Atom> = b.equation(op, &operands, Place::unknown())?.results().map(Atom::from).collect();
     let outputs = outputs(&results, &inputs);
     Ok(b.finish(outputs))
+}
+
+/// Which outputs of a nested program depend on the marked inputs. Loops ask more than once, and so do those inside of them: without a memory
+/// that would take exponential time.
+fn dependent(program: &Arc<Program>, inputs: &[bool]) -> Result<Vec<bool>> {
+    let find = || Ok(program.outputs_depending_on(inputs));
+    remembered(What::Depends, program, inputs.to_vec(), None, find).map(|found| (*found).clone())
 }
 
 /// The positions at which a flag stands.

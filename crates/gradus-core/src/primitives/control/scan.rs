@@ -5,19 +5,22 @@
 
 use std::sync::Arc;
 
-use super::{apply, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, spread};
+use super::dual::Dual;
+use super::groups::{Groups, Results};
+use super::halves::Halves;
+use super::{apply, dependent, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, spread};
 use crate::array::{Array, Concrete, Data, row_major};
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Result, error, fail};
 use crate::interpret::prepare;
 use crate::primitives::shaping::strided::buffer;
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
     Types,
 };
-use crate::program::{Atom, Builder, Program, ValueId};
+use crate::program::Program;
 use crate::rules_of;
 use crate::trace::inline;
-use crate::transform::{jvp_of, split_of, transpose_on, vmap_of, zeros_of};
+use crate::transform::{jvp_of, transpose_on, vmap_of, zeros_of};
 use crate::types::{Dim, Effects, Element, Type, dispatch};
 
 /// Runs a body once for each element of its sequences.
@@ -35,18 +38,10 @@ pub struct Scan {
     pub reverse: bool,
 }
 
-/// Flags or values of the operands, taken apart.
-struct Parts<'a, T> {
-    consts: &'a [T],
-    carries: &'a [T],
-    sequences: &'a [T],
-}
-
 impl Scan {
-    fn parts<'a, T>(&self, all: &'a [T]) -> Parts<'a, T> {
-        let (consts, rest) = all.split_at(self.consts);
-        let (carries, sequences) = rest.split_at(self.carries);
-        Parts { consts, carries, sequences }
+    /// Something of each operand, or of each input of the body, by what the operands are.
+    pub(crate) fn groups<'a, T>(&self, all: &'a [T]) -> Groups<&'a [T]> {
+        Groups::of(all, self.consts, self.carries)
     }
 
     fn sequence_of(&self, element: &Type) -> Type {
@@ -54,11 +49,11 @@ impl Scan {
     }
 
     /// The same loop with another body and other numbers of operands.
-    fn with(&self, body: Arc<Program>, consts: usize, carries: usize) -> Scan {
+    pub(super) fn with(&self, body: Arc<Program>, consts: usize, carries: usize) -> Scan {
         Scan { body, consts, carries, ..self.clone() }
     }
 
-    fn settle(&self, flags: &[bool], step: impl FnMut(&[bool]) -> Result<Vec<bool>>) -> Result<Vec<bool>> {
+    pub(super) fn settle(&self, flags: &[bool], step: impl FnMut(&[bool]) -> Result<Vec<bool>>) -> Result<Vec<bool>> {
         settle(self.consts..self.consts + self.carries, flags, step)
     }
 }
@@ -79,7 +74,7 @@ impl Primitive for Scan {
         if self.length.is_invalid() || self.length.constant().is_some_and(|n| n < 0) {
             fail!(Size, "a loop of {} steps", self.length);
         }
-        let have = self.parts(inputs);
+        let have = self.groups(inputs);
         let mut elements = Vec::with_capacity(inputs.len());
         elements.extend(have.consts.iter().chain(have.carries).cloned());
         for ty in have.sequences {
@@ -100,7 +95,7 @@ impl Primitive for Scan {
                 self.carries
             );
         }
-        let mut wanted = self.parts(self.body.inputs()).carries.to_vec();
+        let mut wanted = self.groups(self.body.inputs()).carries.to_vec();
         wanted.extend_from_slice(&given[self.carries..]);
         gives(&self.body, &wanted, "the body", infer)?;
         let sequences = given[self.carries..].iter().map(|t| self.sequence_of(t));
@@ -109,7 +104,7 @@ impl Primitive for Scan {
 
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let n = self.length.as_usize().ok_or_else(|| error!(NotConcrete, "a loop of {} steps", self.length))?;
-        let given = self.parts(inputs);
+        let given = self.groups(inputs);
         let body = prepare(&self.body);
         let mut carries = given.carries.to_vec();
         let made = &self.body.output_types()[self.carries..];
@@ -135,65 +130,27 @@ impl Primitive for Scan {
         let active: Vec<bool> = rule.tangents.iter().map(Option::is_some).collect();
         let active = self.settle(&active, |a| Ok(jvp_of(&self.body, a)?.1))?;
         let (derivative, varies) = jvp_of(&self.body, &active)?;
-        let on = self.parts(&active);
+        let on = self.groups(&active);
         if !varies.contains(&true) && !on.carries.contains(&true) {
             return Ok(Derivative::Zero);
         }
-        let count = |flags: &[bool]| flags.iter().filter(|on| **on).count();
-        let (dot_consts, dot_carries) = (count(on.consts), count(on.carries));
-        let types = self.parts(self.body.inputs());
-        let inputs = [(types.consts, on.consts), (types.carries, on.carries), (types.sequences, on.sequences)]
-            .into_iter()
-            .flat_map(|(types, on)| types.iter().cloned().chain(picked(types, on)));
-        let made = self.body.outputs().len();
-        let body = program(derivative.name(), inputs, |xs| {
-            // Constants, carries and sequences each have their tangents behind them; the derivative takes all tangents
-            // last.
-            let (mut values, mut dots, mut at) = (Vec::new(), Vec::new(), 0);
-            for (n, dotted) in
-                [(self.consts, on.consts), (self.carries, on.carries), (types.sequences.len(), on.sequences)]
-            {
-                values.extend_from_slice(&xs[at..at + n]);
-                at += n;
-                dots.extend_from_slice(&xs[at..at + count(dotted)]);
-                at += count(dotted);
-            }
-            values.extend(dots);
-            let mut next = inline(&derivative, &values)?;
-            let dots = spread(next.split_off(made), &varies);
-            let ys = next.split_off(self.carries);
-            let (carry_dots, y_dots) = dots.split_at(self.carries);
-            let each = carry_dots.iter().zip(on.carries).zip(types.carries).filter(|((_, on), _)| **on);
-            next.extend(each.map(|((dot, _), t)| dot.clone().unwrap_or_else(|| zeros_of(t))));
-            next.extend(ys);
-            next.extend(y_dots.iter().flatten().cloned());
-            Ok(next)
-        })?;
-        let (values, dots) = (self.parts(rule.primals), self.parts(rule.tangents));
-        let mut operands = values.consts.to_vec();
-        operands.extend(dots.consts.iter().flatten().cloned());
-        operands.extend_from_slice(values.carries);
-        for ((dot, x), _) in dots.carries.iter().zip(values.carries).zip(on.carries).filter(|(_, on)| **on) {
-            operands.push(dot.clone().unwrap_or_else(|| x.zeros_like()));
-        }
-        operands.extend_from_slice(values.sequences);
-        operands.extend(dots.sequences.iter().flatten().cloned());
-        let op = self.with(body, self.consts + dot_consts, self.carries + dot_carries);
-        let mut carries = apply(Op::new(op), &operands)?;
-        let mut ys = carries.split_off(self.carries + dot_carries);
+        let (dual, dots) = (Dual { types: self.groups(self.body.inputs()), on }, on.marked());
+        let body = dual.body(&derivative, &varies)?;
+        let op = self.with(body, self.consts + dots.consts, self.carries + dots.carries);
+        let operands = dual.operands(self.groups(rule.primals), self.groups(rule.tangents));
+        let Results { mut carries, mut sequences } =
+            Results::from(apply(Op::new(op), &operands)?, self.carries + dots.carries);
+        let varying = Results::of(&varies, self.carries);
         let mut tangents = spread(carries.split_off(self.carries), on.carries);
-        let y_dots = ys.split_off(made - self.carries);
-        tangents.extend(spread(y_dots, &varies[self.carries..]));
-        carries.extend(ys);
-        Ok(Derivative::Whole { outputs: outputs(carries), tangents: tangents.into() })
+        tangents.extend(spread(sequences.split_off(varying.sequences.len()), varying.sequences));
+        Ok(Derivative::Whole { outputs: outputs([carries, sequences].concat()), tangents: tangents.into() })
     }
 
     fn transpose(&self, rule: &Transpose<'_>) -> Result<Transposed> {
         let given: Vec<bool> = rule.operands.iter().map(|o| o.unknown().is_some()).collect();
-        let carries_out = |f: &[bool]| Ok(self.body.outputs_depending_on(f));
-        let linear = self.settle(&given, carries_out)?;
+        let linear = self.settle(&given, |f| dependent(&self.body, f))?;
         let known: Vec<Array> = rule.operands.iter().filter_map(|o| o.known().cloned()).collect();
-        if self.parts(&linear).carries.contains(&false) {
+        if self.groups(&linear).carries.contains(&false) {
             // Some carries can be computed forward: that half runs first, the other is turned around.
             let Some(parts) = self.partial_eval(&flipped(&given))? else { return Ok(Transposed::NotLinear) };
             return turned_half(&parts, &known, rule.cotangents, &given);
@@ -204,7 +161,7 @@ impl Primitive for Scan {
     fn batch(&self, rule: &Batch<'_>) -> Result<Batched> {
         let count = self.body.outputs().len();
         let spread_of = |flags: &[bool]| {
-            let mut spread = self.parts(flags).carries.to_vec();
+            let mut spread = self.groups(flags).carries.to_vec();
             spread.resize(count, false);
             spread
         };
@@ -231,13 +188,13 @@ impl Primitive for Scan {
     }
 
     fn partial_eval(&self, known: &[bool]) -> Result<Option<Partition>> {
-        self.split(known)
+        Halves::of(self, known)
     }
 
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        let settled = self.settle(on, |f| Ok(self.body.outputs_depending_on(f))).ok()?;
-        let mut results = self.parts(&settled).carries.to_vec();
-        results.extend_from_slice(&self.body.outputs_depending_on(&settled)[self.carries..]);
+        let settled = self.settle(on, |f| dependent(&self.body, f)).ok()?;
+        let mut results = self.groups(&settled).carries.to_vec();
+        results.extend_from_slice(&dependent(&self.body, &settled).ok()?[self.carries..]);
         Some(results)
     }
 
@@ -247,7 +204,7 @@ impl Primitive for Scan {
         let needed = loop {
             let needed = self.body.needed_inputs(&picked(self.body.outputs(), &wanted));
             let before = wanted.clone();
-            let carried = self.parts(&needed).carries.iter().zip(used_carries);
+            let carried = self.groups(&needed).carries.iter().zip(used_carries);
             wanted[..self.carries].iter_mut().zip(carried).for_each(|(w, (n, u))| *w |= n | u);
             if wanted == before {
                 break needed;
@@ -260,9 +217,8 @@ impl Primitive for Scan {
             return Ok(None);
         }
         let body = self.body.rearranged(&positions(&operands), &positions(&wanted))?;
-        let count = |flags: &[bool]| flags.iter().filter(|on| **on).count();
-        let kept = self.parts(&operands);
-        let op = Op::new(self.with(Arc::new(body), count(kept.consts), count(kept.carries)));
+        let kept = self.groups(&operands).marked();
+        let op = Op::new(self.with(Arc::new(body), kept.consts, kept.carries));
         let results = wanted[..self.carries].iter().chain(used_ys).copied().collect();
         Ok(Some(Pruned { op, operands, results }))
     }
@@ -312,194 +268,63 @@ pub(super) fn turned_half(
 impl Scan {
     /// The loop from the other end: cotangents of carries are carried, those of constants added up.
     fn backward(&self, rule: &Transpose<'_>, given: &[bool], linear: &[bool]) -> Result<Transposed> {
-        let types = self.parts(self.body.inputs());
-        let on = self.parts(linear);
-        let (carry_bars, y_bars) = rule.cotangents.split_at(self.carries);
-        let element_types = &self.body.output_types()[self.carries..];
-        let has_bar: Vec<bool> = y_bars.iter().map(Option::is_some).collect();
-        let (known_consts, known_xs) =
-            (picked(types.consts, &flipped(on.consts)), picked(types.sequences, &flipped(on.sequences)));
+        let types = self.groups(self.body.inputs());
+        let on = self.groups(linear);
         let sums = picked(types.consts, on.consts);
-        let inputs: Vec<Type> = known_consts
-            .iter()
-            .chain(types.carries)
-            .chain(&sums)
-            .chain(&known_xs)
-            .cloned()
-            .chain(picked(element_types, &has_bar))
-            .collect();
-        let linear_xs = positions(on.sequences).len();
-        let mut x_varies = vec![false; linear_xs];
-        let body = program(&format!("transpose_{}", self.body.name()), inputs, |xs| {
-            let (consts, rest) = xs.split_at(known_consts.len());
-            let (carried, rest) = rest.split_at(self.carries);
-            let (sums, rest) = rest.split_at(sums.len());
-            let (elements, bars) = rest.split_at(known_xs.len());
-            let known: Vec<Array> = consts.iter().chain(elements).cloned().collect();
-            let mut all: Vec<Option<Array>> = carried.iter().cloned().map(Some).collect();
-            all.extend(spread(bars.iter().cloned(), &has_bar));
-            let mut bars = transpose_on(&self.body, linear, &known, &all)?;
-            let x_bars = bars.split_off(sums.len() + self.carries);
-            let carry_bars = bars.split_off(sums.len());
-            let mut next: Vec<Array> =
-                carry_bars.into_iter().zip(types.carries).map(|(b, t)| b.unwrap_or_else(|| zeros_of(t))).collect();
-            next.extend(sums.iter().zip(bars).map(|(sum, bar)| bar.map_or_else(|| sum.clone(), |b| sum + b)));
-            x_varies = x_bars.iter().map(Option::is_some).collect();
-            next.extend(x_bars.into_iter().flatten());
-            Ok(next)
-        })?;
-        let known = self.parts(rule.operands);
-        let known_of = |operands: &[crate::primitives::Linear]| -> Vec<Array> {
-            operands.iter().filter_map(|o| o.known().cloned()).collect()
-        };
-        let mut operands = known_of(known.consts);
-        operands.extend(carry_bars.iter().zip(types.carries).map(|(b, t)| b.clone().unwrap_or_else(|| zeros_of(t))));
-        operands.extend(sums.iter().map(zeros_of));
-        operands.extend(known_of(known.sequences));
-        operands.extend(y_bars.iter().flatten().cloned());
-        let op = Scan { reverse: !self.reverse, ..self.with(body, known_consts.len(), self.carries + sums.len()) };
-        let mut bars = apply(Op::new(op), &operands)?;
-        let x_bars = spread(bars.split_off(self.carries + sums.len()), &x_varies);
-        let const_bars = bars.split_off(self.carries);
+        let bars = Results::of(rule.cotangents, self.carries);
+        let has_bar: Vec<bool> = bars.sequences.iter().map(Option::is_some).collect();
+        let (body, x_varies) = self.backward_body(linear, &has_bar)?;
+        let known = self
+            .groups(rule.operands)
+            .map(|operands| -> Vec<Array> { operands.iter().filter_map(|o| o.known().cloned()).collect() });
+        let consts = known.consts.len();
+        let carry_bars = bars.carries.iter().zip(types.carries).map(|(b, t)| b.clone().unwrap_or_else(|| zeros_of(t)));
+        let mut operands = known.consts;
+        operands.extend(carry_bars.chain(sums.iter().map(zeros_of)));
+        operands.extend(known.sequences.into_iter().chain(bars.sequences.iter().flatten().cloned()));
+        let op = Scan { reverse: !self.reverse, ..self.with(body, consts, self.carries + sums.len()) };
+        let mut carried = apply(Op::new(op), &operands)?;
+        let x_bars = spread(carried.split_off(self.carries + sums.len()), &x_varies);
+        let const_bars = carried.split_off(self.carries);
         let mut all = spread(const_bars, on.consts);
-        all.extend(bars.into_iter().map(Some));
+        all.extend(carried.into_iter().map(Some));
         all.extend(spread(x_bars, on.sequences).into_iter().map(Option::flatten));
         // A carry may be linear though what it starts from is known: that operand gets nothing.
         let wanted = all.into_iter().zip(given).map(|(bar, on)| bar.filter(|_| *on));
         Ok(Transposed::Cotangents(wanted.collect()))
     }
 
-    /// Two loops: the first carries what is known, the second the rest. What the second needs of a step is stacked; what
-    /// is the same in every step passes once, and elements of known sequences pass as the sequences they are.
-    fn split(&self, known: &[bool]) -> Result<Option<Partition>> {
-        // What is made of a sequence's element is made again rather than stacked. What is made of constants is saved once,
-        // and making it again in every step would cost more.
-        let at_hand: Vec<bool> = (0..known.len()).map(|i| i >= self.consts + self.carries).collect();
-        let count = self.body.outputs().len();
-        let late_of = |unknown: &[bool]| {
-            let mut late = self.parts(unknown).carries.to_vec();
-            late.resize(count, false);
-            late
-        };
-        let unknown = self.settle(&flipped(known), |unknown| {
-            let split = split_of(&self.body, &flipped(unknown), &late_of(unknown), &at_hand)?;
-            Ok(flipped(&split.known_outputs[..self.carries]))
+    /// One step turned around, and which of the linear sequences get a cotangent. It takes known constants, cotangents of the carries and sums
+    /// of those of constants, known elements, and cotangents of the results that have one.
+    fn backward_body(&self, linear: &[bool], has_bar: &[bool]) -> Result<(Arc<Program>, Vec<bool>)> {
+        let (types, on) = (self.groups(self.body.inputs()), self.groups(linear));
+        let made = self.body.output_types();
+        let known = types.zip(on).map(|(types, on)| picked(types, &flipped(on)));
+        let sums = picked(types.consts, on.consts);
+        let y_bars = picked(&made[self.carries..], has_bar);
+        let inputs = [&known.consts, types.carries, &sums, &known.sequences, &y_bars].concat();
+        let mut x_varies = Vec::new();
+        let body = program(&format!("transpose_{}", self.body.name()), inputs, |xs| {
+            let (consts, rest) = xs.split_at(known.consts.len());
+            let (carried, rest) = rest.split_at(self.carries);
+            let (sums, rest) = rest.split_at(sums.len());
+            let (elements, bars) = rest.split_at(known.sequences.len());
+            let mut all: Vec<Option<Array>> = carried.iter().cloned().map(Some).collect();
+            all.extend(spread(bars.iter().cloned(), has_bar));
+            let bars = transpose_on(&self.body, linear, &[consts, elements].concat(), &all)?;
+            let bars = Groups::of(&bars, sums.len(), self.carries);
+            let carries = bars.carries.iter().zip(types.carries);
+            let carries = carries.map(|(b, t)| b.clone().unwrap_or_else(|| zeros_of(t)));
+            let sums =
+                sums.iter().zip(bars.consts).map(|(sum, bar)| bar.as_ref().map_or_else(|| sum.clone(), |b| sum + b));
+            x_varies = bars.sequences.iter().map(Option::is_some).collect();
+            Ok(carries.chain(sums).chain(bars.sequences.iter().flatten().cloned()).collect())
         })?;
-        let is_known = flipped(&unknown);
-        let split = split_of(&self.body, &is_known, &late_of(&unknown), &at_hand)?;
-        let early = positions(&split.known_outputs).len();
-        if early == 0 && split.known.equations().is_empty() {
-            return Ok(None);
-        }
-        let on = self.parts(&is_known);
-        let count_of = |flags: &[bool]| positions(flags).len();
-        let (known_consts, known_carries) = (count_of(on.consts), count_of(on.carries));
-        let invariant = {
-            let inputs = split.known.inputs().len();
-            let varying: Vec<bool> = (0..inputs).map(|i| i >= known_consts).collect();
-            flipped(&split.known.varies_with(&varying))
-        };
-        // How each residual passes.
-        enum Pass {
-            Once,
-            Sequence(usize),
-            Stacked,
-        }
-        let residual_atoms = &split.known.outputs()[early..];
-        let passes: Vec<Pass> = residual_atoms
-            .iter()
-            .map(|a| match a.value() {
-                Some(v) if invariant[v.index()] => Pass::Once,
-                Some(v) if (known_consts + known_carries..split.known.inputs().len()).contains(&v.index()) => {
-                    Pass::Sequence(v.index())
-                }
-                Some(_) => Pass::Stacked,
-                None => Pass::Once,
-            })
-            .collect();
-        let atoms_of = |wanted: fn(&Pass) -> bool| -> Vec<Atom> {
-            residual_atoms.iter().zip(&passes).filter(|(_, p)| wanted(p)).map(|(a, _)| *a).collect()
-        };
-        let once = atoms_of(|p| matches!(p, Pass::Once));
-        let stacked: Vec<usize> =
-            (0..passes.len()).filter(|i| matches!(passes[*i], Pass::Stacked)).map(|i| early + i).collect();
-        // The first half: what is the same in every step, then the loop.
-        let mut b = Builder::new("known");
-        // A carry that is not known all the way is known at the start; the second half takes that.
-        let types: Vec<Type> = self.operand_types();
-        let inputs = positions(known)
-            .into_iter()
-            .map(|i| b.input(types[i].clone()).map(|v| (i, Atom::from(v))))
-            .collect::<Result<Vec<_>>>()?;
-        let operand = |i: usize| inputs.iter().find(|(j, _)| *j == i).map(|(_, a)| *a);
-        let operands: Vec<Atom> = positions(&is_known).into_iter().filter_map(operand).collect();
-        let given: Vec<ValueId> = (0..known_consts).map(ValueId::new).collect();
-        let hoisted =
-            b.inline(&split.known.between(&given, &once, false)?, &operands[..known_consts], Place::unknown())?;
-        let every: Vec<usize> = (0..split.known.inputs().len()).collect();
-        let outs: Vec<usize> = (0..early).chain(stacked.iter().copied()).collect();
-        let body = Arc::new(split.known.rearranged(&every, &outs)?);
-        let results: Vec<Atom> = match outs.is_empty() && body.effects().is_pure() {
-            true => Vec::new(),
-            false => {
-                let op = Op::new(self.with(body, known_consts, known_carries));
-                b.equation(op, &operands, Place::unknown())?.results().map(Atom::from).collect()
-            }
-        };
-        let (first, mut stacks) = (results[..early].to_vec(), results[early..].iter());
-        let mut hoisted = hoisted.into_iter();
-        let (mut passed_once, mut passed_steps) = (Vec::new(), Vec::new());
-        for pass in &passes {
-            match pass {
-                Pass::Once => passed_once.extend(hoisted.next()),
-                Pass::Sequence(i) => passed_steps.push(operands[*i]),
-                Pass::Stacked => passed_steps.extend(stacks.next().copied()),
-            }
-        }
-        // Carries known only at the start.
-        let starts: Vec<usize> = (0..known.len()).filter(|i| known[*i] && !is_known[*i]).collect();
-        let start_atoms: Vec<Atom> = starts.iter().filter_map(|i| operand(*i)).collect();
-        let residuals: Vec<Atom> = passed_once.iter().chain(&start_atoms).chain(&passed_steps).copied().collect();
-        let residual_types: Vec<Type> = residuals.iter().map(|a| b.ty(*a).clone()).collect();
-        let known_half = b.finish(first.into_iter().chain(residuals).collect());
-        // The second half: a loop over the rest.
-        let mut order: Vec<usize> = (0..passes.len()).filter(|i| matches!(passes[*i], Pass::Once)).collect();
-        let steps: Vec<usize> = (0..passes.len()).filter(|i| !matches!(passes[*i], Pass::Once)).collect();
-        let late = self.parts(&unknown);
-        let (late_consts, late_carries) = (count_of(late.consts), count_of(late.carries));
-        let base = passes.len();
-        order.extend(base..base + late_consts + late_carries);
-        order.extend(steps);
-        order.extend(base + late_consts + late_carries..split.unknown.inputs().len());
-        let every: Vec<usize> = (0..split.unknown.outputs().len()).collect();
-        let body = Arc::new(split.unknown.rearranged(&order, &every)?);
-        let mut b = Builder::new("unknown");
-        let inputs: Vec<Atom> = residual_types
-            .iter()
-            .cloned()
-            .chain(positions(&flipped(known)).into_iter().map(|i| types[i].clone()))
-            .map(|t| b.input(t).map(Atom::from))
-            .collect::<Result<_>>()?;
-        let (passed, rest) = inputs.split_at(residual_types.len());
-        let (once, rest_passed) = passed.split_at(passed_once.len());
-        let (started, per_step) = rest_passed.split_at(starts.len());
-        let mut rest = rest.iter();
-        let mut started = started.iter();
-        let mut next = |i: usize| if known[i] { started.next() } else { rest.next() }.copied();
-        let wanted = positions(&unknown);
-        let (front, back): (Vec<usize>, Vec<usize>) = wanted.into_iter().partition(|i| *i < self.consts + self.carries);
-        let mut operands = once.to_vec();
-        operands.extend(front.into_iter().filter_map(&mut next));
-        operands.extend_from_slice(per_step);
-        operands.extend(back.into_iter().filter_map(&mut next));
-        let op = Op::new(self.with(body, passed_once.len() + late_consts, late_carries));
-        let results = b.equation(op, &operands, Place::unknown())?.results().map(Atom::from).collect();
-        let unknown_half = b.finish(results);
-        Ok(Some(Partition { known: known_half, unknown: unknown_half, known_outputs: split.known_outputs.clone() }))
+        Ok((body, x_varies))
     }
 
     /// The types of the operands.
-    fn operand_types(&self) -> Vec<Type> {
+    pub(super) fn operand_types(&self) -> Vec<Type> {
         let first = self.consts + self.carries;
         let each = self.body.inputs().iter().enumerate();
         each.map(|(i, t)| if i < first { t.clone() } else { self.sequence_of(t) }).collect()

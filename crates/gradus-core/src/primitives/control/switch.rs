@@ -3,9 +3,10 @@
 //! While the number is one for all examples, transformations keep the branch. A number that differs from example to
 //! example turns it into all branches and a selection: [`by_lane`] says how finished lanes are kept from harm.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{apply, fits, gives, outputs, picked, positions, program, samples_of, single, spread};
+use super::{apply, dependent, fits, flipped, gives, outputs, picked, positions, program, samples_of, single, spread};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::interpret::interpret;
@@ -13,10 +14,10 @@ use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
     Types,
 };
-use crate::program::Program;
+use crate::program::{Atom, Program};
 use crate::rules_of;
 use crate::trace::inline;
-use crate::transform::{jvp_of, split_of, transpose_of, vmap_of, zeros_of};
+use crate::transform::{Split, Terms, jvp_of, split_of, transpose_of, vmap_of, zeros_of};
 use crate::types::{DType, Dim, Effects, Type};
 
 /// Runs the branch of a number (an `i32` scalar, the first operand) on the other operands. A number outside the
@@ -38,7 +39,7 @@ impl Primitive for Switch {
         let (Some(index), Some(first)) = (inputs.first(), self.branches.first()) else {
             fail!(Signature, "takes a number and at least one branch");
         };
-        if *index != Type::scalar(DType::I32) {
+        if *index != number() {
             fail!(DType, "the number of a branch is i32[], not {index}");
         }
         let types = first.output_types();
@@ -105,7 +106,7 @@ impl Primitive for Switch {
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
         let mut any = vec![on[0]; self.branches[0].outputs().len()];
         for b in &self.branches {
-            any.iter_mut().zip(b.outputs_depending_on(&on[1..])).for_each(|(all, here)| *all |= here);
+            any.iter_mut().zip(dependent(b, &on[1..]).ok()?).for_each(|(all, here)| *all |= here);
         }
         Some(any)
     }
@@ -159,96 +160,141 @@ fn with_zeros(p: &Arc<Program>, count: usize, have: &[bool], want: &[bool]) -> R
 /// Both halves choose by the same number. What a branch saves goes into a slot of its type; branches share slots, and
 /// fill those that they do not use with zeros.
 fn split(branches: &[Arc<Program>], known: &[bool]) -> Result<Option<Partition>> {
-    let count = branches[0].outputs().len();
-    let not_at_hand = vec![false; known.len()];
-    let mut late = vec![false; count];
-    let parts = loop {
-        let parts = branches.iter().map(|b| split_of(b, known, &late, &not_at_hand)).collect::<Result<Vec<_>>>()?;
-        let next: Vec<bool> = (0..count).map(|i| parts.iter().any(|p| !p.known_outputs[i])).collect();
-        if next == late {
-            break parts;
-        }
-        late = next;
-    };
-    let early = count - positions(&late).len();
-    if early == 0 && parts.iter().all(|p| p.known.equations().is_empty()) {
+    let (parts, late) = split_branches(branches, known)?;
+    let known_outputs = flipped(&late);
+    if !known_outputs.contains(&true) && parts.iter().all(|p| p.known.equations().is_empty()) {
         return Ok(None);
     }
     let types = branches[0].inputs();
-    let known_types = picked(types, known);
-    let unknown_types: Vec<Type> = (0..types.len()).filter(|i| !known[*i]).map(|i| types[i].clone()).collect();
-    // Where each branch finds its residuals: known operands as they are, or slots.
-    enum Place {
-        Operand(usize),
-        Slot(usize),
-    }
-    let mut direct: Vec<usize> = Vec::new();
-    let mut slots: Vec<Type> = Vec::new();
-    let mut places: Vec<Vec<Place>> = Vec::new();
-    for part in &parts {
-        let mut taken = vec![false; slots.len()];
-        let mut here = Vec::new();
-        for (atom, ty) in part.known.outputs()[early..].iter().zip(&part.residuals) {
-            let operand = atom.value().map(|v| v.index()).filter(|v| *v < known_types.len());
-            here.push(match operand {
-                Some(i) => {
-                    if !direct.contains(&i) {
-                        direct.push(i);
-                    }
-                    Place::Operand(i)
-                }
-                None => {
-                    let free = (0..slots.len()).find(|s| !taken[*s] && slots[*s] == *ty);
-                    let slot = free.unwrap_or_else(|| {
-                        slots.push(ty.clone());
-                        taken.push(false);
-                        slots.len() - 1
-                    });
-                    taken[slot] = true;
-                    Place::Slot(slot)
-                }
-            });
+    let (early, late) = (picked(types, known), picked(types, &flipped(known)));
+    let saved = Saved::of(&parts, early.len());
+    let known = saved.known_half(&parts, &early)?;
+    let unknown = saved.unknown_half(&parts, &early, &late)?;
+    Ok(Some(Partition { known, unknown, known_outputs }))
+}
+
+/// Every branch in two, and which results come late: a result that one branch gives late, all do.
+fn split_branches(branches: &[Arc<Program>], known: &[bool]) -> Result<(Vec<Rc<Split>>, Vec<bool>)> {
+    let not_at_hand = vec![false; known.len()];
+    let mut late = vec![false; branches[0].outputs().len()];
+    loop {
+        let terms = Terms { known, late: &late, at_hand: Some(&not_at_hand) };
+        let parts = branches.iter().map(|b| split_of(b, terms)).collect::<Result<Vec<_>>>()?;
+        let next: Vec<bool> = (0..late.len()).map(|i| parts.iter().any(|p| !p.known_outputs[i])).collect();
+        if next == late {
+            return Ok((parts, late));
         }
-        places.push(here);
+        late = next;
     }
-    let mut known_branches = Vec::new();
-    let mut unknown_branches = Vec::new();
-    for (part, here) in parts.iter().zip(&places) {
-        known_branches.push(program(part.known.name(), known_types.clone(), |xs| {
-            let mut all = inline(&part.known, xs)?;
-            let mut filled: Vec<Option<Array>> = vec![None; slots.len()];
-            for (place, value) in here.iter().zip(all.split_off(early)) {
-                if let Place::Slot(s) = place {
-                    filled[*s] = Some(value);
-                }
+}
+
+/// Where a branch finds one of its residuals.
+enum Residual {
+    /// It is this known operand, which passes as it is.
+    Operand(usize),
+    /// It is in this slot.
+    Slot(usize),
+}
+
+/// What passes from one half to the other: the number, operands, slots.
+struct Saved {
+    /// The known operands that some branch needs.
+    operands: Vec<usize>,
+    /// The types of the slots.
+    slots: Vec<Type>,
+    /// For each branch, its residuals.
+    of_branches: Vec<Vec<Residual>>,
+}
+
+impl Saved {
+    fn of(parts: &[Rc<Split>], known: usize) -> Saved {
+        let mut saved = Saved { operands: Vec::new(), slots: Vec::new(), of_branches: Vec::new() };
+        for part in parts {
+            let residuals = &part.known.outputs()[part.known.outputs().len() - part.residuals.len()..];
+            let mut taken = vec![false; saved.slots.len()];
+            let mut here = Vec::new();
+            for (atom, ty) in residuals.iter().zip(&part.residuals) {
+                here.push(match atom.value().map(|v| v.index()).filter(|v| *v < known) {
+                    Some(i) => saved.operand(i),
+                    None => saved.slot(ty, &mut taken),
+                });
             }
-            all.extend(filled.into_iter().zip(&slots).map(|(v, t)| v.unwrap_or_else(|| zeros_of(t))));
-            Ok(all)
-        })?);
-        let inputs = direct.iter().map(|i| known_types[*i].clone()).chain(slots.clone()).chain(unknown_types.clone());
-        unknown_branches.push(program(part.unknown.name(), inputs, |xs| {
-            let at = |place: &Place| match place {
-                Place::Operand(i) => direct.iter().position(|d| d == i).map(|p| xs[p].clone()),
-                Place::Slot(s) => Some(xs[direct.len() + s].clone()),
-            };
-            let mut inputs: Vec<Array> = here.iter().filter_map(at).collect();
-            inputs.extend_from_slice(&xs[direct.len() + slots.len()..]);
-            inline(&part.unknown, &inputs)
-        })?);
+            saved.of_branches.push(here);
+        }
+        saved
     }
-    let index = Type::scalar(DType::I32);
-    let inputs: Vec<Type> = std::iter::once(index.clone()).chain(known_types.clone()).collect();
-    let every: Vec<usize> = (0..inputs.len()).collect();
-    let known_half = single("known", &inputs, switch(known_branches), &every, |results, inputs| {
-        let (first, filled) = results.split_at(early);
-        let passed = direct.iter().map(|i| inputs[i + 1]);
-        first.iter().copied().chain([inputs[0]]).chain(passed).chain(filled.iter().copied()).collect()
-    })?;
-    let passed = direct.iter().map(|i| known_types[*i].clone());
-    let inputs: Vec<Type> = std::iter::once(index).chain(passed).chain(slots).chain(unknown_types).collect();
-    let every: Vec<usize> = (0..inputs.len()).collect();
-    let unknown_half = single("unknown", &inputs, switch(unknown_branches), &every, |results, _| results.to_vec())?;
-    Ok(Some(Partition { known: known_half, unknown: unknown_half, known_outputs: super::flipped(&late) }))
+
+    fn operand(&mut self, i: usize) -> Residual {
+        if !self.operands.contains(&i) {
+            self.operands.push(i);
+        }
+        Residual::Operand(i)
+    }
+
+    /// A slot of a type that the branch has not taken yet.
+    fn slot(&mut self, ty: &Type, taken: &mut Vec<bool>) -> Residual {
+        let free = (0..self.slots.len()).find(|s| !taken[*s] && self.slots[*s] == *ty);
+        let slot = free.unwrap_or_else(|| {
+            self.slots.push(ty.clone());
+            taken.push(false);
+            self.slots.len() - 1
+        });
+        taken[slot] = true;
+        Residual::Slot(slot)
+    }
+
+    /// From the number and the known operands: the known results, then what passes.
+    fn known_half(&self, parts: &[Rc<Split>], early: &[Type]) -> Result<Program> {
+        let branch = |(part, here): (&Rc<Split>, &Vec<Residual>)| {
+            program(part.known.name(), early.to_vec(), |xs| {
+                let mut all = inline(&part.known, xs)?;
+                let residuals = all.split_off(all.len() - here.len());
+                let mut filled: Vec<Option<Array>> = vec![None; self.slots.len()];
+                for (residual, value) in here.iter().zip(residuals) {
+                    if let Residual::Slot(s) = residual {
+                        filled[*s] = Some(value);
+                    }
+                }
+                all.extend(filled.into_iter().zip(&self.slots).map(|(v, t)| v.unwrap_or_else(|| zeros_of(t))));
+                Ok(all)
+            })
+        };
+        let branches = parts.iter().zip(&self.of_branches).map(branch).collect::<Result<_>>()?;
+        let inputs: Vec<Type> = std::iter::once(number()).chain(early.iter().cloned()).collect();
+        let every: Vec<usize> = (0..inputs.len()).collect();
+        single("known", &inputs, switch(branches), &every, |results, inputs| {
+            let (first, filled) = results.split_at(results.len() - self.slots.len());
+            let passed: Vec<Atom> = self.operands.iter().map(|i| inputs[i + 1]).collect();
+            [first, &inputs[..1], &passed, filled].concat()
+        })
+    }
+
+    /// From the number, the operands and slots that pass, and the unknown operands: the other results.
+    fn unknown_half(&self, parts: &[Rc<Split>], early: &[Type], late: &[Type]) -> Result<Program> {
+        let passed: Vec<Type> = self.operands.iter().map(|i| early[*i].clone()).collect();
+        let types = [passed.as_slice(), &self.slots, late].concat();
+        let branch = |(part, here): (&Rc<Split>, &Vec<Residual>)| {
+            program(part.unknown.name(), types.clone(), |xs| {
+                let (operands, rest) = xs.split_at(self.operands.len());
+                let (slots, late) = rest.split_at(self.slots.len());
+                let at = |residual: &Residual| match residual {
+                    Residual::Operand(i) => self.operands.iter().position(|d| d == i).map(|p| operands[p].clone()),
+                    Residual::Slot(s) => Some(slots[*s].clone()),
+                };
+                let inputs: Vec<Array> = here.iter().filter_map(at).chain(late.iter().cloned()).collect();
+                inline(&part.unknown, &inputs)
+            })
+        };
+        let branches = parts.iter().zip(&self.of_branches).map(branch).collect::<Result<_>>()?;
+        let inputs: Vec<Type> = std::iter::once(number()).chain(types.iter().cloned()).collect();
+        let every: Vec<usize> = (0..inputs.len()).collect();
+        single("unknown", &inputs, switch(branches), &every, |results, _| results.to_vec())
+    }
+}
+
+/// The type of the number of a branch.
+fn number() -> Type {
+    Type::scalar(DType::I32)
 }
 
 /// Every branch on the examples that chose it, and a selection among the results.

@@ -6,11 +6,13 @@
 
 use std::sync::Arc;
 
+use super::dual::Dual;
+use super::groups::Groups;
 use super::scan::turned_half;
 use super::switch::{lanes, safe_operands};
 use super::{
-    Scan, Switch, apply, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle, single, spread,
-    treeverse,
+    Scan, Switch, apply, dependent, fits, flipped, gives, outputs, picked, positions, program, samples_of, settle,
+    single, spread, treeverse,
 };
 use crate::array::Array;
 use crate::error::{Result, error, fail};
@@ -23,7 +25,7 @@ use crate::primitives::{
 use crate::program::{Atom, Program, ValueId};
 use crate::rules_of;
 use crate::trace::inline;
-use crate::transform::{jvp_of, place_of_effect, split_of, vmap_of, zeros_of};
+use crate::transform::{Terms, jvp_of, place_of_effect, split_of, vmap_of};
 use crate::types::{DType, Dim, Effects, Type};
 
 /// Runs a body while a condition holds.
@@ -50,6 +52,11 @@ impl While {
     /// States that reverse mode keeps unless it is told otherwise: with 32 of them half a million steps are computed
     /// six times at most.
     pub const CHECKPOINTS: usize = 32;
+
+    /// Something of each operand, or of each input of the programs, by what the operands are.
+    fn groups<'a, T>(&self, all: &'a [T]) -> Groups<&'a [T]> {
+        Groups::of(all, self.consts, all.len() - self.consts)
+    }
 
     fn settle(&self, flags: &[bool], step: impl FnMut(&[bool]) -> Result<Vec<bool>>) -> Result<Vec<bool>> {
         settle(self.consts..self.body.inputs().len(), flags, step)
@@ -138,6 +145,48 @@ impl While {
         Ok(op.run_counted(&operands)?.split_off(1))
     }
 
+    /// The loop over what is known in every step. It gives its results, the number of steps if the other half cannot tell, and the operands.
+    fn known_half(&self, given: &[bool], known: &[bool], counts: bool) -> Result<Program> {
+        let inputs = positions(known);
+        let on = self.groups(known);
+        let early = While {
+            condition: Arc::new(self.condition.rearranged(&inputs, &[0])?),
+            body: Arc::new(self.body.rearranged(&inputs, &positions(on.carries))?),
+            consts: on.marked().consts,
+            ..self.clone()
+        };
+        let made = program("known", picked(self.body.inputs(), given), |xs| {
+            let operands = picked(xs, &picked(known, given));
+            let made =
+                if counts { early.with_counter()?.run_counted(&operands)? } else { apply(Op::new(early), &operands)? };
+            let (count, results) = made.split_at(usize::from(counts));
+            Ok([results, count, xs].concat())
+        })?;
+        Ok(Program::clone(&made))
+    }
+
+    /// The loop once more, with the rest beside what is known. It needs no more than the operands, and the number of steps, so that it need not
+    /// ask the condition again.
+    fn unknown_half(&self, given: &[bool], unknown: &[bool], counts: bool) -> Result<Program> {
+        let again = self.silenced()?;
+        let types = self.body.inputs();
+        let (early, late) = (picked(types, given), picked(types, &flipped(given)));
+        let counter = counts.then(|| Type::scalar(DType::I64));
+        let made = program("unknown", counter.into_iter().chain(early).chain(late), |xs| {
+            let (count, xs) = xs.split_at(usize::from(counts));
+            let (early, late) = xs.split_at(positions(given).len());
+            let (mut early, mut late) = (early.iter(), late.iter());
+            let from = |given: &bool| if *given { early.next() } else { late.next() };
+            let operands: Vec<Array> = given.iter().filter_map(from).cloned().collect();
+            let results = match count.first() {
+                Some(count) => again.for_steps(count, &operands)?,
+                None => apply(Op::new(again), &operands)?,
+            };
+            Ok(picked(&results, self.groups(unknown).carries))
+        })?;
+        Ok(Program::clone(&made))
+    }
+
     /// The loop as it is computed once more: what looks at its values has looked.
     fn silenced(&self) -> Result<While> {
         let (condition, body) = (self.condition.silenced()?, self.body.silenced()?);
@@ -155,8 +204,8 @@ impl While {
         Ok(While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() })
     }
 
-    fn condition_depends_on(&self, flags: &[bool]) -> bool {
-        self.condition.outputs_depending_on(flags).contains(&true)
+    fn condition_depends_on(&self, flags: &[bool]) -> Result<bool> {
+        Ok(dependent(&self.condition, flags)?.contains(&true))
     }
 }
 
@@ -196,55 +245,24 @@ impl Primitive for While {
         let active: Vec<bool> = rule.tangents.iter().map(Option::is_some).collect();
         let active = self.settle(&active, |a| Ok(jvp_of(&self.body, a)?.1))?;
         let (derivative, varies) = jvp_of(&self.body, &active)?;
-        let (types, n) = (self.body.inputs(), self.consts);
-        let (on_consts, on_carries) = active.split_at(n);
-        if !on_carries.contains(&true) {
+        let on = self.groups(&active);
+        if !on.carries.contains(&true) {
             return Ok(Derivative::Zero);
         }
-        let count = |flags: &[bool]| positions(flags).len();
-        let (dot_consts, carries) = (count(on_consts), types.len() - n);
-        let inputs: Vec<Type> = types[..n]
-            .iter()
-            .cloned()
-            .chain(picked(&types[..n], on_consts))
-            .chain(types[n..].iter().cloned())
-            .chain(picked(&types[n..], on_carries))
-            .collect();
-        // Constants and carries each have their tangents behind them.
-        let apart = |xs: &[Array]| {
-            let (consts, rest) = xs.split_at(n);
-            let (const_dots, rest) = rest.split_at(dot_consts);
-            let (carried, carry_dots) = rest.split_at(carries);
-            let values: Vec<Array> = consts.iter().chain(carried).cloned().collect();
-            (values, [const_dots, carry_dots].concat())
-        };
-        let condition = program(self.condition.name(), inputs.clone(), |xs| inline(&self.condition, &apart(xs).0))?;
-        let body = program(derivative.name(), inputs, |xs| {
-            let (mut values, dots) = apart(xs);
-            values.extend(dots);
-            let mut next = inline(&derivative, &values)?;
-            let dots = spread(next.split_off(carries), &varies);
-            let each = dots.into_iter().zip(on_carries).zip(&types[n..]).filter(|((_, on), _)| **on);
-            let dots: Vec<Array> = each.map(|((dot, _), t)| dot.unwrap_or_else(|| zeros_of(t))).collect();
-            next.extend(dots);
-            Ok(next)
-        })?;
-        let mut operands = rule.primals[..n].to_vec();
-        operands.extend(rule.tangents[..n].iter().flatten().cloned());
-        operands.extend_from_slice(&rule.primals[n..]);
-        for ((dot, x), _) in rule.tangents[n..].iter().zip(&rule.primals[n..]).zip(on_carries).filter(|(_, on)| **on) {
-            operands.push(dot.clone().unwrap_or_else(|| x.zeros_like()));
-        }
-        let op = While { condition, body, consts: n + dot_consts, ..self.clone() };
-        let mut all = apply(Op::new(op), &operands)?;
-        let dots = all.split_off(carries);
-        Ok(Derivative::Whole { outputs: outputs(all), tangents: spread(dots, on_carries).into() })
+        let dual = Dual { types: self.groups(self.body.inputs()), on };
+        let condition = program(self.condition.name(), dual.inputs(), |xs| inline(&self.condition, &dual.apart(xs).0))?;
+        let body = dual.body(&derivative, &varies)?;
+        let operands = dual.operands(self.groups(rule.primals), self.groups(rule.tangents));
+        let op = While { condition, body, consts: self.consts + on.marked().consts, ..self.clone() };
+        let mut values = apply(Op::new(op), &operands)?;
+        let dots = values.split_off(on.carries.len());
+        Ok(Derivative::Whole { outputs: outputs(values), tangents: spread(dots, on.carries).into() })
     }
 
     fn transpose(&self, rule: &Transpose<'_>) -> Result<Transposed> {
         let given: Vec<bool> = rule.operands.iter().map(|o| o.unknown().is_some()).collect();
-        let linear = self.settle(&given, |f| Ok(self.body.outputs_depending_on(f)))?;
-        if self.condition_depends_on(&linear) {
+        let linear = self.settle(&given, |f| dependent(&self.body, f))?;
+        if self.condition_depends_on(&linear)? {
             return Ok(Transposed::NotLinear);
         }
         if self.limit.is_some() {
@@ -308,68 +326,30 @@ impl Primitive for While {
         if let Some(limit) = self.limit.filter(|_| self.condition.effects().is_pure()) {
             let whole = self.as_scan(limit)?;
             let none = vec![false; whole.outputs().len()];
-            let split = split_of(&whole, known, &none, &vec![false; known.len()])?;
+            let at_hand = vec![false; known.len()];
+            let split = split_of(&whole, Terms { known, late: &none, at_hand: Some(&at_hand) })?;
             return Ok(Some(Partition {
                 known: split.known.clone(),
                 unknown: split.unknown.clone(),
                 known_outputs: split.known_outputs.clone(),
             }));
         }
-        let n = self.consts;
-        let unknown = self.settle(&flipped(known), |u| Ok(self.body.outputs_depending_on(u)))?;
+        let unknown = self.settle(&flipped(known), |u| dependent(&self.body, u))?;
         let is_known = flipped(&unknown);
-        if self.condition_depends_on(&unknown) || !is_known[n..].contains(&true) {
+        if self.condition_depends_on(&unknown)? || !self.groups(&is_known).carries.contains(&true) {
             return Ok(None);
         }
-        // The first half is the loop over what is known; the second runs it once more with the rest beside it. It
-        // needs no more than the operands, and the number of steps, so that it need not ask the condition again.
-        let (inputs, known_carries) = (positions(&is_known), positions(&is_known[n..]));
-        let early = While {
-            condition: Arc::new(self.condition.rearranged(&inputs, &[0])?),
-            body: Arc::new(self.body.rearranged(&inputs, &known_carries)?),
-            consts: positions(&is_known[..n]).len(),
-            ..self.clone()
-        };
-        let again = self.silenced()?;
         let counts = self.counted().is_none();
-        let types = self.body.inputs();
-        let known_half = program("known", picked(types, known), |xs| {
-            let operands: Vec<Array> = spread(xs.iter().cloned(), known)
-                .into_iter()
-                .zip(&is_known)
-                .filter(|(_, on)| **on)
-                .filter_map(|(x, _)| x)
-                .collect();
-            let made =
-                if counts { early.with_counter()?.run_counted(&operands)? } else { apply(Op::new(early), &operands)? };
-            let (count, results) = made.split_at(usize::from(counts));
-            Ok([results, count, xs].concat())
-        })?;
-        let late = flipped(known);
-        let counter = counts.then(|| Type::scalar(DType::I64));
-        let inputs: Vec<Type> = counter.into_iter().chain(picked(types, known)).chain(picked(types, &late)).collect();
-        let unknown_half = program("unknown", inputs, |xs| {
-            let (count, xs) = xs.split_at(usize::from(counts));
-            let (early, late) = xs.split_at(positions(known).len());
-            let (mut early, mut late) = (early.iter(), late.iter());
-            let operands: Vec<Array> =
-                known.iter().filter_map(|on| if *on { early.next() } else { late.next() }).cloned().collect();
-            let results = match count.first() {
-                Some(count) => again.for_steps(count, &operands)?,
-                None => apply(Op::new(again), &operands)?,
-            };
-            Ok(picked(&results, &unknown[n..]))
-        })?;
         Ok(Some(Partition {
-            known: Program::clone(&known_half),
-            unknown: Program::clone(&unknown_half),
-            known_outputs: is_known[n..].to_vec(),
+            known: self.known_half(known, &is_known, counts)?,
+            unknown: self.unknown_half(known, &unknown, counts)?,
+            known_outputs: self.groups(&is_known).carries.to_vec(),
         }))
     }
 
     fn depends(&self, on: &[bool]) -> Option<Vec<bool>> {
-        let settled = self.settle(on, |f| Ok(self.body.outputs_depending_on(f))).ok()?;
-        let all = self.condition_depends_on(&settled);
+        let settled = self.settle(on, |f| dependent(&self.body, f)).ok()?;
+        let all = self.condition_depends_on(&settled).ok()?;
         Some(settled[self.consts..].iter().map(|on| all || *on).collect())
     }
 

@@ -1,5 +1,7 @@
 //! Operations that do something besides computing: they call the host, show values, or check them. One primitive serves
 //! all of them; its kind says what a transformation may do with it.
+//!
+//! *Invariant.* An equation with effects is never dropped, merged or moved past another.
 
 mod callback;
 mod host;

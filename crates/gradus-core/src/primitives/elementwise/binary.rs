@@ -8,9 +8,10 @@ use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::math::plain::{atan2_f32, atan2_f64};
+use crate::math::special;
 use crate::primitives::{
     Batch, Batched, Derivative, Entry, Infer, Jvp, Limits, Linear, NotFinite, Op, Outputs, Primitive, Sample,
-    Transpose, Transposed, Types, entry, special,
+    Transpose, Transposed, Types, entry,
 };
 use crate::rules_of;
 use crate::scalar::{self, Local, Scalars, elementary};

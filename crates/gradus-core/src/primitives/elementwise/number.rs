@@ -1,7 +1,7 @@
 //! Arithmetic of single numbers with the meaning every backend keeps: integers wrap, division by zero is defined.
 
+use crate::math::special;
 use crate::math::{Plain, pow};
-use crate::primitives::special;
 use crate::types::{Complex, Element, bf16, f16};
 
 /// What every number can do.

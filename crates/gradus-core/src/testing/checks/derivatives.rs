@@ -45,7 +45,7 @@ impl Case {
     }
 
     /// Directions as large as the inputs where those are small, so that a step stays on the same side of a pole.
-    fn directions(&self, active: &[bool], random: &mut Random) -> Result<Vec<Array>> {
+    pub(super) fn directions(&self, active: &[bool], random: &mut Random) -> Result<Vec<Array>> {
         let mut all = Vec::new();
         for (x, _) in self.inputs.iter().zip(active).filter(|(_, on)| **on) {
             let (w, reals) = (width(x.dtype()), to_reals(x)?);
@@ -58,6 +58,23 @@ impl Case {
             all.push(of_reals(x.ty()?, &v));
         }
         Ok(all)
+    }
+
+    /// What the program gives where the active inputs are moved along directions.
+    pub(super) fn moved(&self, active: &[bool], directions: &[Array], by: f64) -> Result<Vec<Array>> {
+        let mut directions = directions.iter();
+        let mut inputs = Vec::with_capacity(self.inputs.len());
+        for (x, on) in self.inputs.iter().zip(active) {
+            let direction = if *on { directions.next() } else { None };
+            inputs.push(match direction {
+                Some(v) => {
+                    let reals: Vec<f64> = to_reals(x)?.iter().zip(to_reals(v)?).map(|(x, v)| x + by * v).collect();
+                    of_reals(x.ty()?, &reals)
+                }
+                None => x.clone(),
+            });
+        }
+        interpret(&self.program, &inputs)
     }
 
     /// The derivative by the active inputs as a program at a point: inputs and tangents to outputs and tangents.
@@ -110,24 +127,16 @@ impl Case {
 
 /// The derivative by the active inputs against differences of values.
 pub(super) fn differences(case: &Case, active: &[bool]) -> Outcome {
+    differences_within(case, active, 1e-13)
+}
+
+/// The same, with so much room for the rounding of values that cancel on the way to a small result.
+pub(super) fn differences_within(case: &Case, active: &[bool], least: f64) -> Outcome {
     let (forward, varies) = case.forward(active)?;
     let mut made = forward.run()?;
     let mut tangents = made.split_off(varies.len().min(made.len())).into_iter();
     let directions = &forward.inputs[case.inputs.len()..];
-    let moved = |by: f64| -> Result<Vec<Array>> {
-        let mut directions = directions.iter();
-        let mut inputs = Vec::new();
-        for (x, on) in case.inputs.iter().zip(active) {
-            inputs.push(match directions.next_if_some(*on) {
-                Some(v) => {
-                    let reals: Vec<f64> = to_reals(x)?.iter().zip(to_reals(v)?).map(|(x, v)| x + by * v).collect();
-                    of_reals(x.ty()?, &reals)
-                }
-                None => x.clone(),
-            });
-        }
-        interpret(&case.program, &inputs)
-    };
+    let moved = |by: f64| case.moved(active, directions, by);
     let at = [moved(STEP)?, moved(-STEP)?, moved(STEP / 2.0)?, moved(-STEP / 2.0)?];
     let mut count = 0;
     for (k, y) in made.iter().enumerate() {
@@ -145,7 +154,7 @@ pub(super) fn differences(case: &Case, active: &[bool]) -> Outcome {
             let still = [a[i], b[i], c[i], d[i]].iter().all(|v| *v == values[i]);
             let want = if still { 0.0 } else { (4.0 * half - whole) / 3.0 };
             // Rounding of the values, enlarged by the division; sums around an element round as the largest does.
-            let allowed = 1e-8 * want.abs() + 1e-10 * values[i].abs() + 1e-11 * largest + 1e-13;
+            let allowed = 1e-8 * want.abs() + 1e-10 * values[i].abs() + 1e-11 * largest + least;
             if (y_dot[i] - want).abs() <= allowed {
                 continue;
             }
@@ -161,15 +170,6 @@ pub(super) fn differences(case: &Case, active: &[bool]) -> Outcome {
     }
     Ok(count)
 }
-
-/// The next item if it is wanted.
-trait NextIf: Iterator {
-    fn next_if_some(&mut self, on: bool) -> Option<Self::Item> {
-        if on { self.next() } else { None }
-    }
-}
-
-impl<I: Iterator> NextIf for I {}
 
 /// `⟨Jv, w⟩ = ⟨v, Jᵀw⟩`, the linear part against the derivative program, and the primal against the program itself.
 pub(super) fn transposition(case: &Case, active: &[bool]) -> Outcome {
