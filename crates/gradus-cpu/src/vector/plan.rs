@@ -221,7 +221,7 @@ impl Walk<'_> {
     }
 
     /// The most registers that hold values at once if a value has so many lanes.
-    fn pressure(&self, lanes: usize, folds_in_memory: bool) -> usize {
+    fn pressure(&self, lanes: usize) -> usize {
         let mut events: Vec<(usize, isize)> = Vec::with_capacity(2 * (self.lives.len() + self.moments.len()));
         let mut add = |from: usize, to: usize, registers: usize| {
             events.extend([(from, registers as isize), (to.saturating_add(1), -(registers as isize))]);
@@ -241,7 +241,7 @@ impl Walk<'_> {
         }
         for f in &self.l.folds {
             let ty = self.module.ty(f.value);
-            if !folds_in_memory && !(ty == Ty::Bool && self.machine.masks) {
+            if ty != Ty::Bool || !self.machine.masks {
                 add(0, usize::MAX - 1, self.registers(ty.size(), LANES));
             }
         }
@@ -307,7 +307,7 @@ impl Walk<'_> {
         };
         let budget = self.machine.registers * 4 / 5;
         let mut registers = most;
-        while registers > 1 && (registers * unit > limit || self.pressure(registers * unit, false) > budget) {
+        while registers > 1 && (registers * unit > limit || self.pressure(registers * unit) > budget) {
             registers /= 2;
         }
         let mut lanes = (registers * unit).clamp(2, limit);

@@ -145,7 +145,7 @@ impl Writer<'_> {
     }
 
     /// Puts the lanes of folds into memory.
-    pub(super) fn to_memory(&mut self, run: &Run<'_>, folds: &mut Folds) {
+    pub(super) fn spill(&mut self, run: &Run<'_>, folds: &mut Folds) {
         let Folds::Values(all) = folds else { return };
         let shape = self.shape(run, run.plan.lanes);
         let mut locals = Vec::with_capacity(all.len());

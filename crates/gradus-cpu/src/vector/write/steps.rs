@@ -83,7 +83,7 @@ impl Writer<'_> {
         match plan.lanes {
             1 => self.one_by_one(&run, from, &mut folds),
             _ if plan.masked => {
-                let end = (!count.is_some_and(|n| n % plan.lanes as i64 == 0)).then_some(to);
+                let end = count.is_none_or(|n| n % plan.lanes as i64 != 0).then_some(to);
                 let steps = Steps { from, below: to, lanes: plan.lanes, copies: plan.copies, end };
                 self.steps(&run, &steps, &mut folds);
             }
@@ -106,7 +106,7 @@ impl Writer<'_> {
             return;
         }
         if self.machine.rest == Rest::Serial {
-            self.to_memory(run, folds);
+            self.spill(run, folds);
             return self.one_by_one(run, left, folds);
         }
         // Where nothing is folded the rest need not have the lanes of a step: a register at a time wastes the least.
