@@ -16,7 +16,7 @@ use crate::shrink::shrink;
 
 /// What a run is to do.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Campaign {
     /// The word that tells a child where its cases come from: `random` or `enumerate`.
     pub source: &'static str,
     /// The first case.
@@ -71,7 +71,7 @@ enum End {
 }
 
 /// Runs a plan; true if nothing failed.
-pub fn run(plan: &Plan) -> bool {
+pub fn run(plan: &Campaign) -> bool {
     let started = Instant::now();
     let next = AtomicU64::new(0);
     let tally = Mutex::new(Tally::default());
@@ -100,7 +100,7 @@ fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Cases of a chunk, through as many children as it takes.
-fn chunk(plan: &Plan, job: usize, from: u64, to: u64, tally: &Mutex<Tally>, over: &dyn Fn() -> bool) {
+fn chunk(plan: &Campaign, job: usize, from: u64, to: u64, tally: &Mutex<Tally>, over: &dyn Fn() -> bool) {
     let mut at = from;
     while at < to && !over() {
         let (end, cases, tried) = child(plan, at, to);
@@ -124,7 +124,7 @@ fn crash(how: &str) -> Failure {
 }
 
 /// A failure is run again alone, made small if its class is new, and written down.
-fn settle(plan: &Plan, job: usize, number: u64, failure: Failure, tally: &Mutex<Tally>) {
+fn settle(plan: &Campaign, job: usize, number: u64, failure: Failure, tally: &Mutex<Tally>) {
     let wanted = {
         let mut tally = lock(tally);
         let count = tally.shrunk.entry(failure.class.clone()).or_default();
@@ -206,7 +206,7 @@ fn failure_of(line: &str) -> Option<(u64, Failure)> {
     Some((number, Failure { way: next()?, class: next()?, message: next()? }))
 }
 
-fn child(plan: &Plan, from: u64, to: u64) -> (End, u64, [u64; Way::ALL.len()]) {
+fn child(plan: &Campaign, from: u64, to: u64) -> (End, u64, [u64; Way::ALL.len()]) {
     let mut tried = [0; Way::ALL.len()];
     let numbers = [plan.first, plan.stride, from, to].map(|n| n.to_string());
     let started =
@@ -302,7 +302,7 @@ fn operations(case: &Case) -> String {
     names.into_iter().collect::<Vec<_>>().join(" ")
 }
 
-fn show(plan: &Plan, found: &Found) {
+fn show(plan: &Campaign, found: &Found) {
     let f = &found.failure;
     let mut text = format!("\n{} {}: {} [{}]\n{}\n", plan.source, found.number, f.class, f.way, f.message);
     if let Some(small) = &found.small {
@@ -316,7 +316,7 @@ fn show(plan: &Plan, found: &Found) {
     println!("{text}");
 }
 
-fn report(plan: &Plan, tally: &Tally, time: Duration) -> bool {
+fn report(plan: &Campaign, tally: &Tally, time: Duration) -> bool {
     let s = time.as_secs_f64();
     println!("{}: {} cases in {s:.0} s, {:.0}/s", plan.source, tally.cases, tally.cases as f64 / s.max(1e-9));
     for (way, n) in Way::ALL.iter().zip(tally.tried) {

@@ -7,7 +7,7 @@ use gradus_core::primitives::control::{Call, Checkpoint};
 use gradus_core::primitives::{Op, Param};
 use gradus_core::program::{Atom, Builder, Constant, ValueId, verify};
 use gradus_core::types::Scalar;
-use gradus_core::{Dim, Error, Place, Program, Result, Type};
+use gradus_core::{Dim, Error, Location, Program, Result, Type};
 
 /// What becomes of an equation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ fn rebuilt(p: &Program, at: usize, fate: &Fate) -> Result<Program> {
         let operands: Vec<Atom> = p.operands(e).iter().map(|a| mapped(p, &mut b, &known, *a)).collect();
         if k != at {
             let results: Vec<Atom> =
-                b.equation(e.op().clone(), &operands, Place::unknown())?.results().map(Atom::from).collect();
+                b.equation(e.op().clone(), &operands, Location::unknown())?.results().map(Atom::from).collect();
             there.extend(results.into_iter().map(Some));
             continue;
         }
@@ -72,7 +72,7 @@ fn inline(b: &mut Builder, p: &Program, inputs: &[Atom]) -> Result<Vec<Atom>> {
     for e in p.equations() {
         let operands: Vec<Atom> = p.operands(e).iter().map(|a| mapped(p, b, &there, *a)).collect();
         let results: Vec<Atom> =
-            b.equation(e.op().clone(), &operands, Place::unknown())?.results().map(Atom::from).collect();
+            b.equation(e.op().clone(), &operands, Location::unknown())?.results().map(Atom::from).collect();
         there.extend(results);
     }
     Ok(p.outputs().iter().map(|a| mapped(p, b, &there, *a)).collect())
@@ -97,7 +97,7 @@ fn inferred(
     for e in p.equations() {
         let operands: Vec<Atom> = p.operands(e).iter().map(|a| atom(&mut b, &there, *a)).collect();
         let results: Vec<Atom> =
-            b.equation(op(e.op())?, &operands, Place::unknown())?.results().map(Atom::from).collect();
+            b.equation(op(e.op())?, &operands, Location::unknown())?.results().map(Atom::from).collect();
         there.extend(results);
     }
     let outputs = p.outputs().iter().map(|a| atom(&mut b, &there, *a)).collect();

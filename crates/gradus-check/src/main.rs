@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::exit;
 
-use gradus_check::drive::{self, Plan};
+use gradus_check::drive::{self, Campaign};
 use gradus_check::{begin, case_of};
 
 const USAGE: &str = "usage:
@@ -56,14 +56,14 @@ fn option<T: std::str::FromStr>(words: &[&str], name: &str, otherwise: T) -> Opt
     }
 }
 
-fn plan(source: &'static str, words: &[&str]) -> Option<Plan> {
+fn plan(source: &'static str, words: &[&str]) -> Option<Campaign> {
     let known = ["--programs", "--seed", "--seconds", "--jobs", "--out", "--shrink", "--share", "--tries"];
     let names = words.iter().step_by(2);
     if !words.len().is_multiple_of(2) || names.clone().any(|w| !known.contains(w)) {
         return None;
     }
     let seconds: u64 = option(words, "--seconds", 0)?;
-    Some(Plan {
+    Some(Campaign {
         source,
         first: option(words, "--seed", 0)?,
         count: option(words, "--programs", if seconds > 0 { u64::MAX / 2 } else { 10_000 })?,
@@ -89,6 +89,6 @@ fn enumerate(words: &[&str]) -> Option<i32> {
         return None;
     }
     let (first, count) = (k - 1, gradus_check::enumerate::count());
-    let plan = Plan { first, stride: n, count: (count - first).div_ceil(n), ..plan("enumerate", words)? };
+    let plan = Campaign { first, stride: n, count: (count - first).div_ceil(n), ..plan("enumerate", words)? };
     Some(if drive::run(&plan) { 0 } else { 1 })
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::array::{Array, Form};
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Location, Result, error, fail};
 use crate::primitives::Op;
 use crate::primitives::control::{
     Checkpoint, CustomJvp, CustomVjp, Groups, Name, Policy, Scan, StopGradient, Switch, While, apply,
@@ -87,7 +87,7 @@ impl Captures {
         for a in &traced.captures {
             inputs.push(atoms[shift + self.position(a)?]);
         }
-        let outputs = b.inline(p, &inputs, Place::unknown())?;
+        let outputs = b.inline(p, &inputs, Location::unknown())?;
         Ok(b.finish(outputs))
     }
 }
@@ -368,7 +368,7 @@ pub fn custom_jvp(function: &Traced, rule: &Traced, args: &[Array]) -> Result<Ve
     let (values, tangents) = atoms.split_at(types.len());
     let (own, captured) = values.split_at(args.len());
     let inputs: Vec<Atom> = own.iter().chain(&tangents[..dots]).chain(captured).copied().collect();
-    let outputs = b.inline(&rule, &inputs, Place::unknown())?;
+    let outputs = b.inline(&rule, &inputs, Location::unknown())?;
     let op = CustomJvp { function: Arc::new(function), rule: Arc::new(b.finish(outputs)), captures: count };
     apply(Op::new(op), &joined(&[args, &captures.arrays]))
 }
@@ -387,7 +387,7 @@ pub fn custom_vjp(function: &Traced, forward: &Traced, backward: &Traced, args: 
     let residuals = forward.outputs().len().saturating_sub(results);
     let mut b = Builder::new(forward.name());
     let atoms: Vec<Atom> = types.iter().map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<_>>()?;
-    let mut outputs = b.inline(&forward, &atoms, Place::unknown())?;
+    let mut outputs = b.inline(&forward, &atoms, Location::unknown())?;
     outputs.extend_from_slice(&atoms[args.len()..]);
     let forward = b.finish(outputs);
     let wide = captures.widen(backward, false)?;
@@ -397,7 +397,7 @@ pub fn custom_vjp(function: &Traced, forward: &Traced, backward: &Traced, args: 
     let turned = wide.rearranged(&order, &every)?;
     let mut b = Builder::new(turned.name());
     let atoms: Vec<Atom> = turned.inputs().iter().map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<_>>()?;
-    let mut bars = b.inline(&turned, &atoms, Place::unknown())?;
+    let mut bars = b.inline(&turned, &atoms, Location::unknown())?;
     // Captures are not differentiated; the operation refuses to, so that their zeros are never used.
     for t in inexact(&types[args.len()..]) {
         let zero = crate::types::Scalar::zero(t.dtype());

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-pub use crate::place::Place;
+pub use crate::location::Location;
 
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -89,7 +89,7 @@ pub struct Error(Arc<Parts>);
 struct Parts {
     kind: ErrorKind,
     message: String,
-    place: Place,
+    place: Location,
     notes: Vec<String>,
     help: Option<String>,
 }
@@ -98,7 +98,13 @@ impl Error {
     /// An error of a kind with a message; places, notes and help are added by the methods below.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Arc::new(Parts { kind, message: message.into(), place: Place::unknown(), notes: Vec::new(), help: None }))
+        Error(Arc::new(Parts {
+            kind,
+            message: message.into(),
+            place: Location::unknown(),
+            notes: Vec::new(),
+            help: None,
+        }))
     }
 
     fn edit(mut self, change: impl FnOnce(&mut Parts)) -> Error {
@@ -107,7 +113,7 @@ impl Error {
     }
 
     /// Says where. A place that is already known stays: the first one is nearest to the mistake.
-    pub fn at(self, place: Place) -> Error {
+    pub fn at(self, place: Location) -> Error {
         if self.0.place.is_known() || !place.is_known() { self } else { self.edit(|p| p.place = place) }
     }
 
@@ -163,7 +169,7 @@ impl Error {
     }
 
     /// The user's file and line, where known.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Location {
         self.0.place
     }
 

@@ -44,7 +44,7 @@ struct Kept {
 /// The backend with every option of it, what it may change, and the program's fingerprint.
 type Key = (TypeId, Arc<str>, Exactness, u128);
 
-struct Shared {
+struct CodeTable {
     table: FxHashMap<Key, Kept>,
     /// What is being compiled now. Nothing that is compiled can wait for itself: a program holds only smaller ones.
     making: Vec<Key>,
@@ -56,8 +56,8 @@ struct Shared {
 /// Compiled programs that the process keeps, unless it is told otherwise.
 const LIMIT: usize = 1 << 30;
 
-static SHARED: LazyLock<Mutex<Shared>> = LazyLock::new(|| {
-    Mutex::new(Shared {
+static SHARED: LazyLock<Mutex<CodeTable>> = LazyLock::new(|| {
+    Mutex::new(CodeTable {
         table: FxHashMap::default(),
         making: Vec::new(),
         limit: LIMIT,
@@ -79,7 +79,7 @@ impl Drop for Making {
     }
 }
 
-fn shared() -> MutexGuard<'static, Shared> {
+fn shared() -> MutexGuard<'static, CodeTable> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn find_or_compile(
     Ok((code, origin))
 }
 
-impl Shared {
+impl CodeTable {
     fn shrink(&mut self) {
         while self.stats.bytes > self.limit && self.table.len() > 1 {
             let Some(oldest) = self.table.iter().min_by_key(|(_, k)| k.last_used).map(|(key, _)| key.clone()) else {

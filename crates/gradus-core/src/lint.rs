@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::error::Place;
+use crate::error::Location;
 use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{Abs, And, Compare, IntegerPow, Mul, Neg, Not, Or, Select, Xor};
 use crate::primitives::shaping::{Slice, is_view};
@@ -16,13 +16,13 @@ use crate::warnings::{Warning, WarningKind};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lint {
     /// The line of the `select`.
-    pub place: Place,
+    pub place: Location,
     /// The name of the operation that it guards.
     pub operation: &'static str,
     /// How that operation is written, with the operand that is tested as `x`; otherwise as a method of its name.
     pub written: Option<&'static str>,
     /// The line of that operation.
-    pub guarded: Place,
+    pub guarded: Location,
 }
 
 impl Lint {

@@ -20,7 +20,7 @@ use crate::types::Dim;
 const ROOM: usize = 1024;
 
 #[derive(PartialEq, Eq, Hash)]
-struct Key {
+struct Question {
     what: What,
     program: usize,
     flags: Vec<bool>,
@@ -40,13 +40,13 @@ pub(crate) enum What {
     Simplify,
 }
 
-struct Entry {
+struct Answer {
     program: Weak<Program>,
     made: Rc<dyn Any>,
 }
 
 thread_local! {
-    static TABLE: RefCell<FxHashMap<Key, Entry>> = RefCell::default();
+    static TABLE: RefCell<FxHashMap<Question, Answer>> = RefCell::default();
 }
 
 /// What `make` makes of a program, or made of it before for the same flags and size.
@@ -57,7 +57,7 @@ pub(crate) fn remembered<T: 'static>(
     size: Option<Dim>,
     make: impl FnOnce() -> Result<T>,
 ) -> Result<Rc<T>> {
-    let key = Key { what, program: Arc::as_ptr(program) as usize, flags, size };
+    let key = Question { what, program: Arc::as_ptr(program) as usize, flags, size };
     let found = TABLE.with_borrow(|t| {
         let entry = t.get(&key)?;
         // An address is used again when its program is gone; the reference tells.
@@ -69,7 +69,7 @@ pub(crate) fn remembered<T: 'static>(
     }
     stack::check()?;
     let made = Rc::new(make()?);
-    let entry = Entry { program: Arc::downgrade(program), made: made.clone() };
+    let entry = Answer { program: Arc::downgrade(program), made: made.clone() };
     TABLE.with_borrow_mut(|t| {
         if t.len() >= ROOM {
             t.retain(|_, e| e.program.strong_count() > 0);

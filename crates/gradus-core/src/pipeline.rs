@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::array::Array;
 use crate::backend::{Backend, Executable, Passed};
-use crate::error::{Error, ErrorKind, Place, Result, error, panic_text};
+use crate::error::{Error, ErrorKind, Location, Result, error, panic_text};
 use crate::executables::{Origin, find_or_compile};
 use crate::hunt::{self, Hunt};
 use crate::interpret::Interpreter;
@@ -60,7 +60,7 @@ pub struct Pipeline {
     /// Whether calls are verified, and whether a fault of the compiler is an error.
     pub running: Running,
     /// The line that made the function, for warnings.
-    pub place: Place,
+    pub place: Location,
 }
 
 /// A program after the passes for every program. It may still be transformed, and any backend can take it on.
@@ -98,7 +98,7 @@ impl Pipeline {
             hunt: Hunt::Off,
             backend,
             running: Running::default(),
-            place: Place::unknown(),
+            place: Location::unknown(),
         }
     }
 

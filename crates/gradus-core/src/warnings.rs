@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-use crate::error::Place;
+use crate::error::Location;
 
 /// The variable that turns warnings off: all (`off`), or some by their names (`no-unused-argument,no-large-constant`).
 pub const VARIABLE: &str = "GRADUS_WARNINGS";
@@ -54,7 +54,7 @@ kinds! {
 pub struct Warning {
     kind: WarningKind,
     message: String,
-    place: Place,
+    place: Location,
     notes: Vec<String>,
     help: Option<String>,
 }
@@ -63,11 +63,11 @@ impl Warning {
     /// A warning of a kind with a message; place, notes and help are added by the methods below.
     #[cold]
     pub fn new(kind: WarningKind, message: impl Into<String>) -> Warning {
-        Warning { kind, message: message.into(), place: Place::unknown(), notes: Vec::new(), help: None }
+        Warning { kind, message: message.into(), place: Location::unknown(), notes: Vec::new(), help: None }
     }
 
     /// Says where.
-    pub fn at(mut self, place: Place) -> Warning {
+    pub fn at(mut self, place: Location) -> Warning {
         self.place = place;
         self
     }
@@ -95,7 +95,7 @@ impl Warning {
     }
 
     /// The user's file and line, where known.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Location {
         self.place
     }
 

@@ -10,7 +10,7 @@ use gradus_core::program::{Builder, verify};
 use gradus_core::trace::trace;
 use gradus_core::transform::vjp;
 use gradus_core::{
-    Array, Complex, DType, Dim, Error, ErrorKind, Index, Mode, Place, Program, Type, bf16, f16, interpret,
+    Array, Complex, DType, Dim, Error, ErrorKind, Index, Location, Mode, Program, Type, bf16, f16, interpret,
 };
 
 #[track_caller]
@@ -558,7 +558,7 @@ fn calls_nested_too_deep_are_an_error_and_all_others_print_and_read_back() {
         let mut b = Builder::new("f");
         let x = b.input(program.inputs()[0].clone()).unwrap();
         let call = Op::new(Call { program: Arc::new(program.clone()) });
-        let y = match b.equation(call, &[x.into()], Place::unknown()) {
+        let y = match b.equation(call, &[x.into()], Location::unknown()) {
             Ok(e) => e.result(),
             Err(e) => break Some(e),
         };

@@ -11,7 +11,7 @@ use gradus_core::primitives::control::Call;
 use gradus_core::program::{Atom, Builder, Constant, ValueId, verify};
 use gradus_core::testing::{Source, random_array};
 use gradus_core::transform::vjp;
-use gradus_core::{Array, Place, Program, Scalar, interpret};
+use gradus_core::{Array, Location, Program, Scalar, interpret};
 
 fn parsed(text: &str) -> Program {
     text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"))
@@ -75,7 +75,7 @@ fn the_work_grows_with_the_program_and_not_faster() {
 /// Adds a call of a program.
 fn call(b: &mut Builder, program: &Arc<Program>, operands: &[Atom]) -> Vec<ValueId> {
     let op = Op::new(Call { program: program.clone() });
-    b.equation(op, operands, Place::unknown()).unwrap().results().collect()
+    b.equation(op, operands, Location::unknown()).unwrap().results().collect()
 }
 
 /// A function, called twice in a row by the next, and so on: written out it is 2ⁿ times the first.

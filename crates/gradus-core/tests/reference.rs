@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use gradus_core::primitives::{BUILT_IN, Sample};
 use gradus_core::program::Builder;
 use gradus_core::transform::jvp_on;
-use gradus_core::{Array, DType, Place};
+use gradus_core::{Array, DType, Location};
 use serde_json::Value;
 
 const HOW: &str = "make the file anew: see the head of scripts/reference/primitives.py";
@@ -224,7 +224,7 @@ fn derivatives(sample: &Sample) -> gradus_core::Result<Vec<Option<Array>>> {
     for input in &sample.inputs {
         atoms.push(builder.input(input.ty()?.clone())?.into());
     }
-    let outputs = builder.equation(sample.op.clone(), &atoms, Place::unknown())?.results().map(Into::into).collect();
+    let outputs = builder.equation(sample.op.clone(), &atoms, Location::unknown())?.results().map(Into::into).collect();
     let (_, tangents) = jvp_on(&builder.finish(outputs), &sample.inputs, &samples::tangents(sample))?;
     Ok(tangents)
 }

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result, error};
 use crate::lower::Lowered;
-use crate::runtime::Entry;
+use crate::runtime::LibraryCall;
 
 /// A kernel of symbolic size with less work than this is not worth more than one thread, in nanoseconds as the lowering counts them:
 /// vectors of single floats take a quarter of that, and to wake another thread takes some ten thousand.
@@ -24,7 +24,7 @@ pub struct Bound {
     /// The types of the output buffers.
     pub made: Vec<Type>,
     /// What its calls do.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LibraryCall>,
     /// For each kernel, whether it is too little work for more than one thread.
     pub serial: Vec<bool>,
 }
@@ -57,7 +57,7 @@ impl Lowered {
             bytes,
             inputs: types(&self.inputs),
             made: types(&self.made),
-            entries: self.entries.iter().map(|e| e.bind(&sizes, &known)).collect::<Result<Vec<Entry>>>()?,
+            entries: self.entries.iter().map(|e| e.bind(&sizes, &known)).collect::<Result<Vec<LibraryCall>>>()?,
             // Where sizes are known, so was this when code was made.
             serial: self
                 .work

@@ -10,7 +10,7 @@ use gradus_core::{Array, Executable, Type};
 use crate::error::{Result, error, fail};
 use crate::ir::{Memory, Role, Slots, evaluate_checked};
 use crate::lower::{Lowered, Output};
-use crate::memory::{self, Place};
+use crate::memory::{self, Slot};
 use crate::runtime::{by_dtype, call_entry};
 
 /// What memory is filled with that nothing was written to: no number that a program makes by chance.
@@ -87,8 +87,8 @@ impl Executable for Evaluated {
                 }
                 Role::Output(_) => ((b, 0, bytes), vec![UNWRITTEN; bytes]),
                 Role::Scratch => match plan.places[b] {
-                    Some(Place { output: None, offset }) => ((arena, offset, bytes), Vec::new()),
-                    Some(Place { output: Some(o), offset }) => ((o.index(), offset, bytes), Vec::new()),
+                    Some(Slot { output: None, offset }) => ((arena, offset, bytes), Vec::new()),
+                    Some(Slot { output: Some(o), offset }) => ((o.index(), offset, bytes), Vec::new()),
                     None => ((b, 0, 0), Vec::new()),
                 },
             };

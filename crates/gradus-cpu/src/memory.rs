@@ -17,7 +17,7 @@ const LARGEST: usize = 1 << 46;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryPlan {
     /// The place of each scratch buffer; none for the others.
-    pub places: Vec<Option<Place>>,
+    pub places: Vec<Option<Slot>>,
     /// Bytes of the arena.
     pub bytes: usize,
     /// Bytes that would be needed if nothing were shared.
@@ -28,7 +28,7 @@ pub struct MemoryPlan {
 
 /// Where a scratch array lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Slot {
     /// The output in whose memory it is, until that is written; none for the arena.
     pub output: Option<Buffer>,
     /// Bytes from the beginning.
@@ -40,8 +40,8 @@ impl fmt::Display for MemoryPlan {
         writeln!(f, "arena: {} bytes ({} without sharing)", self.bytes, self.unshared)?;
         for (i, place) in self.places.iter().enumerate() {
             match place {
-                Some(Place { output: None, offset }) => writeln!(f, "  b{i} at {offset}")?,
-                Some(Place { output: Some(o), offset }) => {
+                Some(Slot { output: None, offset }) => writeln!(f, "  b{i} at {offset}")?,
+                Some(Slot { output: Some(o), offset }) => {
                     writeln!(f, "  b{i} at {offset} of {o}, which is written later")?;
                 }
                 None => {}
@@ -63,7 +63,7 @@ struct Span {
 }
 
 #[derive(Default)]
-struct Walk {
+struct Lifetimes {
     /// The parent, begin and end of every loop; the first stands for the whole main body.
     loops: Vec<(usize, usize, usize)>,
     current: usize,
@@ -74,7 +74,7 @@ struct Walk {
     kernels: FxHashMap<usize, u32>,
 }
 
-impl Walk {
+impl Lifetimes {
     fn touch(&mut self, b: Buffer) {
         let entry = (self.position, self.current);
         if self.touches[b.index()].last() != Some(&entry) {
@@ -112,7 +112,7 @@ impl Walk {
         }
     }
 
-    fn around(&mut self, inside: impl FnOnce(&mut Walk)) {
+    fn around(&mut self, inside: impl FnOnce(&mut Lifetimes)) {
         let outer = self.current;
         self.loops.push((outer, self.position, 0));
         let this = self.loops.len() - 1;
@@ -182,8 +182,11 @@ fn buffers_of(body: &[Stmt], out: &mut Vec<Buffer>) {
 
 /// Plans the scratch memory of a module whose buffers have these sizes. `uncovered`: outputs that are cleared before the code runs, and lend nothing.
 pub fn plan(m: &Module, bytes: &[usize], uncovered: &[Buffer]) -> Result<MemoryPlan> {
-    let mut walk =
-        Walk { loops: vec![(0, 0, usize::MAX)], touches: vec![Vec::new(); m.buffers.len()], ..Walk::default() };
+    let mut walk = Lifetimes {
+        loops: vec![(0, 0, usize::MAX)],
+        touches: vec![Vec::new(); m.buffers.len()],
+        ..Lifetimes::default()
+    };
     walk.body(m, &m.main);
     // Buffers that trade places live as one, through the loop in which they do.
     let mut partner: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
@@ -221,7 +224,7 @@ pub fn plan(m: &Module, bytes: &[usize], uncovered: &[Buffer]) -> Result<MemoryP
 fn place(
     m: &Module,
     bytes: &[usize],
-    walk: &Walk,
+    walk: &Lifetimes,
     spans: &[Option<Span>],
     partner: &FxHashMap<usize, Vec<usize>>,
     uncovered: &[Buffer],
@@ -257,7 +260,7 @@ fn place(
         if let Some((space, i)) = space_over {
             let old = space.alive[i];
             plan.in_place.push((Buffer(old.buffer as u32), Buffer(b as u32)));
-            plan.places[b] = Some(Place { output: space.output, offset: old.offset });
+            plan.places[b] = Some(Slot { output: space.output, offset: old.offset });
             space.alive[i] = Live { last: span.last, buffer: b, ..old };
             continue;
         }
@@ -280,7 +283,7 @@ fn place(
         if let Some(o) = space.output.filter(|_| span.last == space.end) {
             plan.in_place.push((Buffer(b as u32), o));
         }
-        plan.places[b] = Some(Place { output: space.output, offset });
+        plan.places[b] = Some(Slot { output: space.output, offset });
         let i = space.alive.partition_point(|x| x.offset < offset);
         space.alive.insert(i, Live { offset, ..new });
         if plan.bytes > LARGEST {
@@ -326,7 +329,7 @@ impl Space {
 const MOST_HOSTS: usize = 64;
 
 /// The outputs that can lend their memory, the smallest first.
-fn hosts(m: &Module, bytes: &[usize], walk: &Walk) -> Vec<Space> {
+fn hosts(m: &Module, bytes: &[usize], walk: &Lifetimes) -> Vec<Space> {
     let traded = |b: usize| walk.swaps.iter().any(|(x, y, _)| x.index() == b || y.index() == b);
     let mut all: Vec<usize> =
         (0..m.buffers.len()).filter(|b| matches!(m.buffers[*b].role, Role::Output(_)) && bytes[*b] >= ALIGN).collect();

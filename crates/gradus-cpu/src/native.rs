@@ -27,7 +27,7 @@ use crate::error::{Error, Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::{Buffer, Role};
 use crate::lower::{Lowered, Output};
-use crate::memory::{self, MemoryPlan, Place};
+use crate::memory::{self, MemoryPlan, Slot};
 use crate::runtime::{Run, Stopped, call, parallel, special};
 
 /// Calls after which a program is worth the optimizing compiler.
@@ -35,7 +35,7 @@ const HOT: u32 = 64;
 
 /// Where a buffer's memory comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Slot {
+pub(crate) enum Backing {
     Input(u32),
     Output(u32),
     Constant(u32),
@@ -48,7 +48,7 @@ pub(crate) enum Slot {
 
 /// A program as machine code.
 pub struct Native {
-    shared: Arc<Shared>,
+    shared: Arc<Tiers>,
     /// What its inputs must be, with the symbols as the user named them.
     signature: Program,
     constants: Vec<Concrete>,
@@ -67,14 +67,14 @@ pub struct Native {
 pub(crate) struct Ready {
     pub bound: Bound,
     pub plan: MemoryPlan,
-    pub slots: Vec<Slot>,
+    pub slots: Vec<Backing>,
 }
 
 /// So many sizes are remembered; making one ready again takes some microseconds.
 const REMEMBERED: usize = 256;
 
 /// What the background compiler needs to outlive a call.
-struct Shared {
+struct Tiers {
     lowered: Lowered,
     options: Options,
     embedded: OnceLock<cranelift::Compiled>,
@@ -99,15 +99,15 @@ impl Ready {
             .iter()
             .enumerate()
             .map(|(b, info)| match info.role {
-                Role::Input(i) => Slot::Input(i),
-                Role::Output(i) => Slot::Output(i),
-                Role::Constant(i) => Slot::Constant(i),
+                Role::Input(i) => Backing::Input(i),
+                Role::Output(i) => Backing::Output(i),
+                Role::Constant(i) => Backing::Constant(i),
                 Role::Scratch => match plan.places[b] {
-                    None => Slot::Nowhere,
-                    Some(Place { output: None, offset }) => Slot::Scratch(offset),
-                    Some(Place { output: Some(o), offset }) => match buffers[o.index()].role {
-                        Role::Output(i) => Slot::Inside(i, offset),
-                        _ => Slot::Nowhere,
+                    None => Backing::Nowhere,
+                    Some(Slot { output: None, offset }) => Backing::Scratch(offset),
+                    Some(Slot { output: Some(o), offset }) => match buffers[o.index()].role {
+                        Role::Output(i) => Backing::Inside(i, offset),
+                        _ => Backing::Nowhere,
                     },
                 },
             })
@@ -116,7 +116,7 @@ impl Ready {
     }
 }
 
-impl Shared {
+impl Tiers {
     /// Makes the embedded tier's code; says whether it was on disk.
     fn embed(&self) -> Result<bool> {
         let kept = kept::embedded(&self.lowered.module, dump_folder().is_some(), self.options.vectors.isa())?;
@@ -174,7 +174,7 @@ impl Native {
             let text = fixed.as_ref().map_or_else(|| "when sizes are known\n".into(), |r| r.plan.to_string());
             Phase::described("plan memory", text, started.elapsed())
         });
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Tiers {
             lowered,
             options,
             embedded: OnceLock::new(),
@@ -443,7 +443,7 @@ impl Executable for Native {
 
     fn bytes(&self) -> usize {
         let constants: usize = self.constants.iter().filter_map(|c| c.ty().bytes()).sum();
-        self.code_bytes() + constants + self.shared.lowered.module.buffers.len() * size_of::<Slot>()
+        self.code_bytes() + constants + self.shared.lowered.module.buffers.len() * size_of::<Backing>()
     }
 }
 
@@ -468,13 +468,13 @@ impl Native {
         for slot in &ready.slots {
             table.push(match slot {
                 // Inputs are only read: the plan writes outputs and scratch.
-                Slot::Input(i) => addresses[*i as usize].cast_mut(),
-                Slot::Constant(i) => address(&self.constants[*i as usize]).cast_mut(),
-                Slot::Output(i) => made[*i as usize].address(),
-                Slot::Scratch(at) => arena.at(*at),
+                Backing::Input(i) => addresses[*i as usize].cast_mut(),
+                Backing::Constant(i) => address(&self.constants[*i as usize]).cast_mut(),
+                Backing::Output(i) => made[*i as usize].address(),
+                Backing::Scratch(at) => arena.at(*at),
                 // SAFETY: the plan's places lie inside the output.
-                Slot::Inside(i, at) => unsafe { made[*i as usize].address().add(*at) },
-                Slot::Nowhere => std::ptr::null_mut(),
+                Backing::Inside(i, at) => unsafe { made[*i as usize].address().add(*at) },
+                Backing::Nowhere => std::ptr::null_mut(),
             });
         }
         let result = self.run_on(&ready.bound, &mut table);

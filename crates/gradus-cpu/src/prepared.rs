@@ -12,7 +12,7 @@ use crate::block::Block;
 use crate::error::{Result, error, fail};
 use crate::exec::address;
 use crate::lower::Output;
-use crate::native::{Arena, Native, Ready, Slot};
+use crate::native::{Arena, Backing, Native, Ready};
 use crate::runtime::by_dtype;
 
 /// A compiled program with memory for its inputs, outputs and scratch arrays.
@@ -80,14 +80,14 @@ impl Prepared {
             .slots
             .iter()
             .map(|slot| match *slot {
-                Slot::Input(i) if (i as usize) < free => inputs[i as usize].address(),
-                Slot::Input(i) => address(&captures[i as usize - free]).cast_mut(),
-                Slot::Output(i) => blocks[i as usize].address(),
-                Slot::Constant(i) => address(native.constant(i as usize)).cast_mut(),
-                Slot::Scratch(at) => arena.at(at),
+                Backing::Input(i) if (i as usize) < free => inputs[i as usize].address(),
+                Backing::Input(i) => address(&captures[i as usize - free]).cast_mut(),
+                Backing::Output(i) => blocks[i as usize].address(),
+                Backing::Constant(i) => address(native.constant(i as usize)).cast_mut(),
+                Backing::Scratch(at) => arena.at(at),
                 // SAFETY: the plan's places lie inside the output.
-                Slot::Inside(i, at) => unsafe { blocks[i as usize].address().add(at) },
-                Slot::Nowhere => std::ptr::null_mut(),
+                Backing::Inside(i, at) => unsafe { blocks[i as usize].address().add(at) },
+                Backing::Nowhere => std::ptr::null_mut(),
             })
             .collect();
         let scratch = table.clone();

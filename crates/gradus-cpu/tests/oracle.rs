@@ -9,7 +9,7 @@ use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder, Verified, verify};
 use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, random_array, seeds};
 use gradus_core::trace::{Mode, trace};
-use gradus_core::{Array, DType, Dim, Error, Executable, Place, Program, Result, Scalar, Type, interpret};
+use gradus_core::{Array, DType, Dim, Error, Executable, Location, Program, Result, Scalar, Type, interpret};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Cpu, Native, Options, Tier, Vectors};
 
@@ -96,7 +96,7 @@ fn samples_of_every_primitive() {
             let mut b = Builder::new(entry.name);
             let inputs: Vec<Atom> =
                 sample.inputs.iter().map(|a| b.input(a.ty().unwrap().clone()).unwrap().into()).collect();
-            let Ok(e) = b.equation(sample.op.clone(), &inputs, Place::default()) else { continue };
+            let Ok(e) = b.equation(sample.op.clone(), &inputs, Location::default()) else { continue };
             let results: Vec<Atom> = e.results().map(Atom::from).collect();
             let p = b.finish(results);
             let tolerance = (entry.name == "dot_general").then_some(1e-3);

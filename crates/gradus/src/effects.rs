@@ -10,7 +10,7 @@ use std::slice::Iter;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::effects::{Callback, Host, Kind};
 use gradus_core::trace::{self, bind_all};
-use gradus_core::{Array, DType, Error, ErrorKind, Operand, Place, Result, Type};
+use gradus_core::{Array, DType, Error, ErrorKind, Location, Operand, Result, Type};
 
 /// What became of an effect that gives nothing. In a trace it is recorded, and what goes wrong with it is an error of the
 /// call that runs it. Outside of one it has happened, and [`ok`](Outcome::ok) says whether that went well.
@@ -57,7 +57,7 @@ impl Outcome {
 /// ```
 #[track_caller]
 pub fn debug_callback(f: impl Fn(&[Array]) + Send + Sync + 'static, args: &[&Array]) -> Outcome {
-    let host = Host::new(trace::caller_or_known(Place::caller()), move |values| {
+    let host = Host::new(trace::caller_or_known(Location::caller()), move |values| {
         f(values);
         Ok(Vec::new())
     });
@@ -94,7 +94,7 @@ pub fn io_callback(
     results: &[Type],
     args: &[&Array],
 ) -> Vec<Array> {
-    let host = Host::new(trace::caller_or_known(Place::caller()), f);
+    let host = Host::new(trace::caller_or_known(Location::caller()), f);
     giving(Callback::giving(Kind::Io, host, results.to_vec(), false), results, args)
 }
 
@@ -152,7 +152,7 @@ impl PureCallbackOptions {
         results: &[Type],
         args: &[&Array],
     ) -> Vec<Array> {
-        let host = Host::new(trace::caller_or_known(Place::caller()), f);
+        let host = Host::new(trace::caller_or_known(Location::caller()), f);
         giving(Callback::giving(Kind::Pure, host, results.to_vec(), self.batched), results, args)
     }
 }
@@ -281,7 +281,7 @@ where
     F: Fn(&[Array]) -> String + Send + Sync + 'static,
 {
     const { assert!(size_of::<F>() == 0, "values come after the text: write `{{x}}` with `x = x`, or `{{}}` with `x`") };
-    let host = Host::new(trace::caller_or_known(Place::caller()), move |values| {
+    let host = Host::new(trace::caller_or_known(Location::caller()), move |values| {
         show(&format(values));
         Ok(Vec::new())
     });
@@ -296,7 +296,7 @@ where
     F: Fn(&[Array]) -> String + Send + Sync + 'static,
 {
     const { assert!(size_of::<F>() == 0, "values come after the text: write `{{x}}` with `x = x`, or `{{}}` with `x`") };
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     let condition = value(condition);
     if condition.error().is_none() && condition.dtype() != DType::Bool {
         let message = format!("a check wants bools, not {}", condition.dtype());

@@ -9,7 +9,7 @@ use crate::tree::Tree;
 use gradus_core::hunt::Hunt;
 use gradus_core::optimize::Exactness;
 use gradus_core::oracle::Verify;
-use gradus_core::{Backend, Mode, Place, Result};
+use gradus_core::{Backend, Location, Mode, Result};
 use gradus_cpu::{Cpu, Tier};
 
 /// Whatever a transformation takes: functions, closures, and the results of other transformations.
@@ -82,7 +82,7 @@ impl<S: Signature> Fun<S> {
     {
         let name = format!("{transform}_{}", f.name());
         let wrapped = Wrapped { call, name, stack: f.stack() };
-        Fun::new(Core::new(transform, false, G::function(wrapped), Place::caller()))
+        Fun::new(Core::new(transform, false, G::function(wrapped), Location::caller()))
     }
 
     /// How tracing treats values: by type only, or with values at hand and guards.
@@ -175,7 +175,7 @@ impl<S: Signature> Fun<S> {
     /// ```
     #[track_caller]
     pub fn symbolic(self, arguments: &str) -> Fun<S> {
-        let declared = Declared::read(arguments, Place::caller());
+        let declared = Declared::read(arguments, Location::caller());
         Fun::new(self.core.with_options(|o| o.declared = Some(declared)))
     }
 

@@ -97,7 +97,7 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     let first = late.equation(
         gradus::extend::primitives::Op::fixed(&gradus::extend::primitives::elementwise::Sin),
         &[gradus::extend::program::ValueId::new(0).into()],
-        gradus::extend::error::Place::unknown(),
+        gradus::extend::error::Location::unknown(),
     );
     first.unwrap();
     check("input_after_an_equation", Verify, late.input(Type::scalar(gradus::DType::F64)).unwrap_err());

@@ -36,7 +36,7 @@ fn row_t2_every_phase_is_separate_and_can_be_looked_at() -> Result<()> {
         "fission",
         "layout",
         "loops",
-        "totals",
+        "sum by rows",
         "expand",
         "strength",
         "dead code",

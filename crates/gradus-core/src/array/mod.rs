@@ -26,7 +26,7 @@ pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue};
 pub use recycle::recycled;
 
-use crate::error::{Error, Place, Result, error};
+use crate::error::{Error, Location, Result, error};
 use crate::trace::Tracer;
 use crate::types::{DType, Dim, Scalar, Shape, Type};
 
@@ -94,7 +94,7 @@ impl Array {
     /// ```
     #[track_caller]
     pub fn spec(text: &str) -> Array {
-        let place = Place::caller();
+        let place = Location::caller();
         Array::from(text.parse::<Type>().map(Array::of_type).map_err(|e| e.at(place)))
     }
 
@@ -182,7 +182,7 @@ impl Array {
     /// The dimensions as numbers; an error if one is symbolic or the array carries one.
     #[track_caller]
     pub fn known_dims(&self) -> Result<Vec<usize>> {
-        let (ty, place) = (self.ty()?, Place::caller());
+        let (ty, place) = (self.ty()?, Location::caller());
         ty.shape().known().map(|d| d.to_vec()).ok_or_else(|| {
             error!(NotConcrete, "the shape of {ty} is symbolic, so its dimensions have no numbers here")
                 .at(place)

@@ -3,7 +3,7 @@
 use std::ops::RangeFull;
 
 use super::{Array, Concrete};
-use crate::error::{Place, Result, error};
+use crate::error::{Location, Result, error};
 use crate::primitives::convert::Convert;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::size::Size;
@@ -94,7 +94,7 @@ impl Operand for usize {
 /// An error becomes an array that carries it with the caller's line.
 #[track_caller]
 pub(crate) fn checked(result: Result<Array>) -> Array {
-    let place: Place = current_place();
+    let place: Location = current_place();
     result.map_err(|e| e.at(place)).into()
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::operand::checked;
 use super::{Array, Concrete, Form};
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Location, Result, error, fail};
 use crate::trace;
 use crate::types::{Element, Scalar};
 
@@ -20,7 +20,7 @@ impl Array {
     /// The number of an array with one element.
     #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
-        let place = Place::caller();
+        let place = Location::caller();
         let array = trace::read(self, "`item`", place)?;
         let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
         if c.count() != 1 {
@@ -34,7 +34,7 @@ impl Array {
     /// The number of an array with one element, with its dtype.
     #[track_caller]
     pub fn item_scalar(&self) -> Result<Scalar> {
-        let place = Place::caller();
+        let place = Location::caller();
         let array = trace::read(self, "`item_scalar`", place)?;
         let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
         if c.count() != 1 {
@@ -46,7 +46,7 @@ impl Array {
     /// The elements in row-major order.
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        let place = Place::caller();
+        let place = Location::caller();
         let array = trace::read(self, "`to_vec`", place)?;
         let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
         same_dtype::<T>(c).map_err(|e| e.at(place))?;
@@ -56,7 +56,7 @@ impl Array {
     /// The elements without a copy, if they stand in memory in row-major order.
     #[track_caller]
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
-        let place = Place::caller();
+        let place = Location::caller();
         let Form::Concrete(c) = self.form() else {
             // Gives the right error, and leaves its mark on the trace.
             trace::read(self, "`as_slice`", place)?;

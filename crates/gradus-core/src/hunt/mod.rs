@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use crate::array::Array;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Location, Result};
 use crate::optimize::{Made, Nested, equations};
 use crate::primitives::control::{Call, CustomLinear, Name, StopGradient};
 use crate::primitives::convert::Bitcast;
@@ -72,7 +72,7 @@ pub fn hunting<T>(hunt: Hunt, f: impl FnOnce() -> T) -> T {
 }
 
 /// Looks at an operation that ran: an error if it made what is hunted for.
-pub(crate) fn look_at(op: &Op, place: Place, inputs: &[Array], outputs: &[Array]) -> Result<()> {
+pub(crate) fn look_at(op: &Op, place: Location, inputs: &[Array], outputs: &[Array]) -> Result<()> {
     let hunt = active();
     if hunt.is_on() && is_watched(op) { examine(hunt, Subject::of(op, place), inputs, outputs) } else { Ok(()) }
 }
@@ -90,13 +90,13 @@ fn is_watched(op: &Op) -> bool {
 struct Subject {
     name: &'static str,
     not_finite: Option<NotFinite>,
-    place: Place,
+    place: Location,
     /// Whether an element of its result is made of the same element of each operand.
     by_element: bool,
 }
 
 impl Subject {
-    fn of(op: &Op, place: Place) -> Subject {
+    fn of(op: &Op, place: Location) -> Subject {
         Subject { name: op.name(), not_finite: op.limits().not_finite, place, by_element: op.is_elementwise() }
     }
 }
@@ -170,6 +170,6 @@ fn examine(hunt: Hunt, subject: Subject, inputs: &[Array], outputs: &[Array]) ->
     Ok(())
 }
 
-fn not_finite(message: String, place: Place) -> Error {
+fn not_finite(message: String, place: Location) -> Error {
     Error::new(ErrorKind::NotFinite, message).at(place)
 }

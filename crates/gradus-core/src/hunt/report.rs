@@ -3,7 +3,7 @@
 use super::{Class, Subject, not_finite};
 use crate::array::{Array, Concrete};
 use crate::error::Error;
-use crate::place::Named;
+use crate::location::Named;
 use crate::primitives::NotFinite;
 use crate::types::{Element, Type, Wide, dispatch};
 

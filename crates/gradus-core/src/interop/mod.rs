@@ -38,7 +38,7 @@ mod ndarray;
 use std::sync::Arc;
 
 use crate::array::{Array, Concrete, Strides, row_major};
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Location, Result, error, fail};
 use crate::types::{Element, IntoShape, Shape, Type};
 
 impl Array {
@@ -70,7 +70,7 @@ impl Array {
 /// Takes memory over; what cannot be becomes an array that carries the error with the caller's line.
 #[track_caller]
 fn adopt<T: Element>(values: Vec<T>, shape: Shape, strides: &[isize], offset: usize) -> Array {
-    let place = Place::caller();
+    let place = Location::caller();
     try_adopt(values, shape, strides, offset).map_err(|e| e.at(place)).into()
 }
 
@@ -98,7 +98,7 @@ fn try_adopt<T: Element>(values: Vec<T>, shape: Shape, strides: &[isize], offset
 
 /// The memory behind an array, to be lent by `what`; `copying` is the call that works where lending does not.
 #[cfg(any(feature = "ndarray", feature = "nalgebra"))]
-fn lend<'a, T: Element>(array: &'a Array, what: &str, copying: &str, place: Place) -> Result<&'a Concrete> {
+fn lend<'a, T: Element>(array: &'a Array, what: &str, copying: &str, place: Location) -> Result<&'a Concrete> {
     let Some(concrete) = array.concrete() else {
         // Gives the right error, and leaves its mark on the trace.
         crate::trace::read(array, what, place)?;
@@ -115,7 +115,7 @@ fn lend<'a, T: Element>(array: &'a Array, what: &str, copying: &str, place: Plac
 fn copied<T: Element, R>(
     array: &Array,
     what: &str,
-    place: Place,
+    place: Location,
     copy: impl FnOnce(&Concrete) -> Result<R>,
 ) -> Result<R> {
     let array = crate::trace::read(array, what, place)?;

@@ -11,7 +11,7 @@ use na::{DMatrix, DMatrixView, DVector, DVectorView, Dyn, Matrix, RawStorage, Ve
 
 use super::{adopt, copied, lend};
 use crate::array::{Array, Concrete, row_major};
-use crate::error::{Place, Result, error};
+use crate::error::{Location, Result, error};
 use crate::types::{Element, Shape};
 
 /// Dimensions of the array for a matrix: the number of columns counts unless the type says it is one.
@@ -99,7 +99,7 @@ impl Array {
     /// ```
     #[track_caller]
     pub fn view_dmatrix<T: Element>(&self) -> Result<DMatrixView<'_, T>> {
-        let place = Place::caller();
+        let place = Location::caller();
         let concrete = lend::<T>(self, "`view_dmatrix`", "`to_dmatrix`", place)?;
         view_matrix(concrete).map_err(|e| e.at(place))
     }
@@ -115,7 +115,7 @@ impl Array {
     /// ```
     #[track_caller]
     pub fn view_dvector<T: Element>(&self) -> Result<DVectorView<'_, T>> {
-        let place = Place::caller();
+        let place = Location::caller();
         let concrete = lend::<T>(self, "`view_dvector`", "`to_dvector`", place)?;
         view_vector(concrete).map_err(|e| e.at(place))
     }
@@ -131,7 +131,7 @@ impl Array {
     /// ```
     #[track_caller]
     pub fn to_dmatrix<T: Element>(&self) -> Result<DMatrix<T>> {
-        let place = Place::caller();
+        let place = Location::caller();
         copied::<T, _>(self, "`to_dmatrix`", place, |c| {
             let [(rows, rstride), (columns, cstride)] = axes(c)?;
             // The transposed array in row-major order is this one in column-major order.
@@ -153,7 +153,7 @@ impl Array {
     /// ```
     #[track_caller]
     pub fn to_dvector<T: Element>(&self) -> Result<DVector<T>> {
-        let place = Place::caller();
+        let place = Location::caller();
         copied::<T, _>(self, "`to_dvector`", place, |c| {
             let [(rows, _)] = axes(c)?;
             // invariant: an array has as many values as its dimensions say

@@ -7,7 +7,7 @@ use nd::{ArrayBase, ArrayRef, Axis, Dimension, IxDyn, ShapeBuilder};
 
 use super::{adopt, copied, lend};
 use crate::array::{Array, Concrete, Strides, row_major};
-use crate::error::{Place, Result, error};
+use crate::error::{Location, Result, error};
 use crate::types::{Element, Shape};
 
 /// Takes the memory over without a copy, whatever the strides. What the array was sliced from stays in memory.
@@ -80,7 +80,7 @@ impl Array {
     /// ```
     #[track_caller]
     pub fn view_ndarray<T: Element>(&self) -> Result<nd::ArrayViewD<'_, T>> {
-        let place = Place::caller();
+        let place = Location::caller();
         let concrete = lend::<T>(self, "`view_ndarray`", "`to_ndarray`", place)?;
         view(concrete).map_err(|e| e.at(place))
     }
@@ -96,7 +96,7 @@ impl Array {
     /// ```
     #[track_caller]
     pub fn to_ndarray<T: Element>(&self) -> Result<nd::ArrayD<T>> {
-        let place = Place::caller();
+        let place = Location::caller();
         copied::<T, _>(self, "`to_ndarray`", place, |c| {
             nd::ArrayD::from_shape_vec(IxDyn(c.dims()), c.try_to_vec::<T>()?).map_err(|e| unfit(c, e))
         })

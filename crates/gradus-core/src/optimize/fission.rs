@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::nested::{Made, Nested, equations};
 use super::{Exactness, applied, visit};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::primitives::Op;
 use crate::primitives::control::Scan;
 use crate::primitives::dot::DotGeneral;
@@ -240,7 +240,7 @@ fn over_steps(op: &Op, length: &Dim) -> Option<Op> {
 
 /// What leaves a loop.
 #[derive(Default)]
-struct Plan<'a> {
+struct FissionPlan<'a> {
     products: Vec<Product<'a>>,
     accumulations: Vec<Accumulation<'a>>,
     /// Values of the body that are stacked for the accumulations, and the place of each among them.
@@ -259,8 +259,8 @@ const STEPS_UNKNOWN: u128 = 64;
 /// A loop may take so many bytes more, whatever its sequences take.
 const LEAST_ROOM: u128 = 1 << 20;
 
-fn plan<'a>(l: &Loop<'a>) -> Plan<'a> {
-    let mut plan = Plan::default();
+fn plan<'a>(l: &Loop<'a>) -> FissionPlan<'a> {
+    let mut plan = FissionPlan::default();
     let steps = match l.scan.length.constant() {
         // One step, or none, is what it was.
         Some(n) if n > 1 => n as u128,
@@ -306,7 +306,7 @@ fn plan<'a>(l: &Loop<'a>) -> Plan<'a> {
 }
 
 /// The results of a scan of which a part is computed before it and a part after; none if it stays as it is.
-fn split_scan(b: &mut Builder, scan: &Scan, operands: &[Atom], place: Place) -> Result<Option<Vec<Atom>>> {
+fn split_scan(b: &mut Builder, scan: &Scan, operands: &[Atom], place: Location) -> Result<Option<Vec<Atom>>> {
     let body = &*scan.body;
     let l = Loop::new(b, scan, operands);
     let plan = plan(&l);
@@ -345,17 +345,23 @@ fn split_scan(b: &mut Builder, scan: &Scan, operands: &[Atom], place: Place) -> 
     Ok(Some(all.into_iter().flatten().collect()))
 }
 
-fn apply(b: &mut Builder, op: Op, operands: &[Atom], place: Place) -> Result<Atom> {
+fn apply(b: &mut Builder, op: Op, operands: &[Atom], place: Location) -> Result<Atom> {
     visit();
     Ok(b.equation(op, operands, place)?.result().into())
 }
 
-fn viewed(b: &mut Builder, views: &[Op], atom: Atom, place: Place) -> Result<Atom> {
+fn viewed(b: &mut Builder, views: &[Op], atom: Atom, place: Location) -> Result<Atom> {
     views.iter().try_fold(atom, |a, view| apply(b, view.clone(), &[a], place))
 }
 
 /// The products before the loop, for all steps at once.
-fn products(b: &mut Builder, l: &Loop<'_>, plan: &Plan<'_>, operands: &[Atom], place: Place) -> Result<Vec<Atom>> {
+fn products(
+    b: &mut Builder,
+    l: &Loop<'_>,
+    plan: &FissionPlan<'_>,
+    operands: &[Atom],
+    place: Location,
+) -> Result<Vec<Atom>> {
     let body = l.body;
     // What the products take that is the same in every step, and what that is made of.
     let matrices: Vec<Atom> = plan.products.iter().map(|p| body.operands(p.equation)[1 - p.side]).collect();
@@ -398,7 +404,7 @@ fn products(b: &mut Builder, l: &Loop<'_>, plan: &Plan<'_>, operands: &[Atom], p
     Ok(made)
 }
 
-fn place_of(e: &Equation, place: Place) -> Place {
+fn place_of(e: &Equation, place: Location) -> Location {
     if e.place().is_known() { e.place() } else { place }
 }
 
@@ -408,7 +414,7 @@ fn added_up(
     a: &Accumulation<'_>,
     start: Atom,
     of: &dyn Fn(ValueId) -> Option<Atom>,
-    place: Place,
+    place: Location,
 ) -> Result<Atom> {
     let zero = b.program().constant(start).and_then(|c| c.splat_value());
     let mut sum = (zero != Some(Scalar::zero(b.ty(start).dtype()))).then_some(start);

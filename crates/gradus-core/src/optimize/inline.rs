@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use super::nested::{Made, Nested, equations};
 use super::simplify::map_atom;
 use super::{Exactness, applied, visit};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::primitives::control::{BatchMost, Call, CustomJvp, CustomLinear, CustomVjp, Name, OwnStep, StopGradient};
 use crate::primitives::{Op, Types};
 use crate::program::{Atom, Builder, Constant, Program};
@@ -138,7 +138,7 @@ pub(super) fn takes(p: &Program, b: &Builder, operands: &[Atom]) -> bool {
 }
 
 /// Adds the equations of a program, on these inputs; gives what it returns. Equations without a line get `place`.
-pub(super) fn write_out(b: &mut Builder, p: &Program, inputs: &[Atom], place: Place) -> Result<Vec<Atom>> {
+pub(super) fn write_out(b: &mut Builder, p: &Program, inputs: &[Atom], place: Location) -> Result<Vec<Atom>> {
     b.require(p.constraints());
     let mut there: Vec<Atom> = Vec::with_capacity(p.value_count());
     there.extend_from_slice(inputs);

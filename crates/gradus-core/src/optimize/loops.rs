@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::nested::{Made, Nested, equations};
 use super::{Exactness, applied, visit};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::primitives::Op;
 use crate::primitives::control::{Scan, While};
 use crate::primitives::shaping::{Broadcast, Iota, Reshape};
@@ -199,7 +199,13 @@ fn divide(p: &Program, movable: &[bool], inside: &[Atom], front: &[Atom], room: 
 }
 
 /// Computes in front of the loop what a division says; gives each value of the body that is there.
-fn compute_front(b: &mut Builder, p: &Program, of: &Loop<'_>, d: &Division, place: Place) -> Result<Vec<Option<Atom>>> {
+fn compute_front(
+    b: &mut Builder,
+    p: &Program,
+    of: &Loop<'_>,
+    d: &Division,
+    place: Location,
+) -> Result<Vec<Option<Atom>>> {
     let mut there: Vec<Option<Atom>> = vec![None; p.value_count()];
     for (slot, role) in there.iter_mut().zip(&of.roles) {
         *slot = match role {
@@ -270,7 +276,7 @@ enum Source {
     Loop,
 }
 
-fn hoist_scan(b: &mut Builder, scan: &Scan, operands: &[Atom], place: Place) -> Result<Vec<Atom>> {
+fn hoist_scan(b: &mut Builder, scan: &Scan, operands: &[Atom], place: Location) -> Result<Vec<Atom>> {
     let body = &*scan.body;
     let of = Loop::new(b, body, operands, scan.consts, scan.carries);
     let sure = scan.length.constant().is_some_and(|n| n >= 1);
@@ -341,7 +347,7 @@ fn loop_operands(of: &Loop<'_>, there: &[Option<Atom>], passed: &[ValueId]) -> V
     constants.chain(passed).chain(of.varying().map(|i| of.operands[i])).collect()
 }
 
-fn hoist_while(b: &mut Builder, repeat: &While, operands: &[Atom], place: Place) -> Result<Vec<Atom>> {
+fn hoist_while(b: &mut Builder, repeat: &While, operands: &[Atom], place: Location) -> Result<Vec<Atom>> {
     let (body, condition) = (&*repeat.body, &*repeat.condition);
     let carries = operands.len() - repeat.consts;
     let mut of = Loop::new(b, body, operands, repeat.consts, carries);

@@ -25,7 +25,7 @@ mod rules;
 mod shapes;
 mod simplify;
 mod strength;
-mod totals;
+mod sum_by_rows;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "fission", run: fission::split },
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
-    Pass { name: "totals", run: totals::by_rows },
+    Pass { name: "sum by rows", run: sum_by_rows::by_rows },
     Pass { name: "expand", run: expand::write_out },
     Pass { name: "strength", run: strength::reduce },
     DEAD_CODE,

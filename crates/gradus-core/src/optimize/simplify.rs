@@ -14,7 +14,7 @@ use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Step};
 use super::rules::{rewrite, rewrite_relaxed};
 use super::{Exactness, applied, eliminate_dead_code, visit};
 use crate::array::Array;
-use crate::error::{Place, Result, error};
+use crate::error::{Location, Result, error};
 use crate::hunt;
 use crate::memo::{What, remembered};
 use crate::primitives::control::Switch;
@@ -54,7 +54,7 @@ pub(super) fn with_rules(p: &Program, exactness: Exactness, rules: &[&[Rule]]) -
 type OnNested<'a> = &'a dyn Fn(&Arc<Program>) -> Result<Arc<Program>>;
 
 fn walk(p: &Program, exactness: Exactness, rules: &[&[Rule]], nested: OnNested<'_>) -> Result<Program> {
-    let mut walk = Walk {
+    let mut walk = Simplifier {
         b: Builder::like(p),
         shared: FxHashMap::default(),
         folding: FOLDING_BUDGET,
@@ -100,7 +100,7 @@ pub(super) fn map_atom(p: &Program, there: &[Atom], b: &mut Builder, a: Atom) ->
 }
 
 /// The program under construction, and what helps to make it smaller.
-struct Walk<'a> {
+struct Simplifier<'a> {
     b: Builder,
     /// Equations by a hash of what they compute.
     shared: FxHashMap<u64, SmallVec<[u32; 1]>>,
@@ -121,7 +121,7 @@ enum Next {
     Nothing,
 }
 
-impl Walk<'_> {
+impl Simplifier<'_> {
     fn count_uses(&mut self, atom: Atom, count: u32) {
         if let Some(v) = atom.value() {
             if self.uses.len() <= v.index() {
@@ -156,7 +156,7 @@ impl Walk<'_> {
     }
 
     /// An operation with one result and no effect: folded, rewritten as far as rules go, or shared.
-    fn one(&mut self, mut op: Op, mut operands: SmallVec<[Atom; 4]>, ty: &Type, place: Place) -> Result<Atom> {
+    fn one(&mut self, mut op: Op, mut operands: SmallVec<[Atom; 4]>, ty: &Type, place: Location) -> Result<Atom> {
         loop {
             visit();
             if let Some(constant) = fold(&self.b, &op, &operands, ty, &mut self.folding) {
@@ -173,7 +173,7 @@ impl Walk<'_> {
         Ok(ValueId::new(made).into())
     }
 
-    fn rewritten(&mut self, op: &Op, operands: &[Atom], ty: &Type, place: Place) -> Result<Next> {
+    fn rewritten(&mut self, op: &Op, operands: &[Atom], ty: &Type, place: Location) -> Result<Next> {
         for rule in self.rules.iter().copied().flatten() {
             if self.fuel == 0 {
                 break;
@@ -203,7 +203,7 @@ impl Walk<'_> {
 
     /// Adds all steps but the last, which comes back. None, and nothing is added, if the last has not the type wanted or a step
     /// asks for a condition that the program does not state.
-    fn add_steps(&mut self, steps: Vec<Step>, ty: &Type, place: Place) -> Result<Option<(Op, SmallVec<[Atom; 4]>)>> {
+    fn add_steps(&mut self, steps: Vec<Step>, ty: &Type, place: Location) -> Result<Option<(Op, SmallVec<[Atom; 4]>)>> {
         let Some(types) = self.types_of(&steps) else { return Ok(None) };
         if types.last() != Some(ty) {
             return Ok(None);
@@ -248,7 +248,7 @@ impl Walk<'_> {
     }
 
     /// Adds an equation, or finds an equal one; gives the first result's position.
-    fn add_shared(&mut self, op: Op, operands: &[Atom], types: &[Type], place: Place) -> Result<usize> {
+    fn add_shared(&mut self, op: Op, operands: &[Atom], types: &[Type], place: Location) -> Result<usize> {
         let pure = op.effects().is_pure();
         // a·b and b·a are shared. The equation keeps the order in which it was written.
         let commutes = operands.len() == 2
@@ -292,7 +292,7 @@ fn fold(b: &Builder, op: &Op, operands: &[Atom], ty: &Type, budget: &mut usize) 
     if hunt::active().is_on() {
         let inputs = operands.iter().filter_map(|a| b.program().constant(*a));
         let inputs = inputs.map(numbers).collect::<Result<SmallVec<[Array; 4]>>>().ok()?;
-        hunt::look_at(op, Place::unknown(), &inputs, &[numbers(&folded).ok()?]).ok()?;
+        hunt::look_at(op, Location::unknown(), &inputs, &[numbers(&folded).ok()?]).ok()?;
     }
     Some(folded)
 }

@@ -26,7 +26,7 @@ use suspects::{Case, Suspect, Verdict};
 
 use crate::array::Array;
 use crate::backend::{Executable, Passed};
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Location, Result};
 use crate::executables::{Sizes, sizes_of};
 use crate::hunt::{Hunt, hunting};
 use crate::interpret::interpret;
@@ -361,7 +361,7 @@ pub fn touched(program: &Program, inputs: &[Array], want: &[Array], freedom: Fre
 }
 
 /// What is known of an equation, for reports: `reduce_sum`, its rules, its line.
-fn named(name: &str, place: Place) -> String {
+fn named(name: &str, place: Location) -> String {
     let path = place.path();
     let through = if path.is_empty() { String::new() } else { format!(" ({path})") };
     format!("`{name}`{through}")

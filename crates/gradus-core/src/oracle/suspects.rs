@@ -13,7 +13,7 @@ use super::noise::terms;
 use super::{Run, named};
 use crate::array::Array;
 use crate::backend::Executable;
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::interpret::evaluate;
 use crate::optimize::Exactness;
 use crate::pipeline::Pipeline;
@@ -37,7 +37,7 @@ pub(super) struct Suspect {
     equation: usize,
     of: usize,
     kernel: Option<String>,
-    pub(super) place: Place,
+    pub(super) place: Location,
     /// The program in which it is seen.
     pub(super) program: Program,
     /// Whether it differs on operands that are right.

@@ -53,7 +53,7 @@ pub(super) fn fold<T: Element>(
     if let Some((x, axes)) = narrow_in_front(x, axes) {
         return fold(&x, &axes, identity.into_scalar(), order, f);
     }
-    let plan = Plan::new(x, axes, order);
+    let plan = FoldPlan::new(x, axes, order);
     let mut values = elements::<T>(&plan.operand)?;
     if plan.run > 1 {
         let rows = values.chunks_exact(plan.run);
@@ -189,7 +189,7 @@ fn combine<T: Copy>(row: &[T], out: &mut [T], first: bool, f: impl Fn(T, T) -> T
 
 /// How a reduction goes through the elements, whatever the numbers. What a stride of zero repeats along a kept axis is
 /// computed once and repeated in the result in the same way.
-struct Plan {
+struct FoldPlan {
     /// The operand without repetition.
     operand: Concrete,
     /// How many elements stand along the run.
@@ -205,9 +205,9 @@ struct Plan {
     strides: Strides,
 }
 
-impl Plan {
+impl FoldPlan {
     /// For an operand that is not empty.
-    fn new(x: &Concrete, axes: &[usize], order: Order) -> Plan {
+    fn new(x: &Concrete, axes: &[usize], order: Order) -> FoldPlan {
         let reduced = |axis: usize| axes.contains(&axis);
         let repeated = |axis: usize| x.strides()[axis] == 0 && x.dims()[axis] > 1;
         let once = |axis: usize| repeated(axis) && (!reduced(axis) || order == Order::Any);
@@ -224,7 +224,7 @@ impl Plan {
         let kept: Dims = (0..dims.len()).filter(|&a| !reduced(a)).collect();
         let left: Dims = kept.iter().map(|&a| dims[a]).collect();
         let dense = row_major(&left);
-        Plan {
+        FoldPlan {
             operand: x.view(dims.iter().copied().collect(), x.strides().into(), x.offset()),
             run: dims[before..].iter().product(),
             parts,

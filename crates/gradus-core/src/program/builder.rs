@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::{Atom, Constant, Equation, Program, ValueId, as_word};
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Location, Result, error, fail};
 use crate::primitives::{Infer, Op, Types};
 use crate::stack::DEEPEST;
 use crate::types::{Constraint, Type};
@@ -70,14 +70,14 @@ impl Builder {
     }
 
     /// Applies an operation: checks the operands by its type rule and adds the equation.
-    pub fn equation(&mut self, op: Op, operands: &[Atom], place: Place) -> Result<&Equation> {
+    pub fn equation(&mut self, op: Op, operands: &[Atom], place: Location) -> Result<&Equation> {
         let inputs: smallvec::SmallVec<[Type; 4]> = operands.iter().map(|a| self.ty(*a).clone()).collect();
         let types = infer(&op, &inputs, &mut self.program.constraints).map_err(|e| e.at(place))?;
         self.push(op, operands, types, place)
     }
 
     /// Adds an equation whose result types are known to be those of the type rule.
-    pub(crate) fn push(&mut self, op: Op, operands: &[Atom], types: Types, place: Place) -> Result<&Equation> {
+    pub(crate) fn push(&mut self, op: Op, operands: &[Atom], types: Types, place: Location) -> Result<&Equation> {
         let p = &mut self.program;
         if p.types.len() + types.len() >= MOST_VALUES || p.operands.len() + operands.len() >= MOST_VALUES {
             fail!(Size, "a program of more than {MOST_VALUES} values");

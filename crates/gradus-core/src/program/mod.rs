@@ -25,7 +25,7 @@ pub(crate) use parse::short;
 pub use verify::{Verified, verify};
 
 use crate::array::{Array, Concrete};
-use crate::error::{Place, Result, error};
+use crate::error::{Location, Result, error};
 use crate::primitives::{Op, Param};
 use crate::types::{Constraint, Dim, Effects, Scalar, Type};
 
@@ -195,7 +195,7 @@ pub struct Equation {
     operands_len: u32,
     first_result: u32,
     results_len: u32,
-    place: Place,
+    place: Location,
 }
 
 impl Equation {
@@ -215,7 +215,7 @@ impl Equation {
     }
 
     /// The user's line it comes from.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Location {
         self.place
     }
 }
@@ -268,7 +268,7 @@ impl Program {
     }
 
     /// The place of the first equation that reads an input.
-    pub fn first_use(&self, input: usize) -> Option<Place> {
+    pub fn first_use(&self, input: usize) -> Option<Location> {
         let reads = |e: &&Equation| self.operands(e).iter().any(|a| a.value().is_some_and(|v| v.index() == input));
         self.equations.iter().find(reads).map(Equation::place)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Atom, Builder, Constant, Content, Program, ValueId};
 use crate::array::Concrete;
-use crate::error::{Error, Place, Result, error, fail};
+use crate::error::{Error, Location, Result, error, fail};
 use crate::primitives::{Op, Param};
 use crate::stack;
 use crate::types::{Constraint, DType, Dim, Effects, Element, KeyBits, Scalar, Type, Wide, dispatch};
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
         let line_end = self.at;
         // What the type rule refuses is refused of the whole equation.
         self.back(op_start);
-        let results = b.equation(op, &operands, Place::unknown())?.results();
+        let results = b.equation(op, &operands, Location::unknown())?.results();
         let inferred: Vec<_> = results.map(|r| b.program().ty(r).clone()).collect();
         if inferred != types {
             self.back(start);

@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use self::numbers::{near, repeated, scrambled};
 use crate::array::Array;
-use crate::error::{Error, ErrorKind, Place, Result, error};
+use crate::error::{Error, ErrorKind, Location, Result, error};
 use crate::interpret::interpret;
 use crate::primitives::{Infer, Op, Sample};
 use crate::program::{Builder, Program, verify};
@@ -159,7 +159,7 @@ impl Case {
         for input in inputs {
             atoms.push(builder.input(input.ty()?.clone())?.into());
         }
-        let outputs = builder.equation(op.clone(), &atoms, Place::unknown())?.results().map(Into::into).collect();
+        let outputs = builder.equation(op.clone(), &atoms, Location::unknown())?.results().map(Into::into).collect();
         Ok(Case { program: builder.finish(outputs), inputs: inputs.to_vec() })
     }
 

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::{Array, Form};
-use crate::error::{Error, Place, Result, error};
+use crate::error::{Error, Location, Result, error};
 use crate::hunt::look_at;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
@@ -33,7 +33,7 @@ pub use state::{EMBED_LIMIT, fail, is_tracing};
 #[derive(Clone)]
 pub struct Tracer {
     ty: Type,
-    place: Place,
+    place: Location,
     trace: TraceId,
     value: ValueId,
 }
@@ -45,7 +45,7 @@ impl Tracer {
     }
 
     /// The line that made it.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Location {
         self.place
     }
 
@@ -77,7 +77,7 @@ pub struct Guard {
     /// What was read.
     pub observed: Array,
     /// Where.
-    pub place: Place,
+    pub place: Location,
 }
 
 /// What tracing a function gives.
@@ -129,7 +129,7 @@ where
     run(Active::start(name, mode, place), inputs, place, |tracers| Ok(f(tracers)))
 }
 
-fn run<F>(active: Result<Active>, inputs: &[Array], place: Place, f: F) -> Result<Traced>
+fn run<F>(active: Result<Active>, inputs: &[Array], place: Location, f: F) -> Result<Traced>
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
@@ -153,12 +153,12 @@ where
 
 thread_local! {
     /// Rules of primitives run on behalf of an equation: what they record belongs to that equation's line.
-    static ON_BEHALF: Cell<Place> = const { Cell::new(Place::unknown()) };
+    static ON_BEHALF: Cell<Location> = const { Cell::new(Location::unknown()) };
 }
 
 /// Runs a function whose operations are all attributed to one place.
-pub fn at_place<T>(place: Place, f: impl FnOnce() -> T) -> T {
-    struct Restore(Place);
+pub fn at_place<T>(place: Location, f: impl FnOnce() -> T) -> T {
+    struct Restore(Location);
     impl Drop for Restore {
         fn drop(&mut self) {
             ON_BEHALF.set(self.0);
@@ -194,12 +194,12 @@ fn is_quiet() -> bool {
 }
 
 #[track_caller]
-pub(crate) fn current_place() -> Place {
-    caller_or_known(Place::caller())
+pub(crate) fn current_place() -> Location {
+    caller_or_known(Location::caller())
 }
 
 /// The place that rules run on behalf of, if there is one; otherwise the given one.
-pub fn caller_or_known(place: Place) -> Place {
+pub fn caller_or_known(place: Location) -> Location {
     let on_behalf = ON_BEHALF.get();
     if on_behalf.is_known() { on_behalf } else { place }
 }
@@ -234,7 +234,7 @@ pub fn bind_all(op: Op, inputs: &[Array]) -> Outputs {
     outputs.unwrap_or_else(|e| smallvec::smallvec![Array::from(e.at(place))])
 }
 
-fn bind_at(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
+fn bind_at(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     let mut traced = false;
     let mut spec = false;
     for a in inputs {
@@ -370,7 +370,7 @@ pub(crate) fn value_of(program: &Program, values: &[Array], atom: Atom) -> Resul
 }
 
 /// The numbers behind an array: its own, or, in concrete mode, those of the value it stands for (which leaves a guard).
-pub(crate) fn read(array: &Array, what: &str, place: Place) -> Result<Array> {
+pub(crate) fn read(array: &Array, what: &str, place: Location) -> Result<Array> {
     match array.form() {
         Form::Concrete(_) => Ok(array.clone()),
         Form::Failed(e) => Err(e.clone()),
@@ -384,11 +384,11 @@ pub(crate) fn read(array: &Array, what: &str, place: Place) -> Result<Array> {
 /// The numbers behind an array, leaving a guard if it is traced in concrete mode.
 #[track_caller]
 pub fn read_guarded(array: &Array) -> Result<Array> {
-    read(array, "a value", Place::caller())
+    read(array, "a value", Location::caller())
 }
 
 /// Whether an array stands for a value of a trace that is still active on this thread.
-pub fn check_alive(array: &Array, place: Place) -> Result<()> {
+pub fn check_alive(array: &Array, place: Location) -> Result<()> {
     match array.form() {
         Form::Traced(t) => state::check_alive(t, place),
         Form::Failed(e) => Err(e.clone()),
@@ -396,7 +396,7 @@ pub fn check_alive(array: &Array, place: Place) -> Result<()> {
     }
 }
 
-fn not_concrete(t: &Tracer, what: &str, started: Place, place: Place) -> Error {
+fn not_concrete(t: &Tracer, what: &str, started: Location, place: Location) -> Error {
     error!(NotConcrete, "{what} was asked of {t:?}, but a traced value has no number until the program runs")
         .at(place)
         .note(format!("the value was made at {}", t.place))

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::{Guard, Mode, Traced, Tracer, not_concrete};
 use crate::array::{Array, Form};
-use crate::error::{Error, Place, Result, error, fail};
+use crate::error::{Error, Location, Result, error, fail};
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, eliminate_dead_code, infer};
 use crate::stack::{self, DEEPEST};
@@ -31,7 +31,7 @@ struct State {
     mode: Mode,
     /// Whether captured numbers are constants always: a program made from a program has no hidden inputs.
     closed: bool,
-    started: Place,
+    started: Location,
     inputs: usize,
     /// Concrete mode: the numbers of values, as far as someone asked for them. Those of inputs are arrays with numbers, or
     /// values of an outer trace to ask in turn.
@@ -78,7 +78,7 @@ pub(crate) fn apart<T>(f: impl FnOnce() -> T) -> T {
         }
     }
     let _restore = Restore(STACK.take());
-    super::at_place(Place::unknown(), f)
+    super::at_place(Location::unknown(), f)
 }
 
 /// Ends the innermost trace with an error when it is over, even if what carries the error is not among its results. Gives
@@ -125,7 +125,7 @@ impl Drop for Active {
 }
 
 impl Active {
-    pub(super) fn start(name: &str, mode: Mode, started: Place) -> Result<Active> {
+    pub(super) fn start(name: &str, mode: Mode, started: Location) -> Result<Active> {
         // The outermost one is not nested in any.
         if CAPTURES.get() > DEEPEST {
             return Err(too_deep(name));
@@ -135,11 +135,11 @@ impl Active {
         Ok(active)
     }
 
-    pub(super) fn start_closed(name: &str, started: Place) -> Result<Active> {
+    pub(super) fn start_closed(name: &str, started: Location) -> Result<Active> {
         Active::begin(name, Mode::Abstract, true, started)
     }
 
-    fn begin(name: &str, mode: Mode, closed: bool, started: Place) -> Result<Active> {
+    fn begin(name: &str, mode: Mode, closed: bool, started: Location) -> Result<Active> {
         stack::check()?;
         let id = TraceId { thread: THREAD.with(|t| *t), serial: SERIAL.get() };
         SERIAL.set(id.serial + 1);
@@ -162,7 +162,7 @@ impl Active {
         Ok(Active { id, closed })
     }
 
-    pub(super) fn input(&self, array: &Array, place: Place) -> Result<Array> {
+    pub(super) fn input(&self, array: &Array, place: Location) -> Result<Array> {
         let ty = array.ty()?.clone();
         STACK.with_borrow_mut(|s| {
             let state = s.last_mut().filter(|t| t.id == self.id).ok_or_else(out_of_order)?;
@@ -175,7 +175,7 @@ impl Active {
         })
     }
 
-    pub(super) fn finish(self, outputs: &[Array], place: Place) -> Result<Traced> {
+    pub(super) fn finish(self, outputs: &[Array], place: Location) -> Result<Traced> {
         let atoms = outputs.iter().map(|a| atom_of(a, place)).collect::<Result<Vec<_>>>();
         let state = STACK.with_borrow_mut(|s| if s.last().is_some_and(|t| t.id == self.id) { s.pop() } else { None });
         let state = state.ok_or_else(out_of_order)?;
@@ -227,7 +227,7 @@ impl State {
 }
 
 /// What an array is in the innermost trace: a value, a constant, or a capture.
-fn atom_of(array: &Array, place: Place) -> Result<Atom> {
+fn atom_of(array: &Array, place: Location) -> Result<Atom> {
     match array.form() {
         Form::Failed(e) => Err(e.clone()),
         Form::Spec(ty) => Err(error!(NotConcrete, "{ty} is only a type and cannot be a value of a program")
@@ -253,7 +253,7 @@ fn atom_of(array: &Array, place: Place) -> Result<Atom> {
     }
 }
 
-pub(super) fn check_alive(t: &Tracer, place: Place) -> Result<()> {
+pub(super) fn check_alive(t: &Tracer, place: Location) -> Result<()> {
     if STACK.with_borrow(|s| s.iter().any(|state| state.id == t.trace)) {
         return Ok(());
     }
@@ -284,7 +284,7 @@ pub(super) fn require(conditions: &[Constraint]) {
     });
 }
 
-pub(super) fn record(op: Op, inputs: &[Array], place: Place) -> Result<Outputs> {
+pub(super) fn record(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     let atoms = inputs.iter().map(|a| atom_of(a, place)).collect::<Result<SmallVec<[Atom; 4]>>>()?;
     // No borrow is held while a type rule runs: it may be a user's, and use arrays itself.
     let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<SmallVec<[Type; 4]>>>()?;
@@ -306,7 +306,7 @@ enum Pending {
     /// It is known, or another array says.
     Known(Array),
     /// An equation, whose operands have their numbers.
-    Equation(Op, Vec<Array>, Vec<ValueId>, Place),
+    Equation(Op, Vec<Array>, Vec<ValueId>, Location),
     /// An equation that needs the numbers of these values first.
     Needs(Vec<ValueId>),
     /// There is no number: the trace is abstract, or a size is not known.
@@ -410,7 +410,7 @@ pub(crate) fn constant(c: &Constant) -> Result<Array> {
     }
 }
 
-pub(super) fn read(t: &Tracer, what: &str, place: Place) -> Result<Array> {
+pub(super) fn read(t: &Tracer, what: &str, place: Location) -> Result<Array> {
     check_alive(t, place)?;
     let number = number(t.trace, t.value)?;
     STACK.with_borrow_mut(|s| {

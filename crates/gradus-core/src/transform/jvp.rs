@@ -5,9 +5,9 @@ use smallvec::SmallVec;
 
 use super::{behind, counted, missing, place_of, read};
 use crate::array::Array;
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Location, Result, error, fail};
+use crate::location::Rule;
 use crate::phases::phase;
-use crate::place::Rule;
 use crate::primitives::{Derivative, Jvp, Outputs};
 use crate::program::{Equation, Program, ValueId};
 use crate::trace::{at_place, bind_all, carry_conditions, current_place, trace_closed};
@@ -80,7 +80,7 @@ fn differentiate(
     e: &Equation,
     operands: &[Array],
     dots: &[Option<Array>],
-    caller: Place,
+    caller: Location,
 ) -> Result<(Outputs, Tangents)> {
     let none = |outputs: Outputs| {
         let zeros = smallvec::smallvec![None; outputs.len()];
@@ -116,7 +116,7 @@ fn check(name: &str, outputs: &[Array], tangents: &[Option<Array>]) -> Result<()
         let t = t.ty()?;
         if y != t {
             return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {t} for a result {y}")
-                .at(Place::unknown()));
+                .at(Location::unknown()));
         }
     }
     Ok(())

@@ -24,8 +24,8 @@ pub(crate) use transpose::transpose_on;
 pub use vmap::{vmap, vmap_on};
 
 use crate::array::Array;
-use crate::error::{Place, Result, error};
-use crate::place::{Named, Rule};
+use crate::error::{Location, Result, error};
+use crate::location::{Named, Rule};
 use crate::primitives::Outputs;
 pub(crate) use crate::primitives::shaping::zeros as zeros_of;
 use crate::program::{Equation, Program};
@@ -52,18 +52,18 @@ fn missing(equation: &Equation, rule: &str, why: &str) -> crate::Error {
 }
 
 /// The place of an equation, where it has one.
-fn place_of(equation: &Equation, otherwise: Place) -> Place {
+fn place_of(equation: &Equation, otherwise: Location) -> Location {
     if equation.place().is_known() { equation.place() } else { otherwise }
 }
 
 /// The place that a rule of an equation's operation runs on behalf of: what it records is there because of the rule.
-fn behind(rule: Rule, equation: &Equation, otherwise: Place) -> Place {
+fn behind(rule: Rule, equation: &Equation, otherwise: Location) -> Location {
     let op = equation.op();
     place_of(equation, otherwise).through(rule, Named { name: op.name(), slope: op.limits().slope })
 }
 
 /// The line of the first effect of some kind in a program or in what it holds.
-pub(crate) fn place_of_effect(program: &Program, effects: Effects) -> Option<Place> {
+pub(crate) fn place_of_effect(program: &Program, effects: Effects) -> Option<Location> {
     let equation = program.equations().iter().find(|e| e.op().effects().contains(effects))?;
     let inside = equation.op().programs().into_iter().find_map(|p| place_of_effect(&p, effects));
     Some(inside.unwrap_or(equation.place()))

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{place_of, residuals};
-use crate::error::{Place, Result, error, fail};
+use crate::error::{Location, Result, error, fail};
 use crate::phases::phase;
 use crate::primitives::{Op, Partition};
 use crate::program::{Atom, Builder, Constant, Equation, Program, eliminate_dead_code};
@@ -36,10 +36,10 @@ impl Split {
         let mut b = Builder::new(self.known.name());
         let inputs = inputs.iter().map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<Vec<_>>>()?;
         let of = |wanted: bool| inputs.iter().zip(known_inputs).filter(move |(_, on)| **on == wanted).map(|(a, _)| *a);
-        let mut early = b.inline(&self.known, &of(true).collect::<Vec<_>>(), Place::unknown())?;
+        let mut early = b.inline(&self.known, &of(true).collect::<Vec<_>>(), Location::unknown())?;
         let saved = early.split_off(early.len().saturating_sub(self.residuals.len()));
         let late =
-            b.inline(&self.unknown, &saved.into_iter().chain(of(false)).collect::<Vec<_>>(), Place::unknown())?;
+            b.inline(&self.unknown, &saved.into_iter().chain(of(false)).collect::<Vec<_>>(), Location::unknown())?;
         let (mut early, mut late) = (early.into_iter(), late.into_iter());
         let each = self.known_outputs.iter().map(|known| if *known { early.next() } else { late.next() });
         let outputs = each.collect::<Option<Vec<_>>>().ok_or_else(|| error!(Rule, "a split lost an output"))?;
@@ -126,7 +126,7 @@ impl Side {
 struct Later {
     what: Piece,
     operands: Vec<Source>,
-    place: Place,
+    place: Location,
     /// The original values that its results are.
     results: Vec<usize>,
 }
@@ -215,7 +215,7 @@ impl<'a> Early<'a> {
             return Ok(None);
         }
         // What is made of it, and what is wrong with it, belongs to the user's line.
-        at_place(place_of(e, caller_or_known(Place::unknown())), || e.op().partial_eval(&flags))
+        at_place(place_of(e, caller_or_known(Location::unknown())), || e.op().partial_eval(&flags))
     }
 
     fn add_halves(&mut self, e: &Equation, operands: &[Option<Atom>], halves: Partition) -> Result<()> {

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use super::{behind, counted, missing, place_of, read, zeros_of};
 use crate::array::Array;
-use crate::error::{Error, Place, Result, error, fail};
+use crate::error::{Error, Location, Result, error, fail};
+use crate::location::Rule;
 use crate::phases::phase;
-use crate::place::Rule;
 use crate::primitives::shaping::fit;
 use crate::primitives::{Linear, Outputs, Transpose, Transposed};
 use crate::program::{Atom, Equation, Program, ValueId};
@@ -64,7 +64,7 @@ pub(crate) fn transpose_on(
 /// The way there: what does not depend on the linear inputs is computed as usual.
 struct Forth<'a> {
     program: &'a Program,
-    caller: Place,
+    caller: Location,
     /// For each value, whether it depends on the linear inputs.
     depends: Vec<bool>,
     /// Values that do not, and the types of those that do.
@@ -83,7 +83,7 @@ struct Half {
 }
 
 impl<'a> Forth<'a> {
-    fn of_inputs(program: &'a Program, linear: &[bool], known: &[Array], caller: Place) -> Result<Forth<'a>> {
+    fn of_inputs(program: &'a Program, linear: &[bool], known: &[Array], caller: Location) -> Result<Forth<'a>> {
         let mut depends = linear.to_vec();
         depends.resize(program.value_count(), false);
         let mut values: Vec<Array> = Vec::with_capacity(program.value_count());

@@ -2,9 +2,9 @@
 
 use super::{behind, counted, missing, place_of, place_of_effect, read};
 use crate::array::Array;
-use crate::error::{Error, Place, Result, error, fail};
+use crate::error::{Error, Location, Result, error, fail};
+use crate::location::Rule;
 use crate::phases::phase;
-use crate::place::Rule;
 use crate::primitives::{Batch, Batched};
 use crate::program::{Equation, Program};
 use crate::trace::{at_place, bind_all, carry_conditions, current_place, trace_closed};
@@ -91,7 +91,7 @@ pub fn vmap_on(program: &Program, inputs: &[Array], batched: &[bool], size: &Dim
 }
 
 /// A batch computes its examples at once, so nothing in it can happen for one after the other as written.
-fn ordered_in_a_batch(e: &Equation, caller: Place) -> Error {
+fn ordered_in_a_batch(e: &Equation, caller: Location) -> Error {
     let inside = e.op().programs().into_iter().find_map(|p| place_of_effect(&p, Effects::HOST));
     let name = if inside.is_some() { "io_callback" } else { e.op().name() };
     error!(MissingRule, "`{name}` happens in the order in which it is written, and a batch has no order")

@@ -8,7 +8,7 @@ use gradus_core::primitives::reduce::{ReduceAnd, ReduceMax, ReduceMin, ReduceOr,
 use gradus_core::primitives::shaping::{Broadcast, Concatenate, Pad, Permute, Reshape, Reverse, Slice};
 use gradus_core::primitives::{BUILT_IN, Op};
 use gradus_core::program::{Builder, Constant};
-use gradus_core::{Array, DType, Dim, Place, Program, Scalar, Shape, Type};
+use gradus_core::{Array, DType, Dim, Location, Program, Scalar, Shape, Type};
 
 use crate::support::{Expr, Seen, Share, inputs_for};
 
@@ -249,7 +249,7 @@ fn samples() -> Seen {
             };
             let atoms = types.iter().map(|t| b.input(t.clone()).map(Into::into));
             let Ok(atoms) = atoms.collect::<gradus_core::Result<Vec<gradus_core::program::Atom>>>() else { continue };
-            let outputs = match b.equation(sample.op.clone(), &atoms, Place::unknown()) {
+            let outputs = match b.equation(sample.op.clone(), &atoms, Location::unknown()) {
                 Ok(e) => e.results().map(Into::into).collect(),
                 Err(e) => panic!("{}: {e}", entry.name),
             };

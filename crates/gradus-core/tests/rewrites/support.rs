@@ -6,7 +6,7 @@ use gradus_core::optimize::{Exactness, for_execution, laws_applied};
 use gradus_core::primitives::Op;
 use gradus_core::program::{Atom, Builder, Constant};
 use gradus_core::testing::canonical;
-use gradus_core::{Array, DType, Place, Program, Result, Scalar, Type, interpret};
+use gradus_core::{Array, DType, Location, Program, Result, Scalar, Type, interpret};
 
 /// Whether everything is run, or the share for every day.
 pub fn full() -> bool {
@@ -158,7 +158,7 @@ impl Expr {
             Expr::Lit(constant) => Ok(b.constant(constant.clone())),
             Expr::Of(op, operands) => {
                 let atoms = operands.iter().map(|e| e.add(b, like)).collect::<Result<Vec<Atom>>>()?;
-                Ok(b.equation(op.clone(), &atoms, Place::unknown())?.result().into())
+                Ok(b.equation(op.clone(), &atoms, Location::unknown())?.result().into())
             }
         }
     }

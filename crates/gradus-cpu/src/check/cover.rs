@@ -9,13 +9,13 @@ use crate::size::Size;
 
 /// The output buffers that are not certainly written as a whole.
 pub(crate) fn uncovered(m: &Module, bytes: &[Size]) -> Vec<Buffer> {
-    let walk = Walk { m, ranges: &m.meanings.ranges, bytes };
+    let walk = Coverage { m, ranges: &m.meanings.ranges, bytes };
     let covered = walk.body(&m.main, &mut Vec::new());
     let outputs = (0..m.buffers.len()).filter(|b| matches!(m.buffers[*b].role, Role::Output(_)));
     outputs.map(|b| Buffer(b as u32)).filter(|b| bytes[b.index()] != 0 && !covered.contains(b)).collect()
 }
 
-struct Walk<'a> {
+struct Coverage<'a> {
     m: &'a Module,
     ranges: &'a Ranges,
     bytes: &'a [Size],
@@ -24,7 +24,7 @@ struct Walk<'a> {
 /// Stores that differ only in their offset: one for each element of a point.
 type Stores = FxHashMap<(Buffer, Vec<(Size, Size)>), Vec<i64>>;
 
-impl Walk<'_> {
+impl Coverage<'_> {
     fn elements(&self, b: Buffer) -> Option<Size> {
         self.bytes[b.index()].over(Size::from(self.m.buffers[b.index()].ty.size()))
     }

@@ -168,19 +168,19 @@ impl Access {
 
 /// All places that a module reaches. An error if one of them cannot be told.
 pub(crate) fn accesses(m: &Module) -> Result<Vec<Access>> {
-    let mut walk = Walk { m, ranges: &m.meanings.ranges, loops: SmallVec::new(), found: Default::default() };
+    let mut walk = Prover { m, ranges: &m.meanings.ranges, loops: SmallVec::new(), found: Default::default() };
     walk.body(&m.main)?;
     Ok(walk.found.into_iter().collect())
 }
 
-struct Walk<'a> {
+struct Prover<'a> {
     m: &'a Module,
     ranges: &'a Ranges,
     loops: SmallVec<[Size; 4]>,
     found: rustc_hash::FxHashSet<Access>,
 }
 
-impl Walk<'_> {
+impl Prover<'_> {
     fn body(&mut self, body: &[Stmt]) -> Result<()> {
         for s in body {
             match s {

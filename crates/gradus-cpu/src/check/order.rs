@@ -47,7 +47,7 @@ pub(crate) fn check_order(m: &Module) -> Result<Vec<Apart>> {
 }
 
 /// A load or store: the loops around it, its offset, and its other parts.
-struct Place {
+struct Reached {
     path: Vec<Value>,
     offset: i64,
     /// A value, its stride, and how many numbers it goes through.
@@ -58,9 +58,9 @@ struct Place {
 /// other are told by how far they go.
 type Shape = Vec<(Option<Value>, Size, Size)>;
 
-impl Place {
-    fn new(ranges: &Ranges, at: &Index, path: &[Value]) -> Result<Place> {
-        let mut place = Place { path: path.to_vec(), offset: at.offset, terms: SmallVec::new() };
+impl Reached {
+    fn new(ranges: &Ranges, at: &Index, path: &[Value]) -> Result<Reached> {
+        let mut place = Reached { path: path.to_vec(), offset: at.offset, terms: SmallVec::new() };
         for (v, s) in &at.terms {
             let stride = ranges.size(*s)?;
             let range = ranges.of(*v)?;
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-impl Place {
+impl Reached {
     /// Whether threads that share the outermost loop reach different places, if the indices do that are given back. What is given to the kernel is one number
     /// for all of them.
     fn is_apart(&self, ranges: &Ranges, given: &[Value]) -> Option<Vec<(Size, Size)>> {
@@ -125,8 +125,8 @@ fn positive(s: Size) -> Size {
 
 #[derive(Default)]
 struct Found {
-    loads: FxHashMap<Buffer, Vec<Place>>,
-    stores: FxHashMap<Buffer, Vec<Place>>,
+    loads: FxHashMap<Buffer, Vec<Reached>>,
+    stores: FxHashMap<Buffer, Vec<Reached>>,
 }
 
 fn check_kernel(m: &Module, k: &Kernel, left: &mut Vec<Apart>) -> Result<()> {
@@ -142,7 +142,7 @@ fn check_kernel(m: &Module, k: &Kernel, left: &mut Vec<Apart>) -> Result<()> {
     let mut found = Found::default();
     collect(&m.meanings.ranges, &k.body, &mut Vec::new(), &mut found)?;
     for (b, stores) in &found.stores {
-        let apart = |p: &Place, ask: &mut dyn FnMut(Buffer, Vec<(Size, Size)>) -> bool| {
+        let apart = |p: &Reached, ask: &mut dyn FnMut(Buffer, Vec<(Size, Size)>) -> bool| {
             p.is_apart(&m.meanings.ranges, &k.inputs).is_some_and(|digits| ask(*b, digits))
         };
         if k.parallel && !stores.iter().all(|p| apart(p, &mut ask)) {
@@ -177,10 +177,10 @@ fn collect(ranges: &Ranges, body: &[Stmt], path: &mut Vec<Value>, found: &mut Fo
     for s in body {
         match s {
             Stmt::Let(_, Expr::Load(b, at)) => {
-                found.loads.entry(*b).or_default().push(Place::new(ranges, at, path)?);
+                found.loads.entry(*b).or_default().push(Reached::new(ranges, at, path)?);
             }
             Stmt::Store { buffer, at, .. } => {
-                found.stores.entry(*buffer).or_default().push(Place::new(ranges, at, path)?);
+                found.stores.entry(*buffer).or_default().push(Reached::new(ranges, at, path)?);
             }
             Stmt::Loop(l) => {
                 path.push(l.var);

@@ -36,11 +36,11 @@ pub fn cut(mut module: Module, limit: usize) -> (Module, Vec<usize>) {
     let mut shaper = Shaper { module: &mut module, home: FxHashMap::default(), limit };
     let nodes = shaper.nodes(main, &[]);
     let home = shaper.home;
-    let mut walk = Walk::new(&module, &home);
+    let mut walk = Crossings::new(&module, &home);
     walk.nodes(&nodes);
     walk.begin_slots();
     walk.nodes(&nodes);
-    let Walk { owner, slots, known, frames, .. } = walk;
+    let Crossings { owner, slots, known, frames, .. } = walk;
     let bytes = frames.iter().map(|f| f.len as usize * f.ty.size()).collect();
     let buffers: Vec<(Ty, Buffer)> =
         frames.iter().zip(module.buffers.len() as u32..).map(|(f, b)| (f.ty, Buffer(b))).collect();
@@ -201,7 +201,7 @@ struct Frame {
 
 /// A walk over all parts in the order of the code. The first one finds what crosses pieces and where it is last used, the
 /// second one gives out slots.
-struct Walk<'a> {
+struct Crossings<'a> {
     module: &'a Module,
     home: &'a FxHashMap<Value, Value>,
     /// The piece that defines each value.
@@ -225,10 +225,10 @@ struct Walk<'a> {
     ending: Option<FxHashMap<u32, Vec<Value>>>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(module: &'a Module, home: &'a FxHashMap<Value, Value>) -> Walk<'a> {
+impl<'a> Crossings<'a> {
+    fn new(module: &'a Module, home: &'a FxHashMap<Value, Value>) -> Crossings<'a> {
         let n = module.types.len();
-        Walk {
+        Crossings {
             module,
             home,
             owner: vec![NONE; n],

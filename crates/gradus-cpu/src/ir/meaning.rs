@@ -1,7 +1,7 @@
 //! What the lowering means by a place in memory: which element of which value of the program is there. Code generators know nothing of it; the
 //! checked evaluator (`watch.rs`) and the static check hold every load and store against it.
 
-use gradus_core::Place;
+use gradus_core::Location;
 use smallvec::SmallVec;
 
 use super::{Buffer, Value};
@@ -25,7 +25,7 @@ pub struct TagInfo {
     /// Its name in texts.
     pub name: TagName,
     /// The user's line.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
 }
 
 /// What a tag is called.
@@ -196,7 +196,7 @@ pub struct Meanings {
 
 impl Meanings {
     /// A new tag.
-    pub fn tag(&mut self, scope: u32, name: TagName, place: Option<Place>) -> Tag {
+    pub fn tag(&mut self, scope: u32, name: TagName, place: Option<Location>) -> Tag {
         self.tags.push(TagInfo { scope, name, place });
         Tag(self.tags.len() as u32 - 1)
     }

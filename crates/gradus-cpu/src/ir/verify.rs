@@ -6,7 +6,7 @@ use super::{Carried, Expr, Function, Index, Int, Kernel, Kind, Loop, Module, Stm
 
 /// Where a statement stands.
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Body {
     Main,
     Piece,
     Kernel,
@@ -35,10 +35,10 @@ pub fn verify(module: &Module) -> Result<()> {
     module.functions.iter().try_for_each(|f| v.function(f))?;
     for piece in &module.pieces {
         v.function += 1;
-        v.scoped(|v| v.block(piece, Place::Piece))?;
+        v.scoped(|v| v.block(piece, Body::Piece))?;
     }
     v.function += 1;
-    v.block(&module.main, Place::Main)
+    v.block(&module.main, Body::Main)
 }
 
 impl Verifier<'_> {
@@ -55,7 +55,7 @@ impl Verifier<'_> {
             if f.body.iter().any(|s| !matches!(s, Stmt::Let(_, Expr::Const(_) | Expr::Op(..)))) {
                 fail!(Verify, "a function for {op} does more than to compute");
             }
-            this.block(&f.body, Place::Kernel)?;
+            this.block(&f.body, Body::Kernel)?;
             this.typed(f.result, f.ty, "the result of a function")
         })
     }
@@ -103,7 +103,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn block(&mut self, body: &[Stmt], place: Place) -> Result<()> {
+    fn block(&mut self, body: &[Stmt], place: Body) -> Result<()> {
         body.iter().try_for_each(|s| self.stmt(s, place))
     }
 
@@ -129,8 +129,8 @@ impl Verifier<'_> {
         carried.iter().try_for_each(|c| self.define(c.param))
     }
 
-    fn stmt(&mut self, s: &Stmt, place: Place) -> Result<()> {
-        let main = matches!(place, Place::Main | Place::Piece);
+    fn stmt(&mut self, s: &Stmt, place: Body) -> Result<()> {
+        let main = matches!(place, Body::Main | Body::Piece);
         match s {
             Stmt::Let(v, e) => {
                 self.expr(*v, e)?;
@@ -192,7 +192,7 @@ impl Verifier<'_> {
                 }
                 Ok(())
             }
-            Stmt::Piece(p) if place == Place::Main => match self.module.pieces.get(*p as usize) {
+            Stmt::Piece(p) if place == Body::Main => match self.module.pieces.get(*p as usize) {
                 Some(_) => Ok(()),
                 None => Err(error!(Verify, "there is no piece {p}")),
             },
@@ -225,7 +225,7 @@ impl Verifier<'_> {
                 fail!(Verify, "kernel {} is parallel but its iterations depend on each other", k.name);
             }
         }
-        self.block(&k.body, Place::Kernel)?;
+        self.block(&k.body, Body::Kernel)?;
         for v in &k.outputs {
             self.used(*v)?;
         }
@@ -238,11 +238,11 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn loop_(&mut self, l: &Loop, place: Place) -> Result<()> {
+    fn loop_(&mut self, l: &Loop, place: Body) -> Result<()> {
         self.int(l.count, "the count of a loop")?;
         let inside = match (l.kind, place) {
             (Kind::Serial, place) => place,
-            (Kind::Lanes, Place::Kernel) => Place::Lanes,
+            (Kind::Lanes, Body::Kernel) => Body::Lanes,
             (Kind::Lanes, _) => fail!(Verify, "a loop of lanes stands in the main body or in another"),
         };
         if self.module.types.get(l.var.index()) != Some(&Ty::I64) {

@@ -15,7 +15,7 @@ use gradus_core::{Array, Dim, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use self::emit::{Emitter, form_of};
-use self::fusion::{Class, Plan, Unit};
+use self::fusion::{Class, FusionPlan, Unit};
 use self::scalars::{Inner, places, unroll};
 pub use self::values::SMALL;
 use self::values::{NOWHERE, Repr, Root, SMALL_CONSTANT, Values, constant_index, dims_of, storage};
@@ -24,7 +24,7 @@ use crate::check::{self, Access, Apart};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
-use crate::runtime::Entry;
+use crate::runtime::LibraryCall;
 use crate::size::{self, Size};
 
 /// What a program returns: memory that the run made, or an array that was there.
@@ -50,7 +50,7 @@ pub struct Lowered {
     /// Arrays that the code reads.
     pub constants: Vec<Array>,
     /// What its calls do.
-    pub entries: Vec<Entry<Size>>,
+    pub entries: Vec<LibraryCall<Size>>,
     /// For each kernel that threads may share: how many points it has, and about how many nanoseconds each takes.
     pub work: Vec<(Size, f32)>,
     /// Its input types.
@@ -124,7 +124,7 @@ pub(crate) struct Lower {
     emitter: Emitter,
     bytes: Vec<Size>,
     constants: Vec<Array>,
-    entries: Vec<Entry<Size>>,
+    entries: Vec<LibraryCall<Size>>,
     work: Vec<(Size, f32)>,
     copies: Vec<String>,
     /// Buffers whose elements have 16 bytes.
@@ -189,7 +189,7 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
     l.emitter.module.main = l.emitter.take_sizes();
     l.emitter.module.main.extend(main);
     let made = made.iter().map(|(a, _)| p.ty(*a).clone()).collect();
-    l.emitter.module.calls = l.entries.iter().map(Entry::name).collect();
+    l.emitter.module.calls = l.entries.iter().map(LibraryCall::name).collect();
     let module = &l.emitter.module;
     let refused = |e: crate::error::Error| e.note(format!("the plan of `{}` was refused\n{module}", p.name()));
     let accesses = check::accesses(module).map_err(refused)?;
@@ -511,7 +511,7 @@ impl Lower {
         &mut self,
         p: &Program,
         values: &Values,
-        plan: &Plan,
+        plan: &FusionPlan,
         wanted: &[(Atom, Option<View>)],
     ) -> Result<Vec<Repr>> {
         for (a, view) in wanted {
@@ -655,12 +655,12 @@ fn bits_of(s: Scalar) -> u64 {
 /// Values that a body uses and does not define.
 fn free_values(body: &[Stmt]) -> Vec<Value> {
     #[derive(Default)]
-    struct Walk {
+    struct Uses {
         defined: FxHashSet<Value>,
         seen: FxHashSet<Value>,
         free: Vec<Value>,
     }
-    impl Walk {
+    impl Uses {
         fn use_(&mut self, v: Value) {
             if !self.defined.contains(&v) && self.seen.insert(v) {
                 self.free.push(v);
@@ -710,7 +710,7 @@ fn free_values(body: &[Stmt]) -> Vec<Value> {
             }
         }
     }
-    let mut walk = Walk::default();
+    let mut walk = Uses::default();
     walk.body(body);
     walk.free
 }

@@ -13,7 +13,7 @@ use super::{Lower, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, TagName};
 use crate::ir::{Carried, Fold, FoldOp, Kind, Op, Stmt, Ty, Value};
-use crate::runtime::{Entry, Evaluate, Gemm, Placed};
+use crate::runtime::{Evaluate, Gemm, LibraryCall, Placed};
 use crate::size::Size;
 
 /// Calls of programs that are larger than this are compiled by themselves.
@@ -181,7 +181,7 @@ impl Lower {
 
     pub(super) fn copy(&mut self, from: &View, to: &View, dtype: DType) -> Result<()> {
         if storage(dtype).is_none() {
-            let entry = Entry::Copy {
+            let entry = LibraryCall::Copy {
                 from: placed(dtype, &from.dims, &from.strides),
                 to: placed(dtype, &to.dims, &to.strides),
             };
@@ -218,12 +218,12 @@ impl Lower {
     }
 
     /// Calls the library with arrays that it reads or (where true) writes.
-    fn call(&mut self, entry: Entry<Size>, arrays: &[(&View, bool)], dtype: DType) {
+    fn call(&mut self, entry: LibraryCall<Size>, arrays: &[(&View, bool)], dtype: DType) {
         let arrays: Vec<(&View, bool, DType)> = arrays.iter().map(|(view, writes)| (*view, *writes, dtype)).collect();
         self.call_with(entry, &arrays);
     }
 
-    fn call_with(&mut self, entry: Entry<Size>, arrays: &[(&View, bool, DType)]) {
+    fn call_with(&mut self, entry: LibraryCall<Size>, arrays: &[(&View, bool, DType)]) {
         let index = self.entries.len() as u32;
         self.entries.push(entry);
         let regions = arrays.iter().map(|(view, writes, dtype)| (view.region(dtype.size()), *writes)).collect();
@@ -265,7 +265,7 @@ impl Lower {
             outputs.push(p.ty(r).clone());
             arrays.push((view, true, p.ty(r).dtype()));
         }
-        let entry = Entry::Evaluate(Evaluate { op: e.op().clone(), place: e.place(), inputs, outputs });
+        let entry = LibraryCall::Evaluate(Evaluate { op: e.op().clone(), place: e.place(), inputs, outputs });
         let arrays: Vec<_> = arrays.iter().map(|(view, writes, dtype)| (view, *writes, *dtype)).collect();
         self.call_with(entry, &arrays);
         Ok(())
@@ -641,7 +641,7 @@ impl Lower {
             (None, _) if one_batch => (m, vector(&lm), &rm),
             (_, None) if one_batch => (n, vector(&rm), &lm),
             _ => {
-                self.call(Entry::Gemm(gemm), &arrays, dtype);
+                self.call(LibraryCall::Gemm(gemm), &arrays, dtype);
                 return Ok(Some(()));
             }
         };
@@ -650,7 +650,7 @@ impl Lower {
         let index = self.emitter.convert(is_vector, Ty::I64);
         self.emitter.ranges().ones.insert(index, rows);
         self.emitter.begin();
-        self.call(Entry::Gemm(gemm), &arrays, dtype);
+        self.call(LibraryCall::Gemm(gemm), &arrays, dtype);
         let by_library = self.emitter.end();
         self.emitter.begin();
         self.vector_product(&x, matrix, &results(matrix.dims[0]));

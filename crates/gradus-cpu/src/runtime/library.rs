@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gradus_core::array::{Concrete, for_each_row, memory};
 use gradus_core::primitives::Op;
 use gradus_core::types::Element;
-use gradus_core::{Array, DType, Dim, Error, Place, Type};
+use gradus_core::{Array, DType, Dim, Error, Location, Type};
 use smallvec::SmallVec;
 
 use crate::abi::{Context, native_fn};
@@ -31,7 +31,7 @@ pub struct Evaluate<N = i64> {
     /// What is done.
     pub op: Op,
     /// The user's line.
-    pub place: Place,
+    pub place: Location,
     /// The operands.
     pub inputs: Vec<Placed<N>>,
     /// The results, dense.
@@ -60,7 +60,7 @@ pub struct Gemm<N = i64> {
 /// What a call of a module does; with numbers that may be known only when it runs.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Entry<N = i64> {
+pub enum LibraryCall<N = i64> {
     Evaluate(Evaluate<N>),
     Gemm(Gemm<N>),
     Copy { from: Placed<N>, to: Placed<N> },
@@ -73,18 +73,18 @@ impl Placed<Size> {
     }
 }
 
-impl Entry<Size> {
+impl LibraryCall<Size> {
     /// The entry for given sizes; `dims` replaces dimensions by their numbers.
-    pub fn bind(&self, sizes: &[i64], dims: &dyn Fn(&Dim) -> Dim) -> Result<Entry> {
+    pub fn bind(&self, sizes: &[i64], dims: &dyn Fn(&Dim) -> Dim) -> Result<LibraryCall> {
         let number = |n: Size| n.in_table(sizes);
         Ok(match self {
-            Entry::Evaluate(e) => Entry::Evaluate(Evaluate {
+            LibraryCall::Evaluate(e) => LibraryCall::Evaluate(Evaluate {
                 op: e.op.map_dims(dims)?,
                 place: e.place,
                 inputs: e.inputs.iter().map(|p| p.bind(sizes)).collect(),
                 outputs: e.outputs.iter().map(|t| t.map_dims(dims)).collect(),
             }),
-            Entry::Gemm(g) => Entry::Gemm(Gemm {
+            LibraryCall::Gemm(g) => LibraryCall::Gemm(Gemm {
                 dtype: g.dtype,
                 m: number(g.m),
                 n: number(g.n),
@@ -93,18 +93,18 @@ impl Entry<Size> {
                 rhs: g.rhs.map(number),
                 batches: g.batches.iter().map(|(n, a, b)| (number(*n), number(*a), number(*b))).collect(),
             }),
-            Entry::Copy { from, to } => Entry::Copy { from: from.bind(sizes), to: to.bind(sizes) },
+            LibraryCall::Copy { from, to } => LibraryCall::Copy { from: from.bind(sizes), to: to.bind(sizes) },
         })
     }
 }
 
-impl<N: std::fmt::Display> Entry<N> {
+impl<N: std::fmt::Display> LibraryCall<N> {
     /// Its name in texts.
     pub fn name(&self) -> String {
         match self {
-            Entry::Evaluate(e) => e.op.name().to_string(),
-            Entry::Gemm(g) => format!("gemm.{}.{}x{}x{}", g.dtype, g.m, g.k, g.n),
-            Entry::Copy { .. } => "copy".to_string(),
+            LibraryCall::Evaluate(e) => e.op.name().to_string(),
+            LibraryCall::Gemm(g) => format!("gemm.{}.{}x{}x{}", g.dtype, g.m, g.k, g.n),
+            LibraryCall::Copy { .. } => "copy".to_string(),
         }
     }
 }
@@ -120,7 +120,7 @@ pub enum Stopped {
 /// What a run keeps for the Rust side of its calls.
 pub struct Run<'a> {
     /// The entries of the module.
-    pub entries: &'a [Entry],
+    pub entries: &'a [LibraryCall],
     /// Why it ended early, if it did.
     pub stopped: Cell<Option<Stopped>>,
     /// For each kernel, whether it is too little work for more than one thread.
@@ -159,13 +159,13 @@ unsafe fn dispatch(ctx: *const Context, entry: u64, arrays: *const *mut u8) -> u
 ///
 /// # Safety
 /// `arrays` has one pointer for each array of the entry, to memory of its type.
-pub unsafe fn call_entry(entry: &Entry, arrays: *const *mut u8, threads: bool) -> Result<()> {
+pub unsafe fn call_entry(entry: &LibraryCall, arrays: *const *mut u8, threads: bool) -> Result<()> {
     // SAFETY: as many pointers as the entry has arrays, to memory of their types.
     unsafe {
         match entry {
-            Entry::Gemm(g) => gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads),
-            Entry::Evaluate(e) => evaluate(e, arrays),
-            Entry::Copy { from, to } => {
+            LibraryCall::Gemm(g) => gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads),
+            LibraryCall::Evaluate(e) => evaluate(e, arrays),
+            LibraryCall::Copy { from, to } => {
                 by_dtype!(from.dtype, T => copy::<T>((*arrays).cast(), from, (*arrays.add(1)).cast(), to))
             }
         }

@@ -79,5 +79,5 @@ mod library;
 pub mod special;
 mod threads;
 
-pub use library::{Entry, Evaluate, Gemm, Placed, Run, Stopped, call, call_entry};
+pub use library::{Evaluate, Gemm, LibraryCall, Placed, Run, Stopped, call, call_entry};
 pub use threads::parallel;

@@ -10,9 +10,9 @@ const PIECES: i64 = 4;
 /// Pieces begin at multiples of this, so that vectors stay whole and neighbours do not share cache lines.
 const BORDER: i64 = 64;
 
-struct Shared(*const Context, *mut u64);
+struct Arguments(*const Context, *mut u64);
 // SAFETY: machine code reads the context and the inputs in `env`; a parallel kernel writes neither.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for Arguments {}
 
 native_fn! {
     /// Runs a kernel's iterations `0..count` on all threads.
@@ -46,10 +46,10 @@ unsafe fn split(ctx: *const Context, kernel: KernelFn, env: *mut u64, count: i64
     if piece > BORDER {
         piece = (piece + BORDER - 1) / BORDER * BORDER;
     }
-    let shared = Shared(ctx, env);
+    let shared = Arguments(ctx, env);
     let shared = &shared;
     (0..pieces_of(count, piece)).into_par_iter().for_each(move |i| {
-        let Shared(ctx, env) = shared;
+        let Arguments(ctx, env) = shared;
         // SAFETY: pieces are disjoint, and iterations of a parallel kernel are independent.
         unsafe { kernel(*ctx, *env, i * piece, ((i + 1) * piece).min(count)) }
     });

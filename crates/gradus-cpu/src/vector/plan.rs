@@ -43,7 +43,7 @@ const FAR: i64 = 1 << 20;
 
 /// How a loop of lanes is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Plan {
+pub(super) struct LanePlan {
     /// Lanes of a value; 1: one iteration after the other.
     pub lanes: usize,
     /// Lanes of a register.
@@ -56,12 +56,12 @@ pub(super) struct Plan {
     pub masked: bool,
 }
 
-impl Plan {
-    pub const SERIAL: Plan = Plan { lanes: 1, unit: 1, copies: 1, in_memory: true, masked: false };
+impl LanePlan {
+    pub const SERIAL: LanePlan = LanePlan { lanes: 1, unit: 1, copies: 1, in_memory: true, masked: false };
 }
 
 /// When values live, while a body is walked.
-struct Walk<'a> {
+struct Liveness<'a> {
     module: &'a Module,
     machine: &'a Machine,
     varying: &'a Varying,
@@ -85,7 +85,7 @@ struct Walk<'a> {
     defined: FxHashSet<Value>,
 }
 
-impl Walk<'_> {
+impl Liveness<'_> {
     fn resolve(&self, i: Int) -> Int {
         match i {
             Int::Value(v) => (self.known)(v).map_or(i, |bits| Int::Const(bits as i64)),
@@ -297,7 +297,7 @@ impl Walk<'_> {
         sum
     }
 
-    fn plan(&self, count: Option<i64>) -> Plan {
+    fn plan(&self, count: Option<i64>) -> LanePlan {
         let unit = self.unit();
         let limit = if self.l.folds.is_empty() && !self.varying.has_blocks() { 2 * LANES } else { LANES };
         let most = match self.statements {
@@ -332,7 +332,7 @@ impl Walk<'_> {
         let apart = masked || whole || copies * self.statements > self.machine.repeated;
         let in_memory = copies > 1 && apart;
         let few = matches!((self.machine.rest, count), (Rest::Masked, Some(n)) if n <= lanes as i64);
-        Plan {
+        LanePlan {
             lanes,
             unit,
             // All that there is fits into the first lanes.
@@ -361,11 +361,11 @@ pub(super) fn plan(
     varying: &Varying,
     known: &dyn Fn(Value) -> Option<u64>,
     count: Option<i64>,
-) -> Plan {
+) -> LanePlan {
     if machine.bytes == 0 || varying.uneven || count == Some(1) {
-        return Plan::SERIAL;
+        return LanePlan::SERIAL;
     }
-    let mut walk = Walk {
+    let mut walk = Liveness {
         module,
         machine,
         varying,
@@ -389,7 +389,7 @@ pub(super) fn plan(
     }
     let plan = walk.plan(count);
     match machine.native {
-        Some(native) if !walk.pays(plan.lanes, native) => Plan::SERIAL,
+        Some(native) if !walk.pays(plan.lanes, native) => LanePlan::SERIAL,
         _ => plan,
     }
 }

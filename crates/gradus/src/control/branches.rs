@@ -1,7 +1,7 @@
 //! Branches on values: `cond` and `switch`.
 
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Error, ErrorKind, Operand, Place, Result, control};
+use gradus_core::{Error, ErrorKind, Location, Operand, Result, control};
 
 use super::{failed, same_types, trace_body, types_of};
 use crate::random::spend_all;
@@ -31,7 +31,7 @@ pub fn cond<T: Tree, O: Tree>(
     on_false: impl Fn(&T) -> O,
     args: &T,
 ) -> O {
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     choose("cond", predicate, &on_false, &[&on_true], args, place)
 }
 
@@ -50,7 +50,7 @@ pub fn cond<T: Tree, O: Tree>(
 #[track_caller]
 pub fn switch<T: Tree, O: Tree, const N: usize>(index: impl Operand, branches: &[&dyn Fn(&T) -> O; N], args: &T) -> O {
     const { assert!(N > 0, "a switch needs at least one branch") };
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     choose("switch", index, branches[0], &branches[1..], args, place)
 }
 
@@ -60,7 +60,7 @@ fn choose<T: Tree, O: Tree>(
     first: &dyn Fn(&T) -> O,
     others: &[&dyn Fn(&T) -> O],
     args: &T,
-    place: Place,
+    place: Location,
 ) -> O {
     let branches: Vec<&dyn Fn(&T) -> O> = std::iter::once(first).chain(others.iter().copied()).collect();
     let index = index.into_operand().into_array();
@@ -82,7 +82,7 @@ fn traced_branches<T: Tree, O: Tree>(
     name: &str,
     branches: &[&dyn Fn(&T) -> O],
     args: &T,
-    place: Place,
+    place: Location,
     template: &mut Option<O>,
 ) -> Result<Vec<Traced>> {
     let types = types_of(args, place)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gradus_core::trace;
-use gradus_core::{Array, Error, ErrorKind, Mode, Place, Result, control};
+use gradus_core::{Array, Error, ErrorKind, Location, Mode, Result, control};
 
 use super::{as_operation, only_type, same_types, trace_body};
 use crate::function::{Fun, Func};
@@ -39,7 +39,7 @@ where
     R: Func<Sig2<S::Packed, S::Packed, (S::Out, S::Out)>> + 'static,
 {
     let f = Arc::new(f);
-    let (inner, made_at) = (f.clone(), Place::caller());
+    let (inner, made_at) = (f.clone(), Location::caller());
     as_operation("custom_jvp", f, made_at, move |args, function, template, place| {
         let packed = S::pack(args);
         let arrays = packed.leaves();
@@ -103,7 +103,7 @@ where
     B: Func<Sig2<K, S::Out, S::Packed>> + 'static,
 {
     let f = Arc::new(f);
-    let (inner, made_at) = (f.clone(), Place::caller());
+    let (inner, made_at) = (f.clone(), Location::caller());
     as_operation("custom_vjp", f, made_at, move |args, function, template, place| {
         let leaves = Leaves::of::<S>(args);
         let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
@@ -147,7 +147,7 @@ where
 }
 
 /// A backward pass gives a cotangent of its argument's type for each array that has derivatives.
-fn check_cotangents<T: Tree>(name: &str, x: &T, x_bar: &T, place: Place) -> Result<()> {
+fn check_cotangents<T: Tree>(name: &str, x: &T, x_bar: &T, place: Location) -> Result<()> {
     let (want, have) = (x.leaves(), x_bar.leaves());
     let fail = |message: String| {
         let help = "a cotangent has the dtype and shape of the argument it belongs to";
@@ -189,6 +189,6 @@ fn with_zeros(values: &[Array], dotted: &[bool], dots: &[Array]) -> Vec<Array> {
 /// ```
 #[track_caller]
 pub fn stop_gradient<T: Tree>(tree: &T) -> T {
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     trace::at_place(place, || tree.map(&mut Replace(|a: &Array| a.stop_gradient())))
 }

@@ -4,7 +4,7 @@ use gradus_core::array::OperandValue;
 use gradus_core::control::{self, History, Steps};
 use gradus_core::trace::{self, Traced};
 use gradus_core::transform::vmap_on;
-use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Index, Operand, Place, Result, Scalar, Type};
+use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Index, Location, Operand, Result, Scalar, Type};
 
 use super::{failed, same_types, trace_body, types_of};
 use crate::random::spend_all;
@@ -61,7 +61,7 @@ impl ScanOptions {
     /// Runs a [scan](scan()) in this way.
     #[track_caller]
     pub fn scan<C: Tree, X: Tree, Y: Tree>(&self, f: impl Fn(&C, &X) -> (C, Y), init: C, xs: &X) -> (C, Y) {
-        run_scan(self, f, init, xs, trace::caller_or_known(Place::caller()))
+        run_scan(self, f, init, xs, trace::caller_or_known(Location::caller()))
     }
 }
 
@@ -80,7 +80,7 @@ impl ScanOptions {
 /// ```
 #[track_caller]
 pub fn scan<C: Tree, X: Tree, Y: Tree>(f: impl Fn(&C, &X) -> (C, Y), init: C, xs: &X) -> (C, Y) {
-    run_scan(&ScanOptions::default(), f, init, xs, trace::caller_or_known(Place::caller()))
+    run_scan(&ScanOptions::default(), f, init, xs, trace::caller_or_known(Location::caller()))
 }
 
 /// Applies a function to each element along the leading axis, one after the other; `vmap` does it at once.
@@ -98,7 +98,7 @@ pub fn scan<C: Tree, X: Tree, Y: Tree>(f: impl Fn(&C, &X) -> (C, Y), init: C, xs
 /// ```
 #[track_caller]
 pub fn map<X: Tree, Y: Tree>(f: impl Fn(&X) -> Y, xs: &X) -> Y {
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     run_scan(&ScanOptions::default(), |(): &(), x: &X| ((), f(x)), (), xs, place).1
 }
 
@@ -107,7 +107,7 @@ fn run_scan<C: Tree, X: Tree, Y: Tree>(
     f: impl Fn(&C, &X) -> (C, Y),
     init: C,
     xs: &X,
-    place: Place,
+    place: Location,
 ) -> (C, Y) {
     let mut template = None;
     let result = try_scan(options, &f, &init, xs, place, &mut template);
@@ -130,7 +130,7 @@ fn try_scan<C: Tree, X: Tree, Y: Tree>(
     f: &impl Fn(&C, &X) -> (C, Y),
     init: &C,
     xs: &X,
-    place: Place,
+    place: Location,
     template: &mut Option<(C, Y)>,
 ) -> Result<Vec<Array>> {
     let carries = types_of(init, place)?;
@@ -198,7 +198,7 @@ fn elements_of(types: &[Type], length: Option<&Dim>, what: &str) -> Result<(Dim,
 /// ```
 #[track_caller]
 pub fn fori_loop<T: Tree>(lower: impl Operand, upper: impl Operand, body: impl Fn(&Array, &T) -> T, init: T) -> T {
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     let (low, high, dtype) = match bounds(lower.into_operand(), upper.into_operand()) {
         Ok(found) => found,
         Err(e) => return poison(&init, &e.at(place)),
@@ -260,7 +260,7 @@ fn bounds(lower: OperandValue, upper: OperandValue) -> Result<(Array, Array, DTy
 /// ```
 #[track_caller]
 pub fn while_loop<T: Tree>(condition: impl Fn(&T) -> Array, body: impl Fn(&T) -> T, init: T) -> T {
-    run_while(History::default(), condition, body, init, trace::caller_or_known(Place::caller()))
+    run_while(History::default(), condition, body, init, trace::caller_or_known(Location::caller()))
 }
 
 /// How reverse mode gets at the steps of a loop whose length only the values decide. Its last method runs it.
@@ -297,7 +297,7 @@ impl WhileOptions {
     /// Runs a [loop](while_loop()) in this way.
     #[track_caller]
     pub fn while_loop<T: Tree>(&self, condition: impl Fn(&T) -> Array, body: impl Fn(&T) -> T, init: T) -> T {
-        run_while(self.history, condition, body, init, trace::caller_or_known(Place::caller()))
+        run_while(self.history, condition, body, init, trace::caller_or_known(Location::caller()))
     }
 }
 
@@ -306,7 +306,7 @@ fn run_while<T: Tree>(
     condition: impl Fn(&T) -> Array,
     body: impl Fn(&T) -> T,
     init: T,
-    place: Place,
+    place: Location,
 ) -> T {
     let result = traced_loop(&condition, &body, &init, place).and_then(|(condition, body)| {
         trace::at_place(place, || control::while_loop(&condition, &body, &init.leaves(), history))
@@ -321,7 +321,7 @@ fn traced_loop<T: Tree>(
     condition: &impl Fn(&T) -> Array,
     body: &impl Fn(&T) -> T,
     init: &T,
-    place: Place,
+    place: Location,
 ) -> Result<(Traced, Traced)> {
     let types = types_of(init, place)?;
     spend_all(init, place)?;
@@ -354,7 +354,7 @@ fn traced_loop<T: Tree>(
 /// ```
 #[track_caller]
 pub fn associative_scan<T: Tree>(f: impl Fn(&T, &T) -> T, xs: &T) -> T {
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     let result = || -> Result<Vec<Array>> {
         let (length, elements) = elements_of(&types_of(xs, place)?, None, "associative_scan")?;
         spend_all(xs, place)?;

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use gradus_core::primitives::control::Policy;
-use gradus_core::{Place, control};
+use gradus_core::{Location, control};
 
 use super::as_operation;
 use crate::function::{Fun, Func};
@@ -43,7 +43,7 @@ pub struct Checkpoint<S: Signature> {
 impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Checkpoint<S> {
     #[track_caller]
     fn new(function: Arc<dyn Func<S>>, policy: Policy) -> Checkpoint<S> {
-        let fun = as_operation("checkpoint", function.clone(), Place::caller(), move |args, function, _, _| {
+        let fun = as_operation("checkpoint", function.clone(), Location::caller(), move |args, function, _, _| {
             control::checkpoint(function, &Leaves::of::<S>(args).arrays, policy.clone())
         });
         Checkpoint { fun, function }

@@ -16,7 +16,7 @@ pub use memory::{Checkpoint, checkpoint};
 use std::sync::Arc;
 
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Error, ErrorKind, Mode, Place, Result, Type};
+use gradus_core::{Array, Error, ErrorKind, Location, Mode, Result, Type};
 
 use crate::function::{Fun, Func};
 use crate::signature::Signature;
@@ -27,7 +27,7 @@ use crate::tree::Tree;
 fn trace_body<O: Tree>(
     name: &str,
     types: &[Type],
-    place: Place,
+    place: Location,
     body: impl FnOnce(&[Array]) -> O,
 ) -> Result<(Traced, O), (Error, Option<O>)> {
     let specs: Vec<Array> = types.iter().cloned().map(Array::of_type).collect();
@@ -35,14 +35,14 @@ fn trace_body<O: Tree>(
 }
 
 /// The types of a tree's arrays; the first error that one carries, or that its trace is over.
-fn types_of(tree: &impl Tree, place: Place) -> Result<Vec<Type>> {
+fn types_of(tree: &impl Tree, place: Location) -> Result<Vec<Type>> {
     let leaves = tree.leaves();
     leaves.iter().try_for_each(|a| trace::check_alive(a, place))?;
     leaves.iter().map(|a| a.ty().cloned()).collect()
 }
 
 /// Refuses two values of other structures or types.
-fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Place) -> Result<()> {
+fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Location) -> Result<()> {
     let Some((path, x, y)) = first_difference(a, b) else { return Ok(()) };
     let at = if path.is_empty() { String::new() } else { format!(" at `{path}`") };
     let message = format!("{what}{at}: {x} {}, {y} {}", of.0, of.1);
@@ -51,7 +51,7 @@ fn same_types<T: Tree>(a: &T, b: &T, what: &str, of: (&str, &str), place: Place)
 
 /// The result when something failed before there was one. Where its type says where the arrays are, it is made of the error; otherwise the
 /// body runs on arguments that carry the error, so that the structure is what the caller expects.
-fn failed<O: Tree>(error: Error, place: Place, run: impl FnOnce(&Error) -> O) -> O {
+fn failed<O: Tree>(error: Error, place: Location, run: impl FnOnce(&Error) -> O) -> O {
     let error = error.at(place);
     stage::carrying(&error, || poison(&trace::quietly(|| run(&error)), &error))
 }
@@ -61,8 +61,8 @@ fn failed<O: Tree>(error: Error, place: Place, run: impl FnOnce(&Error) -> O) ->
 fn as_operation<S>(
     transform: &'static str,
     f: Arc<dyn Func<S>>,
-    made_at: Place,
-    bind: impl Fn(S::Refs<'_>, &Traced, &S::Out, Place) -> Result<Vec<Array>> + Send + Sync + 'static,
+    made_at: Location,
+    bind: impl Fn(S::Refs<'_>, &Traced, &S::Out, Location) -> Result<Vec<Array>> + Send + Sync + 'static,
 ) -> Fun<S>
 where
     S: Signature<WithOut<<S as Signature>::Out> = S>,

@@ -11,7 +11,7 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::random::{FoldIn, RandomBits};
 use gradus_core::trace::{self, bind};
 use gradus_core::types::KeyBits;
-use gradus_core::{Array, DType, Dim, Error, ErrorKind, IntoShape, Operand, OperandValue, Place, Result, Shape};
+use gradus_core::{Array, DType, Dim, Error, ErrorKind, IntoShape, Location, Operand, OperandValue, Result, Shape};
 
 use crate::tree::{Mapper, Tree, Visitor};
 
@@ -52,10 +52,10 @@ use crate::tree::{Mapper, Tree, Visitor};
 pub struct Key {
     array: Array,
     /// Where it was used.
-    used: OnceLock<Place>,
+    used: OnceLock<Location>,
     /// Where another key was first derived from it. It is good for more of these, and for nothing else: what is drawn from it
     /// depends on the same hashes.
-    derived: OnceLock<Place>,
+    derived: OnceLock<Location>,
 }
 
 impl Key {
@@ -89,7 +89,7 @@ impl Key {
     /// An array of dtype `key` as keys.
     #[track_caller]
     pub fn from_array(array: Array) -> Key {
-        let place = trace::caller_or_known(Place::caller());
+        let place = trace::caller_or_known(Location::caller());
         Key::of(match array.ty() {
             Ok(ty) if ty.dtype() != DType::Key => Error::new(ErrorKind::DType, format!("{ty} holds no keys"))
                 .at(place)
@@ -102,7 +102,7 @@ impl Key {
     /// The keys as an array of dtype `key`, which can be moved, indexed and read by `.bitcast(DType::U64)`.
     #[track_caller]
     pub fn into_array(self) -> Array {
-        self.open(trace::caller_or_known(Place::caller()))
+        self.open(trace::caller_or_known(Location::caller()))
     }
 
     /// `()` for a single key; the dimensions of an array of keys.
@@ -117,7 +117,7 @@ impl Key {
     /// New keys: `let [a, b] = key.split();`.
     #[track_caller]
     pub fn split<const N: usize>(self) -> [Key; N] {
-        let place = trace::caller_or_known(Place::caller());
+        let place = trace::caller_or_known(Location::caller());
         let keys = self.open(place);
         trace::at_place(place, || {
             let keys = single(&keys).map(|()| bind(draw(DType::Key, [N]), &[keys]));
@@ -139,7 +139,7 @@ impl Key {
     /// ```
     #[track_caller]
     pub fn split_n(self, n: impl Into<Dim>) -> Key {
-        let place = trace::caller_or_known(Place::caller());
+        let place = trace::caller_or_known(Location::caller());
         let keys = self.open(place);
         let shape: Shape = [n.into()].into_iter().collect();
         Key::of(trace::at_place(place, || bind(draw(DType::Key, shape), &[keys])))
@@ -148,7 +148,7 @@ impl Key {
     /// The keys of an array along its first axis, one by one.
     #[track_caller]
     pub fn unstack(self) -> Result<Vec<Key>> {
-        let place = trace::caller_or_known(Place::caller());
+        let place = trace::caller_or_known(Location::caller());
         let keys = self.open(place).ok()?;
         let Some(n) = keys.shape().first().map(Dim::as_usize) else {
             return Err(Error::new(ErrorKind::Shape, "a single key is not an array of keys")
@@ -177,7 +177,7 @@ impl Key {
     /// ```
     #[track_caller]
     pub fn fold_in(&self, data: impl Operand) -> Key {
-        let place = trace::caller_or_known(Place::caller());
+        let place = trace::caller_or_known(Location::caller());
         if let Some(first) = self.used.get() {
             return Key::of(used_twice(first).at(place).into());
         }
@@ -203,16 +203,16 @@ impl Key {
     /// reference. A second time, what is made of the key carries an error that names the first.
     #[track_caller]
     pub fn take(&self) -> Key {
-        Key::of(self.spend(trace::caller_or_known(Place::caller())))
+        Key::of(self.spend(trace::caller_or_known(Location::caller())))
     }
 
     /// The array, for a use at this place.
-    pub(crate) fn open(self, place: Place) -> Array {
+    pub(crate) fn open(self, place: Location) -> Array {
         self.spend(place)
     }
 
     /// The array for a use at this place, or an error if there was one before.
-    fn spend(&self, place: Place) -> Array {
+    fn spend(&self, place: Location) -> Array {
         if let Some(first) = self.derived.get() {
             let what = format!("keys were derived from this one by `fold_in` at {first}, so nothing else may use it");
             return Error::new(ErrorKind::Value, what).at(place).help("split the key, and derive from one part").into();
@@ -226,7 +226,7 @@ impl Key {
     }
 }
 
-fn used_twice(first: &Place) -> Error {
+fn used_twice(first: &Location) -> Error {
     Error::new(ErrorKind::Value, format!("this key was used before, at {first}"))
         .help("split it first: `let [a, b] = key.split();`")
 }
@@ -264,7 +264,7 @@ impl Tree for Key {
 
 /// Uses the keys that are given to a program by reference, so that they are not given to another.
 pub(crate) struct Spending {
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     pub(crate) error: Option<Error>,
 }
 
@@ -284,7 +284,7 @@ impl Visitor for Spending {
 }
 
 /// Uses every key of a tree that a program is given by reference.
-pub(crate) fn spend_all(tree: &impl Tree, place: Place) -> Result<()> {
+pub(crate) fn spend_all(tree: &impl Tree, place: Location) -> Result<()> {
     let mut spending = Spending { place, error: None };
     tree.visit(&mut spending);
     spending.error.map_or(Ok(()), Err)

@@ -20,13 +20,13 @@ pub use multivariate::multivariate_normal;
 pub use poisson::poisson;
 
 use gradus_core::trace;
-use gradus_core::{Array, Error, ErrorKind, Operand, OperandValue, Place, Result, Shape};
+use gradus_core::{Array, Error, ErrorKind, Location, Operand, OperandValue, Result, Shape};
 use gradus_core::{DType, Decision};
 
 /// Runs the body of a function that draws from a key: on behalf of the user's line, with the array of the key.
 #[track_caller]
 fn drawing(key: Key, body: impl FnOnce(&Array) -> Result<Array>) -> Array {
-    let place = trace::caller_or_known(Place::caller());
+    let place = trace::caller_or_known(Location::caller());
     let key = key.open(place);
     trace::at_place(place, || key::single(&key).and_then(|()| body(&key)).and_then(Array::ok))
         .map_err(|e| e.at(place))

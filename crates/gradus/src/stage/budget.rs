@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gradus_core::warnings::{Warning, WarningKind};
-use gradus_core::{Dim, Error, ErrorKind, Place, Type};
+use gradus_core::{Dim, Error, ErrorKind, Location, Type};
 
 use super::explain::differences;
-use super::key::Key;
+use super::key::CallKey;
 
 /// What happens when a function needs more programs than its budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -78,7 +78,7 @@ struct State {
     /// How many there were.
     programs: usize,
     /// Their keys, the latest ones.
-    keys: VecDeque<Key>,
+    keys: VecDeque<CallKey>,
     /// The number at which the next warning is due.
     next: usize,
 }
@@ -87,7 +87,7 @@ struct State {
 #[derive(Clone, Copy)]
 pub(crate) struct About<'a> {
     pub(crate) name: &'a str,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
 }
 
 impl History {
@@ -100,7 +100,7 @@ impl History {
     pub(super) fn admit(
         &self,
         budget: Budget,
-        key: &Key,
+        key: &CallKey,
         admitted: &AtomicBool,
         about: About<'_>,
     ) -> Result<(), Error> {
@@ -110,7 +110,7 @@ impl History {
         }
         if budget.then == OnBudget::Error && state.programs >= budget.programs {
             // The key that is refused belongs to the picture of what varies, and is not remembered.
-            let keys: Vec<&Key> = state.keys.iter().chain([key]).collect();
+            let keys: Vec<&CallKey> = state.keys.iter().chain([key]).collect();
             let report = report(&keys, state.programs);
             drop(state);
             return Err(report.error(budget, about));
@@ -190,13 +190,13 @@ impl Report {
     }
 }
 
-fn report(keys: &[&Key], programs: usize) -> Report {
+fn report(keys: &[&CallKey], programs: usize) -> Report {
     let misses = (1..keys.len()).rev().take(LISTED).map(|i| miss(&keys[..i], keys[i])).collect::<Vec<_>>();
     Report { programs, misses: misses.into_iter().rev().collect(), proposals: proposals(keys) }
 }
 
 /// What differed from the nearest of the keys before.
-fn miss(before: &[&Key], key: &Key) -> String {
+fn miss(before: &[&CallKey], key: &CallKey) -> String {
     let nearest = before.iter().rev().map(|old| differences(old, key)).min_by_key(Vec::len).unwrap_or_default();
     match nearest.as_slice() {
         [] => "the same key again: its program was dropped, or a value that was read differs".to_string(),
@@ -228,11 +228,11 @@ fn values(all: &[String]) -> String {
 }
 
 /// What to do about what varies.
-fn proposals(keys: &[&Key]) -> Vec<String> {
+fn proposals(keys: &[&CallKey]) -> Vec<String> {
     let Some(latest) = keys.last() else { return Vec::new() };
     let mut found = Vec::new();
     // Other lengths and variants move every part behind them: they come first, and alone.
-    let shape = |k: &Key| k.parts.iter().map(|p| (p.path().to_string(), p.structure())).collect::<Vec<_>>();
+    let shape = |k: &CallKey| k.parts.iter().map(|p| (p.path().to_string(), p.structure())).collect::<Vec<_>>();
     let whole = shape(latest);
     if keys.iter().any(|k| shape(k) != whole) {
         let at = keys.iter().find_map(|k| {
@@ -299,7 +299,7 @@ struct Varying {
 }
 
 /// The proposal to declare dimensions symbolic, with the text to paste.
-fn symbolic(key: &Key, dims: &[Varying]) -> Vec<String> {
+fn symbolic(key: &CallKey, dims: &[Varying]) -> Vec<String> {
     const NAMES: [&str; 8] = ["B", "N", "M", "K", "P", "Q", "R", "S"];
     // Dimensions that were always equal are one symbol.
     let mut groups: Vec<&Varying> = Vec::new();

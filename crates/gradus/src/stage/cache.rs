@@ -6,16 +6,16 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use gradus_core::executables::Origin;
 use gradus_core::pipeline::{Optimized, Pipeline};
 use gradus_core::trace::{self, Guard, Traced};
-use gradus_core::{Array, Executable, Place, Program, Result, interpret};
+use gradus_core::{Array, Executable, Location, Program, Result, interpret};
 use rustc_hash::FxHashMap;
 
 use super::hot::Hot;
-use super::key::{Key, Leaves};
+use super::key::{CallKey, Leaves};
 use crate::signature::Signature;
 
 /// A traced function, specialized to one key.
-pub(crate) struct Entry<S: Signature> {
-    pub(super) key: Key,
+pub(crate) struct Specialization<S: Signature> {
+    pub(super) key: CallKey,
     pub(super) captures: Vec<Array>,
     guards: Vec<Guard>,
     guard_program: Program,
@@ -39,11 +39,16 @@ fn dense(capture: Array) -> Array {
     }
 }
 
-impl<S: Signature> Entry<S> {
-    pub(super) fn new(key: Key, traced: Traced, template: S::Out, pipeline: &Pipeline) -> Result<Entry<S>> {
+impl<S: Signature> Specialization<S> {
+    pub(super) fn new(
+        key: CallKey,
+        traced: Traced,
+        template: S::Out,
+        pipeline: &Pipeline,
+    ) -> Result<Specialization<S>> {
         let optimized = pipeline.optimize(&traced.program)?;
         let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
-        Ok(Entry {
+        Ok(Specialization {
             key,
             captures: traced.captures.into_iter().map(dense).collect(),
             guards: traced.guards,
@@ -60,7 +65,7 @@ impl<S: Signature> Entry<S> {
 
     /// Whether values of an outer trace that it captured are still there.
     pub(super) fn is_alive(&self) -> bool {
-        self.captures.iter().all(|a| !a.is_traced() || trace::check_alive(a, Place::unknown()).is_ok())
+        self.captures.iter().all(|a| !a.is_traced() || trace::check_alive(a, Location::unknown()).is_ok())
     }
 
     /// Whether what was read while tracing is the same for these arguments.
@@ -106,7 +111,7 @@ pub(crate) struct Cache<S: Signature> {
 }
 
 struct Table<S: Signature> {
-    entries: FxHashMap<u64, Vec<Arc<Entry<S>>>>,
+    entries: FxHashMap<u64, Vec<Arc<Specialization<S>>>>,
     bytes: usize,
 }
 
@@ -116,7 +121,11 @@ impl<S: Signature> Cache<S> {
     }
 
     /// The entry with this hash that `accept` holds for. The newest is tried first.
-    pub(super) fn find(&self, hash: u64, accept: impl Fn(&Entry<S>) -> bool) -> Option<Arc<Entry<S>>> {
+    pub(super) fn find(
+        &self,
+        hash: u64,
+        accept: impl Fn(&Specialization<S>) -> bool,
+    ) -> Option<Arc<Specialization<S>>> {
         // Guards may run programs and even the user's code; they run with no lock held.
         let candidates = self.read().entries.get(&hash)?.clone();
         let entry = candidates.into_iter().rev().find(|e| accept(e))?;
@@ -125,7 +134,7 @@ impl<S: Signature> Cache<S> {
     }
 
     /// Adds an entry; gives the number of entries dropped for it.
-    pub(super) fn insert(&self, hash: u64, entry: Arc<Entry<S>>) -> u64 {
+    pub(super) fn insert(&self, hash: u64, entry: Arc<Specialization<S>>) -> u64 {
         entry.last_used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let of_hash = table.entries.entry(hash).or_default();
@@ -146,7 +155,7 @@ impl<S: Signature> Cache<S> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Entry<S>>> {
+    pub(super) fn all(&self) -> Vec<Arc<Specialization<S>>> {
         self.read().entries.values().flatten().cloned().collect()
     }
 
@@ -164,7 +173,7 @@ impl<S: Signature> Cache<S> {
 
 /// Entries of declared dimensions by the arguments as they come: sizes that were met before need not be compared with the declaration.
 pub(crate) struct Met<S: Signature> {
-    entries: RwLock<FxHashMap<u64, (Key, Arc<Entry<S>>)>>,
+    entries: RwLock<FxHashMap<u64, (CallKey, Arc<Specialization<S>>)>>,
 }
 
 /// So many are remembered.
@@ -176,13 +185,13 @@ impl<S: Signature> Met<S> {
     }
 
     /// The entry that arguments with this hash had, if they are the same.
-    pub(super) fn find(&self, hash: u64, args: S::Refs<'_>) -> Option<Arc<Entry<S>>> {
+    pub(super) fn find(&self, hash: u64, args: S::Refs<'_>) -> Option<Arc<Specialization<S>>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let (key, entry) = entries.get(&hash)?;
         key.matches::<S>(args).then(|| entry.clone())
     }
 
-    pub(super) fn insert(&self, hash: u64, key: Key, entry: Arc<Entry<S>>) {
+    pub(super) fn insert(&self, hash: u64, key: CallKey, entry: Arc<Specialization<S>>) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= REMEMBERED {
             entries.clear();
@@ -196,7 +205,7 @@ impl<S: Signature> Met<S> {
 }
 
 /// Drops the entry that was not used for the longest time, but never the one just added.
-fn evict_oldest<S: Signature>(table: &mut Table<S>, keep: &Arc<Entry<S>>) -> bool {
+fn evict_oldest<S: Signature>(table: &mut Table<S>, keep: &Arc<Specialization<S>>) -> bool {
     let others = table.entries.iter().flat_map(|(h, list)| list.iter().map(move |e| (*h, e)));
     let oldest = others
         .filter(|(_, e)| !Arc::ptr_eq(e, keep))

@@ -6,13 +6,13 @@ use gradus_core::lint::{Lint, lint};
 use gradus_core::oracle::Watched;
 use gradus_core::pipeline::Pipeline;
 use gradus_core::trace::Traced;
-use gradus_core::{Array, Error, ErrorKind, Place, Program, Result};
+use gradus_core::{Array, Error, ErrorKind, Location, Program, Result};
 use gradus_cpu::{Native, Prepared};
 
 use super::Core;
-use super::cache::Entry;
+use super::cache::Specialization;
 use super::fill;
-use super::key::{Key, Leaves};
+use super::key::{CallKey, Leaves};
 use crate::signature::Signature;
 
 /// A function's program for given types.
@@ -57,7 +57,7 @@ impl TracedFunction {
 /// A function compiled ahead of its calls, for one key.
 pub struct Compiled<S: Signature> {
     pub(super) core: Arc<Core<S>>,
-    pub(super) entry: Arc<Entry<S>>,
+    pub(super) entry: Arc<Specialization<S>>,
 }
 
 impl<S: Signature> Compiled<S> {
@@ -71,7 +71,7 @@ impl<S: Signature> Compiled<S> {
     /// A program whose sizes are symbols cannot be prepared: its buffers have no size.
     #[track_caller]
     pub fn prepared(&self) -> Result<Prepared> {
-        let place = Place::caller();
+        let place = Location::caller();
         let (native, watched) = self.native()?;
         let native = native.ok_or_else(|| {
             Error::new(ErrorKind::Value, format!("`{}` is not run by the native compiler", self.core.name()))
@@ -100,12 +100,12 @@ impl<S: Signature> Compiled<S> {
 
     #[track_caller]
     pub(crate) fn run(&self, args: S::Refs<'_>) -> Result<S::Out> {
-        let place = Place::caller();
+        let place = Location::caller();
         let leaves = Leaves::of::<S>(args);
         self.core.check(&leaves, place)?;
         self.core.declared(args, |args| match self.entry.key.matches::<S>(args) {
             true => Ok(()),
-            false => Err(self.misfit(&Key::of::<S>(args)).at(place)),
+            false => Err(self.misfit(&CallKey::of::<S>(args)).at(place)),
         })??;
         super::spend::<S>(args, &leaves, place)?;
         if let Some(guard) = self.entry.failed_guard(&leaves) {
@@ -122,7 +122,7 @@ impl<S: Signature> Compiled<S> {
     }
 
     /// What differs from the key it was compiled for: a frozen value, a type, or the structure.
-    fn misfit(&self, key: &Key) -> Error {
+    fn misfit(&self, key: &CallKey) -> Error {
         let name = self.core.name();
         let differ = super::explain::differences(&self.entry.key, key);
         let Some(d) = differ.first() else {

@@ -7,7 +7,7 @@ use gradus_core::pipeline::Pipeline;
 use gradus_core::trace::Guard;
 
 use super::budget::Budget;
-use super::key::{Key, KeyPart};
+use super::key::{CallKey, KeyPart};
 
 /// A part of the key that differs from the nearest entry's.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl fmt::Display for Difference {
 }
 
 /// The parts in which two keys differ, by their paths.
-pub(super) fn differences(old: &Key, new: &Key) -> Vec<Difference> {
+pub(super) fn differences(old: &CallKey, new: &CallKey) -> Vec<Difference> {
     let one = |old: Option<&KeyPart>, new: Option<&KeyPart>| {
         let any = old.or(new)?;
         Some(Difference {
@@ -109,7 +109,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    pub(super) fn new(about: About, hit: bool, key: &Key, entries: Vec<(&Key, Option<&Guard>)>) -> Explanation {
+    pub(super) fn new(about: About, hit: bool, key: &CallKey, entries: Vec<(&CallKey, Option<&Guard>)>) -> Explanation {
         let count = entries.len();
         let nearest = entries
             .into_iter()

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use gradus_core::{Array, DType, Decision, Place, Result, Type};
+use gradus_core::{Array, DType, Decision, Location, Result, Type};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
@@ -88,17 +88,17 @@ impl fmt::Debug for KeyPart {
 
 /// What a program was specialized to.
 #[derive(Clone, Debug)]
-pub(crate) struct Key {
+pub(crate) struct CallKey {
     pub(super) parts: Vec<KeyPart>,
     /// How many arguments there are.
     pub(super) arguments: usize,
 }
 
-impl Key {
-    pub(super) fn of<S: Signature>(args: S::Refs<'_>) -> Key {
+impl CallKey {
+    pub(super) fn of<S: Signature>(args: S::Refs<'_>) -> CallKey {
         let mut collector = Collector::default();
         S::visit(args, &mut collector);
-        Key { parts: collector.parts, arguments: collector.arguments }
+        CallKey { parts: collector.parts, arguments: collector.arguments }
     }
 
     /// Whether arguments have this key. Allocates only for frozen values.
@@ -239,7 +239,7 @@ impl Leaves {
 }
 
 /// Uses the keys among the arguments of a call: what is given by reference is not given twice.
-pub(crate) fn spend<S: Signature>(args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<()> {
+pub(crate) fn spend<S: Signature>(args: S::Refs<'_>, leaves: &Leaves, place: Location) -> Result<()> {
     if !leaves.arrays.iter().any(|a| a.dtype() == DType::Key) {
         return Ok(());
     }

@@ -23,7 +23,7 @@ use gradus_core::pipeline::{Pipeline, Running, default_backend, set_default_back
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Mode, Place, Result, interpret};
+use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Location, Mode, Result, interpret};
 use gradus_cpu::{Cpu, Tier};
 use smallvec::SmallVec;
 
@@ -33,10 +33,10 @@ use crate::tree::{Mapper, Tree};
 
 pub use budget::OnBudget;
 use budget::{Budget, History};
-use cache::{Cache, Entry, Met};
+use cache::{Cache, Met, Specialization};
 pub use compiled::{Compiled, TracedFunction};
 pub use explain::{Difference, Explanation};
-use key::Key;
+use key::CallKey;
 pub use key::KeyPart;
 pub(crate) use key::{Leaves, first_difference, spend};
 pub(crate) use recursion::carrying;
@@ -52,7 +52,7 @@ pub(crate) use symbolic::Declared;
 /// runs.
 #[track_caller]
 pub fn jit<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S> {
-    Fun::new(Core::new("jit", true, Box::new(f), Place::caller()))
+    Fun::new(Core::new("jit", true, Box::new(f), Location::caller()))
 }
 
 /// What a call may choose.
@@ -150,7 +150,7 @@ pub(crate) struct Core<S: Signature> {
     /// Whether calls run a stored program, or the function itself.
     staged: bool,
     /// The line that made it. A call through `dyn Fn` does not know its own line, so errors of calls name this one.
-    place: Place,
+    place: Location,
     options: Options,
     counters: Counters,
     cache: Cache<S>,
@@ -163,7 +163,7 @@ pub(crate) struct Core<S: Signature> {
 
 impl<S: Signature> Core<S> {
     /// A function as a transformation made it: `staged` ones keep their programs, others run as they are called.
-    pub(crate) fn new(transform: &'static str, staged: bool, f: Box<dyn Func<S>>, place: Place) -> Core<S> {
+    pub(crate) fn new(transform: &'static str, staged: bool, f: Box<dyn Func<S>>, place: Location) -> Core<S> {
         Core::with(transform, staged, f.into(), place, Options::default())
     }
 
@@ -171,7 +171,7 @@ impl<S: Signature> Core<S> {
         transform: &'static str,
         staged: bool,
         function: Arc<dyn Func<S>>,
-        place: Place,
+        place: Location,
         mut options: Options,
     ) -> Core<S> {
         options.pipeline.place = place;
@@ -245,7 +245,7 @@ impl<S: Signature> Core<S> {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
             return self.execute(&entry, &leaves);
         }
-        let meet = |entry: &Arc<Entry<S>>| self.met.insert(leaves.hash, Key::of::<S>(args), entry.clone());
+        let meet = |entry: &Arc<Specialization<S>>| self.met.insert(leaves.hash, CallKey::of::<S>(args), entry.clone());
         let out = self.declared(args, |declared| {
             let key = Leaves::of::<S>(declared);
             match self.of_nothing(args, declared, &key, &leaves) {
@@ -267,7 +267,7 @@ impl<S: Signature> Core<S> {
         declared: S::Refs<'_>,
         key: &Leaves,
         leaves: &Leaves,
-    ) -> Option<Arc<Entry<S>>> {
+    ) -> Option<Arc<Specialization<S>>> {
         let Some(Ok(declaration)) = &self.options.declared else { return None };
         let is_empty = |a: &Array| a.shape().iter().any(|d| d.constant() == Some(0));
         if !leaves.arrays.iter().any(is_empty) || !declaration.holds(&key.arrays, &leaves.arrays) {
@@ -290,7 +290,7 @@ impl<S: Signature> Core<S> {
         args: S::Refs<'_>,
         key: &Leaves,
         leaves: &Leaves,
-        found: impl FnOnce(&Arc<Entry<S>>),
+        found: impl FnOnce(&Arc<Specialization<S>>),
     ) -> S::Out {
         if let Some(entry) = self.lookup(args, key, leaves) {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
@@ -323,16 +323,21 @@ impl<S: Signature> Core<S> {
     }
 
     /// Refuses arguments that carry an error or whose trace is over.
-    fn check(&self, leaves: &Leaves, place: Place) -> Result<()> {
+    fn check(&self, leaves: &Leaves, place: Location) -> Result<()> {
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))
     }
 
     /// The entry for arguments whose key has the hash of `key`; guards look at `leaves`.
-    fn lookup(&self, args: S::Refs<'_>, key: &Leaves, leaves: &Leaves) -> Option<Arc<Entry<S>>> {
+    fn lookup(&self, args: S::Refs<'_>, key: &Leaves, leaves: &Leaves) -> Option<Arc<Specialization<S>>> {
         self.cache.find(key.hash, |entry| entry.key.matches::<S>(args) && entry.is_alive() && entry.guards_hold(leaves))
     }
 
-    fn make_entry(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<Arc<Entry<S>>, Failed<S>> {
+    fn make_entry(
+        &self,
+        args: S::Refs<'_>,
+        leaves: &Leaves,
+        place: Location,
+    ) -> Result<Arc<Specialization<S>>, Failed<S>> {
         let new = !self.noticed.load(Ordering::Relaxed);
         let (result, inside) = match new {
             true => notices::watch(|| self.run_trace(args, leaves, place)),
@@ -341,7 +346,7 @@ impl<S: Signature> Core<S> {
         let (traced, template) = result?;
         let first = new.then(|| traced.clone());
         let entry = self
-            .hunting(|| Entry::new(Key::of::<S>(args), traced, template, self.pipeline()))
+            .hunting(|| Specialization::new(CallKey::of::<S>(args), traced, template, self.pipeline()))
             .map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
         if let Some(traced) = first.filter(|_| !self.noticed.swap(true, Ordering::Relaxed)) {
@@ -356,7 +361,7 @@ impl<S: Signature> Core<S> {
     }
 
     /// Runs the Rust function on tracers.
-    fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Place) -> Result<(Traced, S::Out), Failed<S>> {
+    fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Location) -> Result<(Traced, S::Out), Failed<S>> {
         let _running =
             recursion::enter::<S>(std::ptr::from_ref(self).addr(), args, self.options.mode, &self.name(), self.place)
                 .map_err(|error| Failed { error, out: None })?;
@@ -370,7 +375,7 @@ impl<S: Signature> Core<S> {
     }
 
     /// Runs an entry: on numbers as machine code, under an outer trace as one `call`, on specs as types.
-    fn execute(&self, entry: &Entry<S>, leaves: &Leaves) -> S::Out {
+    fn execute(&self, entry: &Specialization<S>, leaves: &Leaves) -> S::Out {
         let joined: SmallVec<[Array; 8]>;
         let inputs = match entry.captures.is_empty() {
             true => &leaves.arrays,
@@ -402,7 +407,7 @@ impl<S: Signature> Core<S> {
     }
 
     /// Runs the code of an entry.
-    fn run(&self, entry: &Entry<S>, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, entry: &Specialization<S>, inputs: &[Array]) -> Result<Vec<Array>> {
         if let Some(after) = self.options.specialize_after
             && entry.optimized.is_symbolic()
         {
@@ -418,7 +423,7 @@ impl<S: Signature> Core<S> {
     }
 
     /// Counts a program that a call needs against the budget.
-    fn admit(&self, entry: &Entry<S>) -> Result<()> {
+    fn admit(&self, entry: &Specialization<S>) -> Result<()> {
         if entry.is_ready() {
             return Ok(());
         }
@@ -430,7 +435,7 @@ impl<S: Signature> Core<S> {
         &self.options.pipeline
     }
 
-    fn executable<'a>(&self, entry: &'a Entry<S>) -> Result<&'a Arc<dyn Executable>> {
+    fn executable<'a>(&self, entry: &'a Specialization<S>) -> Result<&'a Arc<dyn Executable>> {
         entry.executable(self.pipeline(), |origin| {
             let counter = match origin {
                 Origin::Compiled => &self.counters.compiles,
@@ -444,7 +449,7 @@ impl<S: Signature> Core<S> {
 
     #[track_caller]
     pub(crate) fn trace(&self, args: S::Refs<'_>) -> Result<TracedFunction> {
-        let place = Place::caller();
+        let place = Location::caller();
         self.check(&Leaves::of::<S>(args), place)?;
         let traced = self.declared(args, |args| self.run_trace(args, &Leaves::of::<S>(args), place))?;
         let (traced, _) = traced.map_err(|f| f.error)?;
@@ -453,7 +458,7 @@ impl<S: Signature> Core<S> {
 
     #[track_caller]
     pub(crate) fn compile(self: &Arc<Self>, args: S::Refs<'_>) -> Result<Compiled<S>> {
-        let place = Place::caller();
+        let place = Location::caller();
         self.check(&Leaves::of::<S>(args), place)?;
         let entry = self.declared(args, |args| {
             let leaves = Leaves::of::<S>(args);
@@ -469,20 +474,20 @@ impl<S: Signature> Core<S> {
     /// Every phase of a call, from the key to the numbers, with its time and size.
     #[track_caller]
     pub(crate) fn phases(&self, args: S::Refs<'_>) -> Result<Phases> {
-        let place = Place::caller();
+        let place = Location::caller();
         let (result, mut phases) = gradus_core::phases::watch(|| -> Result<()> {
             let started = Instant::now();
             let given = Leaves::of::<S>(args);
             self.check(&given, place)?;
-            let entry = self.declared(args, |args| -> Result<Entry<S>> {
-                let key = Key::of::<S>(args);
+            let entry = self.declared(args, |args| -> Result<Specialization<S>> {
+                let key = CallKey::of::<S>(args);
                 let keyed = key.parts.iter().map(|p| format!("{p:?}\n")).collect::<String>();
                 report(|| Phase::described("specialize", keyed, started.elapsed()));
                 let started = Instant::now();
                 let (traced, template) = self.run_trace(args, &Leaves::of::<S>(args), place).map_err(|f| f.error)?;
                 let time = started.elapsed();
                 report(|| Phase::new("trace", &[&traced.program], time));
-                Entry::new(key, traced, template, self.pipeline())
+                Specialization::new(key, traced, template, self.pipeline())
             })??;
             let code = self.pipeline().compile(&self.pipeline().instrument(&entry.optimized)?)?;
             let inputs: Vec<Array> = given.arrays.iter().chain(&entry.captures).cloned().collect();
@@ -517,7 +522,7 @@ impl<S: Signature> Core<S> {
             let leaves = Leaves::of::<S>(args);
             let hit = self.lookup(args, &leaves, &leaves).is_some();
             let kept = entries.iter().map(|e| (&e.key, e.failed_guard(&leaves))).collect();
-            Explanation::new(about.clone(), hit, &Key::of::<S>(args), kept)
+            Explanation::new(about.clone(), hit, &CallKey::of::<S>(args), kept)
         };
         // What does not fit the declaration is explained as it came.
         self.declared(args, explain).unwrap_or_else(|_| explain(args))
@@ -530,7 +535,7 @@ pub(crate) fn trace_function<S: Signature>(
     args: S::Refs<'_>,
     inputs: &[Array],
     mode: Mode,
-    place: Place,
+    place: Location,
 ) -> Result<(Traced, S::Out), Failed<S>> {
     let traced = trace_body(&function.name(), inputs, mode, place, |tracers| {
         let mut next = tracers.iter();
@@ -546,14 +551,14 @@ pub(crate) fn trace_body<O: Tree>(
     name: &str,
     inputs: &[Array],
     mode: Mode,
-    place: Place,
+    place: Location,
     body: impl FnOnce(&[Array]) -> O,
 ) -> Result<(Traced, O), (Error, Option<O>)> {
     let mut out = None;
     let result = trace::at_place(place, || {
         trace::trace(name, inputs, mode, |tracers| {
             // The user's operations have lines of their own.
-            trace::at_place(Place::unknown(), || {
+            trace::at_place(Location::unknown(), || {
                 let result = body(tracers);
                 let arrays = result.leaves();
                 out = Some(result);

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use gradus_core::lint::{Lint, lint};
 use gradus_core::trace::Traced;
 use gradus_core::warnings::{Warning, WarningKind, is_off};
-use gradus_core::{Array, Place, Program};
+use gradus_core::{Array, Location, Program};
 
-use super::key::Key;
+use super::key::CallKey;
 
 /// A captured array of more bytes is worth a word.
 const LARGE: usize = 1 << 20;
@@ -52,8 +52,8 @@ fn differentiated(program: &Program) {
 /// Says what is odd about a function, by its first trace.
 pub(super) fn give(
     name: &str,
-    place: Place,
-    key: &Key,
+    place: Location,
+    key: &CallKey,
     (traced, optimized): (&Traced, &Program),
     inside: Option<Vec<Lint>>,
 ) {
@@ -77,12 +77,12 @@ pub(super) fn give(
 }
 
 /// Whether a line is of this crate: a user can do nothing about it.
-fn is_ours(place: Place) -> bool {
+fn is_ours(place: Location) -> bool {
     let here = file!().strip_suffix("stage/notices.rs");
     place.file().zip(here).is_some_and(|(file, here)| file.starts_with(here))
 }
 
-fn unused(name: &str, place: Place, key: &Key, traced: &Traced, optimized: &Program) {
+fn unused(name: &str, place: Location, key: &CallKey, traced: &Traced, optimized: &Program) {
     // What the optimizer leaves is what is read; what a function inside reads was needed before it was transformed.
     let (needed, inside) = (optimized.read_inputs(), traced.inside_reads());
     let guards = traced.guard_program.read_inputs();
@@ -103,7 +103,7 @@ fn unused(name: &str, place: Place, key: &Key, traced: &Traced, optimized: &Prog
         .emit();
 }
 
-fn large(name: &str, place: Place, traced: &Traced) {
+fn large(name: &str, place: Location, traced: &Traced) {
     let first = traced.program.inputs().len().saturating_sub(traced.captures.len());
     for (i, array) in traced.captures.iter().enumerate() {
         let Some(bytes) = array.concrete().and_then(|c| c.ty().bytes()).filter(|b| *b > LARGE) else { continue };

@@ -7,9 +7,9 @@
 
 use std::cell::RefCell;
 
-use gradus_core::{Error, ErrorKind, Mode, Place, Result};
+use gradus_core::{Error, ErrorKind, Location, Mode, Result};
 
-use super::key::Key;
+use super::key::CallKey;
 use crate::signature::Signature;
 use crate::tree::Tree;
 
@@ -21,10 +21,10 @@ const DEEPEST: usize = 48;
 struct Running {
     /// The address of the function's state.
     core: usize,
-    key: Key,
+    key: CallKey,
     mode: Mode,
     name: String,
-    place: Place,
+    place: Location,
 }
 
 thread_local! {
@@ -48,7 +48,7 @@ pub(super) fn enter<S: Signature>(
     args: S::Refs<'_>,
     mode: Mode,
     name: &str,
-    place: Place,
+    place: Location,
 ) -> Result<Left> {
     let same = |r: &Running| r.core == core && mode == Mode::Abstract && r.mode == mode && r.key.matches::<S>(args);
     let alike = |r: &&Running| r.place == place && r.name == name;
@@ -56,12 +56,12 @@ pub(super) fn enter<S: Signature>(
         if running.iter().any(same) || running.iter().filter(alike).count() >= DEEPEST {
             return Err(endless(name, place));
         }
-        running.push(Running { core, key: Key::of::<S>(args), mode, name: name.into(), place });
+        running.push(Running { core, key: CallKey::of::<S>(args), mode, name: name.into(), place });
         Ok(Left)
     })
 }
 
-fn endless(name: &str, place: Place) -> Error {
+fn endless(name: &str, place: Location) -> Error {
     Error::new(ErrorKind::Verify, format!("`{name}` calls itself while it is traced, and a program cannot hold itself"))
         .at(place)
         .help(

@@ -4,7 +4,7 @@
 //! must fit, and a symbol fits every size. Whether one symbol has one size everywhere is checked when the program runs.
 
 use gradus_core::array::Form;
-use gradus_core::{Array, Constraint, DType, Dim, Error, ErrorKind, Place, Result, Type};
+use gradus_core::{Array, Constraint, DType, Dim, Error, ErrorKind, Location, Result, Type};
 
 use super::Replace;
 use crate::signature::Signature;
@@ -14,7 +14,7 @@ use crate::tree::{Frozen, Segment, Visitor};
 #[derive(Clone, Debug)]
 pub(crate) struct Declared {
     text: String,
-    place: Place,
+    place: Location,
     arguments: Vec<Argument>,
     pub(super) constraints: Vec<Constraint>,
 }
@@ -38,7 +38,7 @@ struct Leaf {
     dims: Vec<Option<Dim>>,
 }
 
-fn wrong(place: Place, text: &str, why: impl std::fmt::Display) -> Error {
+fn wrong(place: Location, text: &str, why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Parse, format!("the declaration `{text}` cannot be read: {why}"))
         .at(place)
         .help("write what each argument is, separated by commas: `_` for one that stays as it comes, a type such as `f32[B, 16]` with \
@@ -46,7 +46,7 @@ fn wrong(place: Place, text: &str, why: impl std::fmt::Display) -> Error {
 }
 
 impl Declared {
-    pub(crate) fn read(text: &str, place: Place) -> Result<Declared> {
+    pub(crate) fn read(text: &str, place: Location) -> Result<Declared> {
         let wrong = |why: String| wrong(place, text, why);
         let (types, conditions) = match text.split_once(" where ") {
             Some((types, conditions)) => (types, Some(conditions)),
@@ -160,7 +160,7 @@ impl Declared {
     }
 }
 
-fn misfit(name: &str, path: &str, have: &Array, want: &Leaf, why: &str, declared: Place) -> Error {
+fn misfit(name: &str, path: &str, have: &Array, want: &Leaf, why: &str, declared: Location) -> Error {
     let have = have.ty().map_or_else(|_| "an error".to_string(), Type::to_string);
     Error::new(ErrorKind::Signature, format!("{path} of `{name}` is {have} where {} is declared: {why}", want.text))
         .at(declared)
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn declarations_are_read_or_refused() {
-        let read = |text: &str| Declared::read(text, Place::unknown());
+        let read = |text: &str| Declared::read(text, Location::unknown());
         let d = read("_, f32[B, 2*B+1], (f64[_, B], _), _[N] where B >= 1, N % 8 == 0").unwrap();
         assert_eq!(d.arguments.len(), 4);
         assert_eq!(d.constraints.len(), 2);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_core::{Array, DType, Error, ErrorKind, Place, Result, Scalar};
+use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, Scalar};
 
 use super::{jvp, vjp};
 use crate::function::Func;
@@ -27,7 +27,7 @@ use crate::tree::Tree;
 /// ```
 #[track_caller]
 pub fn check_grads<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A, order: usize) -> Result<()> {
-    let place = Place::caller();
+    let place = Location::caller();
     let f: Arc<dyn Func<Sig1<A, O>> + '_> = Arc::new(f);
     to_order(&f, x, order, "").map_err(|e| e.at(place))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_core::{Array, Error, ErrorKind, Place, Result, trace, transform};
+use gradus_core::{Array, Error, ErrorKind, Location, Result, trace, transform};
 
 use super::{AtPoint, owners};
 use crate::function::{Fun, Func};
@@ -63,7 +63,7 @@ fn by_first<S: Signature, O: Tree>(
     finish: fn((S::Out, S::First)) -> O,
 ) -> Fun<S::WithOut<O>> {
     let f = Arc::new(f);
-    let (inner, place) = (f.clone(), Place::caller());
+    let (inner, place) = (f.clone(), Location::caller());
     Fun::direct(
         transform,
         &*f,
@@ -82,7 +82,7 @@ where
     F: Func<S> + 'static,
 {
     let f = Arc::new(f);
-    let (inner, place) = (f.clone(), Place::caller());
+    let (inner, place) = (f.clone(), Location::caller());
     Fun::direct(
         "grad_all",
         &*f,
@@ -106,7 +106,7 @@ pub trait Arg<const POSITION: usize>: Signature {
 #[track_caller]
 pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S> + 'static) -> Fun<S::WithOut<S::Type>> {
     let f = Arc::new(f);
-    let (inner, place) = (f.clone(), Place::caller());
+    let (inner, place) = (f.clone(), Location::caller());
     Fun::direct(
         "grad_by",
         &*f,
@@ -139,7 +139,7 @@ fn with_value<S: Signature>(f: &dyn Func<S>, args: S::Refs<'_>, result: Result<G
 /// The value's structure and arrays, and a gradient for each of the arguments' arrays in `by`.
 fn gradient<S: Signature>(
     f: &dyn Func<S>,
-    made_at: Place,
+    made_at: Location,
     args: S::Refs<'_>,
     by: std::ops::Range<usize>,
     one_loss: impl Fn(&S::Out) -> bool,

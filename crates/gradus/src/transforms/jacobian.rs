@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_core::{Array, DType, Error, ErrorKind, Place, Result, Scalar, Shape, trace, transform};
+use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, Scalar, Shape, trace, transform};
 
 use super::{AtPoint, grad, jvp};
 use crate::function::{Fun, Func};
@@ -42,7 +42,7 @@ fn jacobian<S: Signature<Out = Array>, F: Func<S> + 'static>(
     method: Method<S>,
 ) -> Fun<S::WithOut<S::First>> {
     let f = Arc::new(f);
-    let (inner, made_at) = (f.clone(), Place::caller());
+    let (inner, made_at) = (f.clone(), Location::caller());
     Fun::direct(
         name,
         &*f,

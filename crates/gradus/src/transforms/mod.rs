@@ -14,7 +14,7 @@ pub use pullback::{Linear, Pullback, Residual, jvp, linearize, vjp};
 pub use vmap::{Axes, Vmap, vmap};
 
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Mode, Place, Result};
+use gradus_core::{Array, Location, Mode, Result};
 
 use crate::function::Func;
 use crate::signature::Signature;
@@ -62,7 +62,7 @@ struct AtPoint<S: Signature> {
 
 impl<S: Signature> AtPoint<S> {
     /// Traces with the values at hand: host branches on them work, as in ordinary code.
-    fn new(function: &dyn Func<S>, args: S::Refs<'_>, place: Place) -> Result<AtPoint<S>> {
+    fn new(function: &dyn Func<S>, args: S::Refs<'_>, place: Location) -> Result<AtPoint<S>> {
         let leaves = Leaves::of::<S>(args);
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
         spend::<S>(args, &leaves, place)?;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use gradus_core::program::ValueId;
 use gradus_core::transform::{self, Linearized};
-use gradus_core::{Array, Error, ErrorKind, Place, Program, Result, Type, trace};
+use gradus_core::{Array, Error, ErrorKind, Location, Program, Result, Type, trace};
 
 use super::AtPoint;
 use crate::function::Func;
@@ -17,7 +17,7 @@ use crate::tree::{Tree, again};
 /// A function of several values takes them as a tuple: `jvp(|(a, b): &(Array, Array)| a * b, &(a, b), &(da, db))`.
 #[track_caller]
 pub fn jvp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A, x_dot: &A) -> Result<(O, O)> {
-    let place = Place::caller();
+    let place = Location::caller();
     let point = AtPoint::new(&f, (x,), place)?;
     let dots = tangents_like(&point.inputs[..point.arguments], x_dot, place)?;
     let mut tangents: Vec<Option<Array>> = dots;
@@ -28,7 +28,7 @@ pub fn jvp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A, x_dot: &A) -> Res
 }
 
 /// The arrays of a tangent or cotangent, checked against those it belongs to. Integers and bools have none.
-fn tangents_like<T: Tree>(of: &[Array], tangent: &T, place: Place) -> Result<Vec<Option<Array>>> {
+fn tangents_like<T: Tree>(of: &[Array], tangent: &T, place: Location) -> Result<Vec<Option<Array>>> {
     let leaves = tangent.leaves();
     if leaves.len() != of.len() {
         let message = format!("a tangent with {} arrays for a value with {}", leaves.len(), of.len());
@@ -55,7 +55,7 @@ fn tangents_like<T: Tree>(of: &[Array], tangent: &T, place: Place) -> Result<Vec
 pub struct Residual {
     name: String,
     ty: Type,
-    place: Place,
+    place: Location,
 }
 
 impl Residual {
@@ -70,7 +70,7 @@ impl Residual {
     }
 
     /// The user's line that computes it, where known.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Location {
         self.place
     }
 
@@ -163,7 +163,7 @@ halves!(Pullback, "The program that takes residuals and cotangents of the result
 /// The value of `f` at `x`, and the pullback there.
 #[track_caller]
 pub fn vjp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(O, Pullback<A, O>)> {
-    let point = AtPoint::new(&f, (x,), Place::caller())?;
+    let point = AtPoint::new(&f, (x,), Location::caller())?;
     let (outputs, halves) = Halves::new(&point, transform::vjp)?;
     let result = fill(&point.template, outputs);
     Ok((again(&result), Pullback { argument: again(x), result, halves }))
@@ -173,7 +173,7 @@ impl<A: Tree, O: Tree> Pullback<A, O> {
     /// The cotangent of the argument. Integers and bools in it get zeros.
     #[track_caller]
     pub fn call(&self, y_bar: &O) -> Result<A> {
-        let place = Place::caller();
+        let place = Location::caller();
         let outputs = self.result.leaves();
         let bars = tangents_like(&outputs, y_bar, place)?;
         let given = bars.into_iter().zip(&self.halves.parts.varies).filter(|(_, on)| **on).filter_map(|(b, _)| b);
@@ -199,7 +199,7 @@ halves!(Linear, "The linear program that takes residuals and tangents of the arg
 /// The value of `f` at `x`, and its best linear approximation there.
 #[track_caller]
 pub fn linearize<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(O, Linear<A, O>)> {
-    let point = AtPoint::new(&f, (x,), Place::caller())?;
+    let point = AtPoint::new(&f, (x,), Location::caller())?;
     let (outputs, halves) = Halves::new(&point, transform::linearize)?;
     let result = fill(&point.template, outputs);
     Ok((again(&result), Linear { argument: again(x), result, halves }))
@@ -209,7 +209,7 @@ impl<A: Tree, O: Tree> Linear<A, O> {
     /// The tangent of the result.
     #[track_caller]
     pub fn call(&self, x_dot: &A) -> Result<O> {
-        let given = tangents_like(&self.argument.leaves(), x_dot, Place::caller())?;
+        let given = tangents_like(&self.argument.leaves(), x_dot, Location::caller())?;
         let mut dots = self.halves.run(given.into_iter().flatten().collect())?.into_iter();
         let outputs = self.result.leaves();
         let each = outputs.iter().zip(&self.halves.parts.varies).map(|(y, on)| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gradus_core::trace;
 use gradus_core::transform::vmap_on;
-use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Mode, Place, Result};
+use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Location, Mode, Result};
 
 use super::owners;
 use crate::function::{Fun, Func};
@@ -72,7 +72,7 @@ pub fn vmap<S: Signature, F: Func<S> + 'static>(f: F) -> Vmap<S> {
 impl<S: Signature> Vmap<S> {
     #[track_caller]
     fn new(function: Arc<dyn Func<S>>, axes: Vec<Option<isize>>, out_axis: isize) -> Vmap<S> {
-        let (inner, chosen, made_at) = (function.clone(), axes.clone(), Place::caller());
+        let (inner, chosen, made_at) = (function.clone(), axes.clone(), Location::caller());
         let fun = Fun::direct(
             "vmap",
             &*function,
@@ -129,7 +129,7 @@ fn map_over<S: Signature>(
     args: S::Refs<'_>,
     axes: &[Option<isize>],
     out_axis: isize,
-    place: Place,
+    place: Location,
 ) -> Result<S::Out> {
     let leaves = Leaves::of::<S>(args);
     leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;

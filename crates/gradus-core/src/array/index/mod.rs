@@ -15,7 +15,7 @@ use crate::primitives::index::{Bounds, DynamicSlice, DynamicUpdateSlice, Gather,
 use crate::primitives::shaping::Concatenate;
 use crate::trace::bind;
 use crate::types::{DType, Dim, IntoShape, Scalar, Shape, Type};
-use plan::Plan;
+use plan::IndexPlan;
 
 /// One entry of an index.
 #[derive(Clone, Debug)]
@@ -220,7 +220,7 @@ impl At<'_> {
     #[track_caller]
     fn try_get(&self) -> Result<Array> {
         let ty = self.array.ty()?;
-        let plan = Plan::new(ty, &self.index)?;
+        let plan = IndexPlan::new(ty, &self.index)?;
         if let Some((_, mask)) = plan.mask() {
             return Err(error!(Index, "{ty} cannot be read at the places that {} marks", mask.ty()?)
                 .note("how many there are depends on values, and the shape of a result must not")

@@ -10,7 +10,7 @@ use crate::primitives::shaping::{Reverse, Slice};
 use crate::types::{DType, Decision, Dim, Shape, Type};
 
 /// An index resolved against a type.
-pub(super) struct Plan {
+pub(super) struct IndexPlan {
     /// The window: a slice of every axis, of which some are read backwards afterwards.
     pub(super) start: Vec<Dim>,
     pub(super) limit: Vec<Dim>,
@@ -86,8 +86,8 @@ fn range(start: Option<i64>, end: Option<i64>, step: i64, dim: &Dim) -> Result<(
     Ok((&high - steps * stride - 1usize, high, stride, true))
 }
 
-impl Plan {
-    pub(super) fn new(ty: &Type, index: &[Index]) -> Result<Plan> {
+impl IndexPlan {
+    pub(super) fn new(ty: &Type, index: &[Index]) -> Result<IndexPlan> {
         let shape = ty.shape();
         let rank = shape.rank();
         let (mut used, mut ellipses, mut masks, mut picks) = (0usize, 0usize, 0usize, 0usize);
@@ -116,7 +116,7 @@ impl Plan {
             return Err(error!(Index, "an index of {ty} has a bool array beside another array")
                 .help("combine bool arrays with `&`, and pick by integers in a second step"));
         }
-        let mut plan = Plan {
+        let mut plan = IndexPlan {
             start: vec![Dim::from(0usize); rank],
             limit: shape.to_vec(),
             step: vec![1; rank],

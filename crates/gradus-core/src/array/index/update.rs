@@ -2,7 +2,7 @@
 //! places a select, places picked by integers a scatter.
 
 use super::At;
-use super::plan::Plan;
+use super::plan::IndexPlan;
 use crate::array::operand::checked;
 use crate::array::shaping::{apply, value_as};
 use crate::array::{Array, Operand, OperandValue};
@@ -71,7 +71,7 @@ impl At<'_> {
     #[track_caller]
     fn update(&self, kind: ScatterKind, value: OperandValue) -> Result<Array> {
         let ty = self.array.ty()?;
-        let plan = Plan::new(ty, &self.index)?;
+        let plan = IndexPlan::new(ty, &self.index)?;
         let value = value_as(value, ty.dtype())?;
         if plan.mask().is_some() {
             self.update_marked(&plan, kind, &value)
@@ -84,7 +84,7 @@ impl At<'_> {
 
     /// Places of a slice.
     #[track_caller]
-    fn update_window(&self, plan: &Plan, kind: ScatterKind, value: &Array) -> Result<Array> {
+    fn update_window(&self, plan: &IndexPlan, kind: ScatterKind, value: &Array) -> Result<Array> {
         let window = plan.window_shape();
         let value = fitted(value, &plan.result_shape(&window, &Shape::scalar()))?;
         let value = value.try_reshape(window)?;
@@ -98,7 +98,7 @@ impl At<'_> {
 
     /// Places picked by integers, inside a window.
     #[track_caller]
-    fn update_picked(&self, plan: &Plan, kind: ScatterKind, value: &Array) -> Result<Array> {
+    fn update_picked(&self, plan: &IndexPlan, kind: ScatterKind, value: &Array) -> Result<Array> {
         let window = plan.window(self.array)?;
         let lookup = plan.lookup(&window)?;
         let value = fitted(value, &plan.result_shape(window.shape(), &lookup.shape))?;
@@ -135,7 +135,7 @@ impl At<'_> {
 
     /// Places marked by a mask, inside a window.
     #[track_caller]
-    fn update_marked(&self, plan: &Plan, kind: ScatterKind, value: &Array) -> Result<Array> {
+    fn update_marked(&self, plan: &IndexPlan, kind: ScatterKind, value: &Array) -> Result<Array> {
         let Some((first, mask)) = plan.mask() else { return Ok(self.array.clone()) };
         let window = plan.window(self.array)?;
         // How many places are marked is not known, so the value has one element for all of them (but may vary along
@@ -155,7 +155,7 @@ impl At<'_> {
 
     /// The array with the window (in the order of the index) replaced.
     #[track_caller]
-    fn write(&self, plan: &Plan, window: Array) -> Result<Array> {
+    fn write(&self, plan: &IndexPlan, window: Array) -> Result<Array> {
         let shape = self.array.shape();
         let window = plan.turned(window)?;
         if plan.is_whole() {

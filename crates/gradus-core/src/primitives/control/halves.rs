@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::groups::Groups;
 use super::{Scan, flipped, picked, positions};
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::primitives::{Op, Partition};
 use crate::program::{Atom, Builder, Program, ValueId};
 use crate::transform::{Split, Terms, split_of};
@@ -86,7 +86,7 @@ impl<'a> Halves<'a> {
         let all_the_way = picked(&self.known, self.given);
         let (operands, starts) = (picked(&inputs, &all_the_way), picked(&inputs, &flipped(&all_the_way)));
         let groups = self.early().take(&operands);
-        let hoisted = b.inline(&self.hoisted()?, groups.consts, Place::unknown())?;
+        let hoisted = b.inline(&self.hoisted()?, groups.consts, Location::unknown())?;
         let (results, stacks) = self.first_loop(&mut b, &operands)?;
         let (mut hoisted, mut stacks) = (hoisted.into_iter(), stacks.into_iter());
         let mut passed = Passed { once: Vec::new(), starts, steps: Vec::new() };
@@ -128,7 +128,7 @@ impl<'a> Halves<'a> {
         }
         let early = self.early();
         let op = Op::new(self.scan.with(body, early.consts, early.carries));
-        let mut results: Vec<Atom> = b.equation(op, operands, Place::unknown())?.results().map(Atom::from).collect();
+        let mut results: Vec<Atom> = b.equation(op, operands, Location::unknown())?.results().map(Atom::from).collect();
         let stacks = results.split_off(self.results());
         Ok((results, stacks))
     }
@@ -151,7 +151,7 @@ impl<'a> Halves<'a> {
         let operands = [once, groups.consts, groups.carries, steps, groups.sequences].concat();
         let body = Arc::new(self.second_body(late)?);
         let op = Op::new(self.scan.with(body, once.len() + late.consts, late.carries));
-        let results = b.equation(op, &operands, Place::unknown())?.results().map(Atom::from).collect();
+        let results = b.equation(op, &operands, Location::unknown())?.results().map(Atom::from).collect();
         Ok(b.finish(results))
     }
 

@@ -27,7 +27,7 @@ pub use while_loop::While;
 
 use super::{Entry, Infer, Op, Outputs, Sample, Types, entry};
 use crate::array::Array;
-use crate::error::{Place, Result, fail};
+use crate::error::{Location, Result, fail};
 use crate::memo::{What, remembered};
 use crate::program::{Atom, Builder, Program};
 use crate::trace::{bind_all, trace_closed};
@@ -126,7 +126,7 @@ fn single(
     let mut b = Builder::new(name);
     let inputs = inputs.iter().map(|t| b.input(t.clone()).map(Atom::from)).collect::<Result<Vec<_>>>()?;
     let operands: Vec<Atom> = operands.iter().map(|i| inputs[*i]).collect();
-    let results: Vec<Atom> = b.equation(op, &operands, Place::unknown())?.results().map(Atom::from).collect();
+    let results: Vec<Atom> = b.equation(op, &operands, Location::unknown())?.results().map(Atom::from).collect();
     let outputs = outputs(&results, &inputs);
     Ok(b.finish(outputs))
 }

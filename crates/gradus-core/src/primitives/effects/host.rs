@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::replay::aside;
 use crate::array::Array;
-use crate::error::{Place, Result, error, panic_text};
+use crate::error::{Location, Result, error, panic_text};
 use crate::hunt::{Hunt, hunting};
 use crate::trace::apart;
 
@@ -20,7 +20,7 @@ type Function = dyn Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync;
 /// A function of the host.
 pub struct Host {
     id: u64,
-    place: Place,
+    place: Location,
     function: Box<Function>,
 }
 
@@ -29,7 +29,7 @@ struct Table {
     /// Functions that some program holds, or did.
     all: FxHashMap<u64, Weak<Host>>,
     /// Functions that hold nothing: one of a type is as good as another, and a program that is traced again is the same.
-    plain: FxHashMap<(TypeId, Place), Arc<Host>>,
+    plain: FxHashMap<(TypeId, Location), Arc<Host>>,
 }
 
 static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
@@ -41,7 +41,7 @@ fn table() -> MutexGuard<'static, Table> {
 
 impl Host {
     /// A function that was handed over at a place. One that captures nothing is the same each time that it is.
-    pub fn new<F>(place: Place, function: F) -> Arc<Host>
+    pub fn new<F>(place: Location, function: F) -> Arc<Host>
     where
         F: Fn(&[Array]) -> Result<Vec<Array>> + Send + Sync + 'static,
     {
@@ -70,7 +70,7 @@ impl Host {
     }
 
     /// The line that handed it over.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Location {
         self.place
     }
 

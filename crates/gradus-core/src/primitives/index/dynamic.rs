@@ -8,7 +8,7 @@ use crate::array::{Array, Concrete, row_major};
 use crate::error::{Result, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
 use crate::primitives::rules::one;
-use crate::primitives::shaping::strided::{Walk, owned};
+use crate::primitives::shaping::strided::{StridedCopy, owned};
 use crate::primitives::shaping::{known, or_zeros, prepended, ramp, reals, transposed, zeros};
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
@@ -180,7 +180,7 @@ impl DynamicUpdateSlice {
         let strides = row_major(x.dims());
         let at = corner(x, update.dims(), &strides, 0, starts)?;
         let source = T::slice(update.data()).unwrap_or_default();
-        Walk::new(update.dims(), update.strides(), &strides).copy(source, update.offset(), &mut out, at);
+        StridedCopy::new(update.dims(), update.strides(), &strides).copy(source, update.offset(), &mut out, at);
         Ok(Concrete::dense(x.ty().clone(), out))
     }
 }

@@ -7,7 +7,7 @@ use crate::array::{Array, Concrete, row_major};
 use crate::error::{Result, error, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
 use crate::primitives::rules::one;
-use crate::primitives::shaping::strided::{Walk, buffer};
+use crate::primitives::shaping::strided::{StridedCopy, buffer};
 use crate::primitives::shaping::{known, ramp, reals, transposed, zeros};
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
@@ -131,7 +131,7 @@ impl Gather {
         };
         let windows = self.windows();
         let (dims, from, to) = windows.inside(&layout);
-        let inside = Walk::new(&dims, &from, &to);
+        let inside = StridedCopy::new(&dims, &from, &to);
         let source = T::slice(x.data()).unwrap_or_default();
         if !out.is_empty() {
             windows.walk(&layout, &indices.try_dense()?, self.bounds == Bounds::Clip, |from, to| {

@@ -8,7 +8,7 @@ use crate::error::{Result, error, fail};
 use crate::primitives::elementwise::kernel::{map, one_output, operand};
 use crate::primitives::elementwise::number::{Number, Ordered};
 use crate::primitives::rules::one;
-use crate::primitives::shaping::strided::{Walk, owned};
+use crate::primitives::shaping::strided::{StridedCopy, owned};
 use crate::primitives::shaping::{Iota, Reshape, or_zeros, ramp, reals, transposed, zeros};
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
@@ -190,7 +190,7 @@ impl Scatter {
         };
         let windows = self.windows();
         let (dims, to, from) = windows.inside(&layout);
-        let inside = Walk::new(&dims, &from, &to);
+        let inside = StridedCopy::new(&dims, &from, &to);
         let source = T::slice(updates.data()).unwrap_or_default();
         if updates.count() > 0 {
             windows.walk(&layout, &indices.try_dense()?, false, |to, from| {

@@ -173,7 +173,7 @@ fn scatter_types() {
 fn program(op: impl Primitive, types: &[&str]) -> Program {
     let mut builder = crate::program::Builder::new("f");
     let atoms: Vec<_> = types.iter().map(|t| builder.input(t.parse().unwrap()).unwrap().into()).collect();
-    let result = builder.equation(Op::new(op), &atoms, crate::Place::unknown()).unwrap().result();
+    let result = builder.equation(Op::new(op), &atoms, crate::Location::unknown()).unwrap().result();
     builder.finish(vec![result.into()])
 }
 
@@ -205,7 +205,7 @@ fn set_passes_cotangents_to_the_update_that_stays() {
 
 #[test]
 fn products_with_zeros_have_derivatives() {
-    // Place 0 has no zero, place 1 one among the updates, place 2 two, place 3 a zero operand.
+    // Location 0 has no zero, place 1 one among the updates, place 2 two, place 3 a zero operand.
     let mul = program(scatter(ScatterKind::Mul, ELEMENTS, false), &["f64[4]", "i64[9,1]", "f64[9]"]);
     let x = array(&[4], vec![2.0, 3.0, 4.0, 0.0]);
     let at = indices(&[9, 1], &[0, 1, 2, 3, 0, 1, 2, 3, 9]);

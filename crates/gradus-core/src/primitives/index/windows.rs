@@ -4,7 +4,7 @@ use super::read_indices;
 use crate::array::Concrete;
 use crate::error::{Result, error, fail};
 use crate::primitives::Infer;
-use crate::primitives::shaping::strided::Walk;
+use crate::primitives::shaping::strided::StridedCopy;
 use crate::primitives::shaping::{check_axes, check_sorted, prepended, shifted};
 use crate::types::{Dim, Type};
 
@@ -166,22 +166,26 @@ impl Windows {
         let k = components.len();
         let mut values = vec![0; k * CHUNK];
         let (mut read, mut next) = (0, values.len());
-        Walk::new(outer, &along_operand, &along_windows).each(layout.operand_offset, layout.windows_offset, |x, w| {
-            if next == values.len() {
-                read_indices(&indices, read, &mut values);
-                read += values.len();
-                next = 0;
-            }
-            let vector = values.get(next..next + k).unwrap_or_default();
-            next += k;
-            let mut at = x;
-            let mut within = fits;
-            for (&start, &(last, step)) in vector.iter().zip(&components) {
-                let start = if clip { start.max(0).min(last) } else { start };
-                within &= (0..=last).contains(&start);
-                at = at.wrapping_add_signed(step.wrapping_mul(start as isize));
-            }
-            visit(within.then_some(at), w);
-        });
+        StridedCopy::new(outer, &along_operand, &along_windows).each(
+            layout.operand_offset,
+            layout.windows_offset,
+            |x, w| {
+                if next == values.len() {
+                    read_indices(&indices, read, &mut values);
+                    read += values.len();
+                    next = 0;
+                }
+                let vector = values.get(next..next + k).unwrap_or_default();
+                next += k;
+                let mut at = x;
+                let mut within = fits;
+                for (&start, &(last, step)) in vector.iter().zip(&components) {
+                    let start = if clip { start.max(0).min(last) } else { start };
+                    within &= (0..=last).contains(&start);
+                    at = at.wrapping_add_signed(step.wrapping_mul(start as isize));
+                }
+                visit(within.then_some(at), w);
+            },
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Slice, pad and concatenate: parts of arrays taken out and put together.
 
-use super::strided::{Walk, buffer};
+use super::strided::{StridedCopy, buffer};
 use super::{Broadcast, known, or_zeros, prepended, ramp, reals, transposed};
 use crate::array::{Array, Concrete, Strides, reserve, row_major};
 use crate::error::{Result, error, fail};
@@ -202,7 +202,7 @@ impl Pad {
             strides.push(if end - first == 1 { 0 } else { t * gap as isize });
         }
         let source = T::slice(x.data()).unwrap_or_default();
-        Walk::new(&counts, x.strides(), &strides).copy(source, from, &mut out, to);
+        StridedCopy::new(&counts, x.strides(), &strides).copy(source, from, &mut out, to);
         Ok(Concrete::dense(ty, out))
     }
 }
@@ -337,7 +337,7 @@ impl Concatenate {
         for part in parts {
             let source = T::slice(part.data()).unwrap_or_default();
             if part.count() > 0 {
-                Walk::new(part.dims(), part.strides(), &strides).copy(source, part.offset(), &mut out, to);
+                StridedCopy::new(part.dims(), part.strides(), &strides).copy(source, part.offset(), &mut out, to);
             }
             to += part.dims().get(self.axis).map_or(0, |d| d * along);
         }

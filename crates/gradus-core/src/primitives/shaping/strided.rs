@@ -8,16 +8,16 @@ use crate::types::{Element, Type};
 ///
 /// Axes of size 1 are gone and neighbours that lie one behind the other in both layouts are joined, so that the
 /// innermost run is as long as it can be.
-pub(crate) struct Walk {
+pub(crate) struct StridedCopy {
     dims: Dims,
     from: Strides,
     to: Strides,
 }
 
-impl Walk {
+impl StridedCopy {
     /// The walk over `dims` with the strides of the source and of the target.
-    pub(crate) fn new(dims: &[usize], from: &[isize], to: &[isize]) -> Walk {
-        let mut walk = Walk { dims: Dims::new(), from: Strides::new(), to: Strides::new() };
+    pub(crate) fn new(dims: &[usize], from: &[isize], to: &[isize]) -> StridedCopy {
+        let mut walk = StridedCopy { dims: Dims::new(), from: Strides::new(), to: Strides::new() };
         for ((&d, &f), &t) in dims.iter().zip(from).zip(to) {
             if d == 1 {
                 continue;
@@ -135,7 +135,7 @@ pub(crate) fn owned<T: Element>(x: &Concrete) -> Result<Vec<T>> {
 /// The counts of both are equal and not zero.
 pub(crate) fn restride(dims: &[usize], strides: &[isize], new: &[usize]) -> Option<Strides> {
     // Joined runs of the old axes; a new axis must divide the innermost run that is left.
-    let walk = Walk::new(dims, strides, strides);
+    let walk = StridedCopy::new(dims, strides, strides);
     let mut runs = walk.dims.iter().copied().zip(walk.from.iter().copied()).rev();
     let (mut left, mut stride) = runs.next().unwrap_or((1, 1));
     let mut found: Strides = smallvec::smallvec![0; new.len()];
@@ -163,9 +163,9 @@ mod tests {
 
     #[test]
     fn neighbours_are_joined() {
-        let walk = Walk::new(&[2, 1, 3, 4], &[12, 99, 4, 1], &[24, 0, 8, 2]);
+        let walk = StridedCopy::new(&[2, 1, 3, 4], &[12, 99, 4, 1], &[24, 0, 8, 2]);
         assert_eq!((walk.dims.as_slice(), walk.from.as_slice(), walk.to.as_slice()), (&[24][..], &[1][..], &[2][..]));
-        let walk = Walk::new(&[2, 3], &[1, 2], &[3, 1]);
+        let walk = StridedCopy::new(&[2, 3], &[1, 2], &[3, 1]);
         assert_eq!(walk.dims.as_slice(), &[2, 3]);
     }
 

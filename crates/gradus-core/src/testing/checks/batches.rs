@@ -4,7 +4,7 @@ use super::derivatives::{differences, transposition};
 use super::numbers::{example, near, stack, vary};
 use super::{Case, Outcome, Steps, all_near, read_back};
 use crate::array::Array;
-use crate::error::{Error, ErrorKind, Place, Result};
+use crate::error::{Error, ErrorKind, Location, Result};
 use crate::interpret::interpret;
 use crate::primitives::{Batch, Batched, Sample};
 use crate::program::{Builder, verify};
@@ -219,7 +219,7 @@ impl Case {
             return Ok(None);
         }
         let outputs =
-            builder.equation(sample.op.clone(), &atoms, Place::unknown())?.results().map(Into::into).collect();
+            builder.equation(sample.op.clone(), &atoms, Location::unknown())?.results().map(Into::into).collect();
         Ok(Some(Case { program: builder.finish(outputs), inputs: sample.inputs.clone() }))
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{DEEPEST, Done, Maker, Recipe};
-use crate::error::Place;
+use crate::error::Location;
 use crate::primitives::Op;
 use crate::primitives::control::{
     Call, Checkpoint, CustomJvp, CustomLinear, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While,
@@ -285,7 +285,7 @@ fn forward_rule(function: &Program, active: &[bool]) -> Option<Program> {
     let (derivative, varies) = jvp(function, active).ok()?;
     let mut b = Builder::like(&derivative);
     let inputs: Vec<Atom> = (0..derivative.inputs().len()).map(input).collect();
-    let mut results = b.inline(&derivative, &inputs, Place::unknown()).ok()?;
+    let mut results = b.inline(&derivative, &inputs, Location::unknown()).ok()?;
     let mut dots = results.split_off(function.outputs().len()).into_iter();
     for (ty, varies) in function.output_types().into_iter().zip(varies) {
         if ty.dtype().is_inexact() {
@@ -309,7 +309,7 @@ fn backward_rule(function: &Program, parts: &Linearized) -> Option<Program> {
             inputs.extend(varies.then_some(bar));
         }
     }
-    let bars = b.inline(&parts.linear, &inputs, Place::unknown()).ok()?;
+    let bars = b.inline(&parts.linear, &inputs, Location::unknown()).ok()?;
     Some(b.finish(bars))
 }
 
@@ -321,7 +321,7 @@ fn linear_map(m: &mut Maker<'_, '_>, operands: &[Atom], function: &Arc<Program>,
         let ty = m.ty(x);
         let mut b = Builder::new("backward");
         let inputs = [b.input(ty.clone()).ok()?.into(), b.input(ty.clone()).ok()?.into()];
-        let product = b.equation(Op::from_text("mul", &[]).ok()?, &inputs, Place::unknown()).ok()?.result().into();
+        let product = b.equation(Op::from_text("mul", &[]).ok()?, &inputs, Location::unknown()).ok()?.result().into();
         let op = CustomLinear { backward: Arc::new(b.finish(vec![product])), residuals: 1 };
         let y = m.of_type(&ty);
         return m.add(Op::new(op), &[y, x]).map(|_| ());

@@ -12,7 +12,7 @@ mod values;
 mod watched;
 
 use crate::array::Array;
-use crate::error::Place;
+use crate::error::Location;
 use crate::primitives::Op;
 use crate::program::{Atom, Builder, Program, infer};
 use crate::types::{DType, Dim, Shape, Type};
@@ -239,7 +239,7 @@ impl<'s, 'b> Maker<'s, 'b> {
             return None;
         }
         let results: Vec<Atom> =
-            self.builder.equation(op, operands, Place::unknown()).ok()?.results().map(Atom::from).collect();
+            self.builder.equation(op, operands, Location::unknown()).ok()?.results().map(Atom::from).collect();
         // Keys are only drawn from, by the step that made them.
         let values = results.iter().filter(|a| self.builder.ty(**a).dtype() != DType::Key);
         self.pool.extend(values.copied().collect::<Vec<_>>());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Source;
 use crate::array::Array;
-use crate::error::{Place, Result};
+use crate::error::{Location, Result};
 use crate::optimize::{Made, Nested, equations};
 use crate::primitives::control::{CustomJvp, CustomLinear, CustomVjp};
 use crate::primitives::effects::{Callback, Host, Kind};
@@ -56,7 +56,7 @@ impl Watcher {
 
     fn host(&self, results: fn(&[Array]) -> Vec<Array>) -> Arc<Host> {
         let watcher = self.clone();
-        Host::new(Place::unknown(), move |values| {
+        Host::new(Location::unknown(), move |values| {
             watcher.note(values);
             Ok(results(values))
         })

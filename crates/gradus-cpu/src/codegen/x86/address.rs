@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::lir::{Alu, Base, Inst, Mem, Reg, Ri, Shift};
-use super::select::{Key, Select, TOGETHER};
+use super::select::{Once, Select, TOGETHER};
 use crate::ir::{Index, Int, Op, Ty, Value};
 use crate::vector::{Lanes, Memory, Spread};
 
@@ -42,7 +42,7 @@ impl Select<'_> {
             return Some(a);
         }
         let b = self.int(stride)?;
-        Some(self.once(level, Key::Scaled(v, stride), |s| {
+        Some(self.once(level, Once::Scaled(v, stride), |s| {
             let dst = s.general_reg();
             let code = match stride {
                 Int::Const(c) if c > 0 && c & (c - 1) == 0 => {
@@ -95,7 +95,7 @@ impl Select<'_> {
                 continue;
             }
             prefix.push((v, stride));
-            let key = Key::Address(buffer.0, prefix.clone());
+            let key = Once::Address(buffer.0, prefix.clone());
             if let Some(r) = self.scopes[level].cache.get(&key) {
                 base = *r;
                 continue;

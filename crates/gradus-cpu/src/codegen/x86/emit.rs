@@ -5,7 +5,7 @@
 
 use super::Isa;
 use super::allocate::{Allocation, Home, MASK_SCRATCH, VECTOR_SCRATCH, vectors};
-use super::encode::{Code, Cond, Enc, Form, Label, Len, Operand, Place, RSP};
+use super::encode::{Address, Code, Cond, Enc, Form, Label, Len, Operand, RSP};
 use super::lir::{Base, Class, Function, Inst, Mem, Reg, Ri, Rm};
 use super::opcodes as op;
 
@@ -81,7 +81,7 @@ pub fn emit(f: &Function, homes: &Allocation, isa: Isa) -> Vec<u8> {
 
 /// A place in the frame.
 fn slot(at: u32) -> Operand {
-    Operand::Mem(Place::At { base: RSP, index: None, disp: at as i32 })
+    Operand::Mem(Address::At { base: RSP, index: None, disp: at as i32 })
 }
 
 impl Emitter<'_> {
@@ -121,7 +121,7 @@ impl Emitter<'_> {
         match self.home(r) {
             Home::Reg(home) => Operand::Reg(home),
             Home::Slot(at) => slot(at),
-            Home::Pool(entry) => Operand::Mem(Place::Pool(entry)),
+            Home::Pool(entry) => Operand::Mem(Address::Pool(entry)),
             // invariant: only what does not occur has no home
             Home::None => Operand::Reg(0),
         }
@@ -241,7 +241,7 @@ impl Emitter<'_> {
             Base::Reg(r) => self.general_in(r, RCX),
             Base::Frame => RSP,
         };
-        Operand::Mem(Place::At { base, index, disp: m.disp })
+        Operand::Mem(Address::At { base, index, disp: m.disp })
     }
 
     fn inst(&mut self, at: usize) {
@@ -393,8 +393,8 @@ impl Emitter<'_> {
     /// An address with a vector as its index.
     fn vsib(&mut self, m: &Mem, index: u8, scale: u8) -> Operand {
         match self.place(m) {
-            Operand::Mem(Place::At { base, disp, .. }) => {
-                Operand::Mem(Place::At { base, index: Some((index, scale)), disp })
+            Operand::Mem(Address::At { base, disp, .. }) => {
+                Operand::Mem(Address::At { base, index: Some((index, scale)), disp })
             }
             other => other,
         }
@@ -415,7 +415,7 @@ impl Emitter<'_> {
             Rm::Reg(r) if enc.form != Form::Rvm && self.isa == Isa::Avx2 => Operand::Reg(self.vector_in(r, 1)),
             Rm::Reg(r) => self.operand(r),
             Rm::Mem(m) => self.place(&m),
-            Rm::Pool(entry) => Operand::Mem(Place::Pool(entry)),
+            Rm::Pool(entry) => Operand::Mem(Address::Pool(entry)),
         };
         let merged = matches!(mask, Some((_, false)));
         let mask = mask.map(|(k, zero)| (self.mask_in(k, 0), zero));
@@ -529,7 +529,7 @@ impl Emitter<'_> {
         self.code.constant(8, parameter as i64);
         self.code.plain(true, None, &[0x8B], RAX, slot(self.saves + CONTEXT), &[]);
         self.code.raw(&[0xC5, 0xF8, 0x77]); // vzeroupper
-        let function = Operand::Mem(Place::At { base: RAX, index: None, disp: field });
+        let function = Operand::Mem(Address::At { base: RAX, index: None, disp: field });
         self.code.plain(false, None, &[0xFF], 2, function, &[]); // call
         for (i, (r, home)) in across.iter().enumerate() {
             let place = slot(kept + 64 * i as u32);

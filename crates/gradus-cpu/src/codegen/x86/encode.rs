@@ -61,7 +61,7 @@ impl Len {
 
 /// A memory operand of registers by their numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum Address {
     /// base + index·2^scale + disp.
     At { base: u8, index: Option<(u8, u8)>, disp: i32 },
     /// An entry of the constants.
@@ -72,7 +72,7 @@ pub enum Place {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operand {
     Reg(u8),
-    Mem(Place),
+    Mem(Address),
 }
 
 /// A place in the code that jumps name before it is known.
@@ -123,12 +123,12 @@ impl Code {
         let reg = (reg & 7) << 3;
         let (base, index, disp) = match rm {
             Operand::Reg(r) => return self.u8(0xC0 | reg | (r & 7)),
-            Operand::Mem(Place::Pool(entry)) => {
+            Operand::Mem(Address::Pool(entry)) => {
                 self.u8(reg | 5);
                 self.constants.push((self.bytes.len(), entry, after));
                 return self.u32(0);
             }
-            Operand::Mem(Place::At { base, index, disp }) => (base, index, disp),
+            Operand::Mem(Address::At { base, index, disp }) => (base, index, disp),
         };
         let short = i8::try_from(disp / scale).ok().filter(|_| disp % scale == 0);
         let mode = match short {
@@ -159,8 +159,8 @@ impl Code {
     fn high(rm: Operand) -> (u8, u8) {
         match rm {
             Operand::Reg(r) => (r >> 4 & 1, r >> 3 & 1),
-            Operand::Mem(Place::At { base, index, .. }) => (index.map_or(0, |(i, _)| i >> 3 & 1), base >> 3 & 1),
-            Operand::Mem(Place::Pool(_)) => (0, 0),
+            Operand::Mem(Address::At { base, index, .. }) => (index.map_or(0, |(i, _)| i >> 3 & 1), base >> 3 & 1),
+            Operand::Mem(Address::Pool(_)) => (0, 0),
         }
     }
 
@@ -180,7 +180,7 @@ impl Code {
         let v = vvvv.unwrap_or(NONE);
         let (x, b) = Self::high(rm);
         let v_high = match rm {
-            Operand::Mem(Place::At { index: Some((i, _)), .. }) if vsib => i >> 4 & 1,
+            Operand::Mem(Address::At { index: Some((i, _)), .. }) if vsib => i >> 4 & 1,
             _ => v >> 4 & 1,
         };
         let (aaa, z) = mask.map_or((0, 0), |(k, z)| (k, u8::from(z)));

@@ -4,7 +4,7 @@ use super::Isa;
 use super::encode::Len;
 use super::lir::{Inst, Mem, Reg, Shift};
 use super::opcodes as op;
-use super::select::{Key, Select, TOGETHER, Val, is_general};
+use super::select::{Once, Select, TOGETHER, Val, is_general};
 use super::small::lane_type;
 use crate::ir::{Index, Int, LANES, Value};
 
@@ -90,7 +90,7 @@ impl Select<'_> {
             let numbers = self.ramp(from as i64, 1, usize::from(size));
             let count = self.counted(n)?;
             let (wide, len) = (size == 8, Len((self.width() * usize::from(size)).max(16) as u8));
-            return Some(self.once(level, Key::Active(n, from, size), |s| {
+            return Some(self.once(level, Once::Active(n, from, size), |s| {
                 let (all, dst) = (s.vector_reg(), s.mask_reg(size));
                 let mut code = s.broadcast_code(all, count, wide);
                 let enc = op::int_greater(wide);
@@ -102,7 +102,7 @@ impl Select<'_> {
             Int::Const(n) => self.general_const(((1u64.unbounded_shl(n as u32)).wrapping_sub(1) >> from) as i64),
             Int::Value(_) => {
                 let count = self.counted(n)?;
-                let bits = self.once(level, Key::Bits(n), |s| {
+                let bits = self.once(level, Once::Bits(n), |s| {
                     let dst = s.general_reg();
                     (dst, vec![Inst::LowBits { dst, count }])
                 });
@@ -116,7 +116,7 @@ impl Select<'_> {
                 }
             }
         };
-        Some(self.once(level, Key::Active(n, from, 0), |s| {
+        Some(self.once(level, Once::Active(n, from, 0), |s| {
             let dst = s.mask_reg(0);
             (dst, vec![Inst::MaskFrom { dst, src: bits }])
         }))

@@ -38,7 +38,7 @@ pub(super) enum Val {
 
 /// What is made once for a level.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Key {
+pub(super) enum Once {
     Buffer(u32),
     Buffers,
     Sizes,
@@ -67,7 +67,7 @@ pub(super) struct Scope {
     pub body: Vec<Inst>,
     /// At the end of each iteration.
     pub bumps: Vec<Inst>,
-    pub cache: FxHashMap<Key, Reg>,
+    pub cache: FxHashMap<Once, Reg>,
     /// The counter of a serial loop, and where it starts (None: 0).
     pub var: Option<(Value, Option<Reg>)>,
 }
@@ -197,7 +197,7 @@ impl Select<'_> {
     }
 
     /// Makes something once for a level.
-    pub fn once(&mut self, level: usize, key: Key, make: impl FnOnce(&mut Self) -> (Reg, Vec<Inst>)) -> Reg {
+    pub fn once(&mut self, level: usize, key: Once, make: impl FnOnce(&mut Self) -> (Reg, Vec<Inst>)) -> Reg {
         if let Some(r) = self.scopes[level].cache.get(&key) {
             return *r;
         }
@@ -257,7 +257,7 @@ impl Select<'_> {
     pub fn pattern(&mut self, pattern: &[u8]) -> Reg {
         let entry = self.pool(pattern);
         let len = self.whole();
-        self.once(0, Key::Pool(entry), |s| {
+        self.once(0, Once::Pool(entry), |s| {
             let dst = s.vector_reg();
             s.f.regs[dst.0 as usize].constant = Some(entry);
             (
@@ -279,7 +279,7 @@ impl Select<'_> {
 
     /// A 64-bit constant in a general register.
     pub fn general_const(&mut self, value: i64) -> Reg {
-        self.once(0, Key::General(value), |s| {
+        self.once(0, Once::General(value), |s| {
             let dst = s.general_reg();
             (dst, vec![Inst::Const { dst, value }])
         })
@@ -348,7 +348,7 @@ impl Select<'_> {
             Val::Lanes(regs) => Some(regs[k]),
             Val::General(src) => {
                 let level = self.levels[v.index()] as usize;
-                Some(self.once(level, Key::Vector(v), |s| {
+                Some(self.once(level, Once::Vector(v), |s| {
                     let dst = s.vector_reg();
                     (dst, s.broadcast_code(dst, src, true))
                 }))
@@ -366,7 +366,7 @@ impl Select<'_> {
             _ => self.levels[v.index()] as usize,
         };
         let src = self.general(v)?;
-        Some(self.once(level, Key::Mask(v), |s| {
+        Some(self.once(level, Once::Mask(v), |s| {
             let dst = s.mask_reg(0);
             let code = match s.isa {
                 Isa::Avx512 => vec![Inst::MaskFrom { dst, src }],
@@ -414,7 +414,7 @@ impl Select<'_> {
         }
     }
 
-    fn table(&mut self, key: Key, offset: i32) -> Reg {
+    fn table(&mut self, key: Once, offset: i32) -> Reg {
         let context = self.context;
         self.once(0, key, |s| {
             let dst = s.general_reg();
@@ -422,7 +422,7 @@ impl Select<'_> {
         })
     }
 
-    fn entry(&mut self, table: Key, offset: i32, key: Key, at: u32) -> Reg {
+    fn entry(&mut self, table: Once, offset: i32, key: Once, at: u32) -> Reg {
         if let Some(r) = self.scopes[0].cache.get(&key) {
             return *r;
         }
@@ -435,11 +435,11 @@ impl Select<'_> {
 
     /// The address of a buffer.
     pub fn buffer(&mut self, b: u32) -> Reg {
-        self.entry(Key::Buffers, 0, Key::Buffer(b), b)
+        self.entry(Once::Buffers, 0, Once::Buffer(b), b)
     }
 
     fn size(&mut self, i: u32) -> Reg {
-        self.entry(Key::Sizes, 8, Key::Size(i), i)
+        self.entry(Once::Sizes, 8, Once::Size(i), i)
     }
 
     /// Sets where a value is, at the current level.

@@ -4,7 +4,7 @@ use gradus_core::optimize::{Exactness, for_execution};
 use gradus_core::primitives::BUILT_IN;
 use gradus_core::program::{Atom, Builder};
 use gradus_core::testing::{RandomProgram, Recipe, seeds};
-use gradus_core::{ErrorKind, Place, Program};
+use gradus_core::{ErrorKind, Location, Program};
 
 use super::*;
 use crate::ir::random::{self, Config};
@@ -55,7 +55,7 @@ fn lowered_samples_of_every_primitive_come_back() {
             let mut b = Builder::new(entry.name);
             let inputs: Vec<Atom> =
                 sample.inputs.iter().map(|a| b.input(a.ty().unwrap().clone()).unwrap().into()).collect();
-            let Ok(e) = b.equation(sample.op.clone(), &inputs, Place::default()) else { continue };
+            let Ok(e) = b.equation(sample.op.clone(), &inputs, Location::default()) else { continue };
             let results: Vec<Atom> = e.results().map(Atom::from).collect();
             lowered(&b.finish(results), &|| format!("sample {k} of {}", entry.name));
             tried += 1;

@@ -121,7 +121,7 @@ pub(super) enum Unit {
 }
 
 /// The plan of a block.
-pub(super) struct Plan {
+pub(super) struct FusionPlan {
     pub classes: Vec<Class>,
     pub clusters: Vec<Cluster>,
     pub units: Vec<Unit>,
@@ -185,7 +185,7 @@ struct Planner<'a> {
 }
 
 /// Plans a block.
-pub(super) fn plan(p: &Program, values: &Values) -> Plan {
+pub(super) fn plan(p: &Program, values: &Values) -> FusionPlan {
     let mut planner = Planner {
         p,
         values,
@@ -512,7 +512,7 @@ impl Planner<'_> {
         self.seen(cluster, reader, slot, at).is_some()
     }
 
-    fn finish(mut self) -> Plan {
+    fn finish(mut self) -> FusionPlan {
         let p = self.p;
         let mut kept = vec![false; p.value_count()];
         let mut uses: FxHashMap<Root, u32> = FxHashMap::default();
@@ -589,7 +589,16 @@ impl Planner<'_> {
         for c in &mut self.clusters {
             c.members.sort_unstable();
         }
-        Plan { classes: self.classes, clusters: self.clusters, units, kept, points: self.points, apart, reads, uses }
+        FusionPlan {
+            classes: self.classes,
+            clusters: self.clusters,
+            units,
+            kept,
+            points: self.points,
+            apart,
+            reads,
+            uses,
+        }
     }
 
     /// Lanes run over points: elements of one kind that are neighbours are read and written at once.

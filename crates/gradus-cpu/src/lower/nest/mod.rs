@@ -9,7 +9,7 @@ use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use gradus_core::program::{Atom, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::fusion::{Class, Cluster, Level, Plan, is_shared, lead, point_cost, reduction, seen};
+use super::fusion::{Class, Cluster, FusionPlan, Level, is_shared, lead, point_cost, reduction, seen};
 use super::scalars::{Inner, each, places, unroll};
 use super::values::{Repr, Root, SMALL, Values, moves, storage};
 use super::views::{At, Strides, View, count, offsets};
@@ -34,7 +34,7 @@ pub(super) struct Nest<'a, 'b> {
     lower: &'a mut Lower,
     p: &'b Program,
     values: &'b Values,
-    plan: &'b Plan,
+    plan: &'b FusionPlan,
     cluster: &'b Cluster,
     /// The cut dimensions, outermost first.
     cuts: Vec<Size>,
@@ -77,7 +77,13 @@ struct Flat {
 }
 
 /// Writes the nest of a cluster. What it makes is in `lower.reprs` after.
-pub(super) fn emit(lower: &mut Lower, p: &Program, values: &Values, plan: &Plan, cluster: &Cluster) -> Result<()> {
+pub(super) fn emit(
+    lower: &mut Lower,
+    p: &Program,
+    values: &Values,
+    plan: &FusionPlan,
+    cluster: &Cluster,
+) -> Result<()> {
     let cuts = cluster.cuts.extents();
     let mut nest = Nest {
         lower,

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::plan::{Plan, Rest, is_short_counter, plan};
+use super::super::plan::{LanePlan, Rest, is_short_counter, plan};
 use super::super::varying::Varying;
 use super::super::{Access, Expr, Lanes, Loop, Memory, Shape, Spread, Stmt, trips};
 use super::folds::Folds;
@@ -13,7 +13,7 @@ use crate::ir::{self, Buffer, Index, Int, LANES, Op, Ty, Value};
 pub(super) struct Run<'a> {
     pub l: &'a ir::Loop,
     pub varying: &'a Varying,
-    pub plan: Plan,
+    pub plan: LanePlan,
     pub from: Int,
     pub to: Int,
 }

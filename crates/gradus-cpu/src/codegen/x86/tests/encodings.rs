@@ -1,6 +1,6 @@
 //! Encodings against bytes of the GNU assembler: registers above 15, bases with forms of their own, scaled displacements.
 
-use crate::codegen::x86::encode::{Code, Len, Operand, Place};
+use crate::codegen::x86::encode::{Address, Code, Len, Operand};
 use crate::codegen::x86::opcodes as op;
 
 const ZMM: Len = Len(64);
@@ -14,7 +14,7 @@ fn bytes(f: impl FnOnce(&mut Code)) -> Vec<u8> {
 }
 
 fn at(base: u8, index: Option<(u8, u8)>, disp: i32) -> Operand {
-    Operand::Mem(Place::At { base, index, disp })
+    Operand::Mem(Address::At { base, index, disp })
 }
 
 #[test]

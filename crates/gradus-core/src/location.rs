@@ -4,41 +4,41 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::panic::Location;
+use std::panic;
 use std::sync::{PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
 
 /// Where in the user's source something was written.
 ///
-/// An equation that a transformation recorded has the line of the equation it stands for, and a [`path`](Place::path) that
+/// An equation that a transformation recorded has the line of the equation it stands for, and a [`path`](Location::path) that
 /// says what was done. The path is for readers only: two places are equal if their lines are.
 #[derive(Clone, Copy, Default)]
-pub struct Place {
-    line: Option<&'static Location<'static>>,
+pub struct Location {
+    line: Option<&'static panic::Location<'static>>,
     origin: Origin,
 }
 
-impl Place {
+impl Location {
     /// The place that called the function which calls this, through every `#[track_caller]` in between.
     #[track_caller]
-    pub fn caller() -> Place {
-        Place { line: Some(Location::caller()), origin: Origin::USER }
+    pub fn caller() -> Location {
+        Location { line: Some(panic::Location::caller()), origin: Origin::USER }
     }
 
     /// No place: a program that came from text.
-    pub const fn unknown() -> Place {
-        Place { line: None, origin: Origin::USER }
+    pub const fn unknown() -> Location {
+        Location { line: None, origin: Origin::USER }
     }
 
     /// The file, as the compiler was given it.
     pub fn file(self) -> Option<&'static str> {
-        self.line.map(Location::file)
+        self.line.map(panic::Location::file)
     }
 
     /// The line, from 1.
     pub fn line(self) -> Option<u32> {
-        self.line.map(Location::line)
+        self.line.map(panic::Location::line)
     }
 
     /// Whether a source line is known.
@@ -47,8 +47,8 @@ impl Place {
     }
 
     /// The same line, for what the rule of an operation records there.
-    pub(crate) fn through(self, rule: Rule, operation: Named) -> Place {
-        Place { origin: self.origin.then(rule, operation), ..self }
+    pub(crate) fn through(self, rule: Rule, operation: Named) -> Location {
+        Location { origin: self.origin.then(rule, operation), ..self }
     }
 
     /// The rules that led from the user's operation to this equation, the last first, and the user's operation. Empty for
@@ -58,21 +58,21 @@ impl Place {
     }
 }
 
-impl PartialEq for Place {
-    fn eq(&self, other: &Place) -> bool {
+impl PartialEq for Location {
+    fn eq(&self, other: &Location) -> bool {
         self.line == other.line
     }
 }
 
-impl Eq for Place {}
+impl Eq for Location {}
 
-impl Hash for Place {
+impl Hash for Location {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.line.hash(state);
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
@@ -81,7 +81,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn a_path_names_rules_from_the_last_to_the_first() {
         let named = |name| Named { name, slope: None };
-        let here = Place::caller();
+        let here = Location::caller();
         assert!(here.path().is_empty() && !here.path().is_backward());
         let there = here.through(Rule::Derivative, named("log")).through(Rule::Transpose, named("div"));
         assert_eq!(there.path().to_string(), "transpose of jvp of `log`");
