@@ -263,7 +263,7 @@ impl Llvm {
         }
         let text = emit::module(module, machine, &name)?;
         times.write = lap();
-        let work = Work::new(self, options, text.len())?;
+        let work = Work::new(self, options, plan(options.effort, text.len(), !module.pieces.is_empty()))?;
         let parsed = work.parse(&text)?;
         if options.verify || cfg!(debug_assertions) {
             parsed.verify(&text)?;
@@ -365,8 +365,9 @@ fn machine(features: &str, most: Option<usize>) -> Machine {
 ///
 /// Loops of lanes are vector code already, and what can be computed before them is. For them `default<O3>` gains nothing
 /// and costs twice the time; moving the indices of gathers out of a loop even hides from code generation that they are
-/// small. Scalars of main bodies, which may be small arrays, are worth a look for vectors while there are not too many.
-fn plan(effort: Effort, text: usize) -> (&'static str, i32) {
+/// small. Scalars of main bodies, which may be small arrays, are worth a look for vectors while there are not too many; in
+/// one that is cut the frame would be looked at instead, whose neighbours have nothing to do with each other.
+fn plan(effort: Effort, text: usize, cut: bool) -> (&'static str, i32) {
     /// Bytes of text from which main bodies are left as they are: about two thousand operations.
     const LARGE: usize = 1 << 17;
     /// Bytes from which as little as possible is done: about half a million operations.
@@ -378,7 +379,7 @@ fn plan(effort: Effort, text: usize) -> (&'static str, i32) {
     };
     match effort {
         Effort::Most => ("default<O3>", 3),
-        Effort::Some | Effort::Auto if text > LARGE => ("function(early-cse)", 1),
+        Effort::Some | Effort::Auto if cut || text > LARGE => ("function(early-cse)", 1),
         Effort::Some | Effort::Auto => ("function(dce,early-cse,slp-vectorizer,early-cse)", 2),
         Effort::Least => ("function(early-cse)", 0),
     }
@@ -417,9 +418,8 @@ extern "C" fn complain(info: Handle, to: Handle) {
 }
 
 impl<'a> Work<'a> {
-    fn new(llvm: &'a Llvm, options: &Options, text: usize) -> Result<Work<'a>> {
+    fn new(llvm: &'a Llvm, options: &Options, (passes, level): (&str, i32)) -> Result<Work<'a>> {
         let api = &llvm.api;
-        let (passes, level) = plan(options.effort, text);
         let passes = options.passes.as_deref().unwrap_or(passes);
         let passes = CString::new(passes).map_err(|e| error!(Rule, "{e}"))?;
         let less = match options.vector {
