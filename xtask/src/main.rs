@@ -1,6 +1,7 @@
 //! Chores of the workspace as one program, so that they need nothing but cargo: run as `cargo xtask <command>`.
 
 mod bless;
+mod build_time;
 mod files;
 mod links;
 mod rooms;
@@ -16,6 +17,7 @@ usage: cargo xtask <command>
   tidy                    check the house rules that neither the compiler nor rustfmt knows
   rows                    list the promises of docs/features.txt and the tests that show them
   rows --check [ROW ...]  fail unless each ROW (T1, or a range T1-T9; all when none is named) has a test
+  build-time [MODE ...]   build a new crate that depends on gradus, in debug and release mode, and split the time by crate
   bless [ARG ...]         run `cargo test --workspace ARG ...` with GRADUS_BLESS=1, then show what changed
 ";
 
@@ -27,6 +29,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root),
         ["rows"] => rows::list(&root),
         ["rows", "--check", wanted @ ..] => rows::check(&root, wanted),
+        ["build-time", modes @ ..] => build_time::run(&root, modes),
         ["bless", rest @ ..] => bless::run(&root, rest),
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");

@@ -121,7 +121,8 @@ impl Liveness<'_> {
         let reach = self.varying.reach(at, self.l.var, |i| self.resolve(i));
         match reach {
             Reach::Uniform => {}
-            Reach::Strided(Int::Const(s)) if s.abs() <= 4 => {
+            // What lies so near is loaded as a whole and shuffled.
+            Reach::Strided(Int::Const(s @ (-1 | 1..=4))) => {
                 self.moments.push((self.now, ty.size() * s.unsigned_abs() as usize));
             }
             reach => {

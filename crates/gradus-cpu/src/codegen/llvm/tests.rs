@@ -385,3 +385,24 @@ fn large_stacks_are_touched_page_by_page() {
         assert!(line.contains("#0"), "{line}");
     }
 }
+
+/// Bytes are scattered by their last active lane where some are not active: a copy of a body of which none is active has no last one.
+#[test]
+fn bytes_apart_are_written_by_active_lanes_alone() {
+    let text = |stride: i64, from: i64| {
+        format!(
+            "b0: f64 = input 0\nb1: u8 = input 1\nb2: u8 = output 0\nb3: f64 = output 1\nsizes 1\nkernel k(v0: i64) {{\n  v5 = lanes v1 < v0 {{\n    v2: f64 = b0[v1]\n    v3: u8 = b1[v1*{stride} + {from}]\n    b2[v1*{stride} + {from}] = v3\n    fold add v2\n  }}\n  give v5\n}}\nmain f {{\n  v0: i64 = size 0\n  v5 = run k(v0)\n  b3[0] = v5\n}}\n"
+        )
+    };
+    for (stride, from) in [(-1, 130), (-2, 130), (-3, 195), (-4, 260), (-5, 325), (2, 0), (3, 0), (4, 0), (5, 0)] {
+        let module: Module = text(stride, from).parse().unwrap();
+        for n in [0, 1, 5, 8, 9, 31, 32, 33, 40, 64, 65] {
+            let numbers = (0..65).flat_map(|i| f64::from(i).sqrt().to_le_bytes()).collect();
+            let bytes: Vec<u8> = (0..330u32).map(|i| (i * 7 % 251) as u8).collect();
+            let memory = Memory { buffers: vec![numbers, bytes, vec![0; 330], vec![0; 8]], sizes: vec![n] };
+            if let Err(why) = check(&module, &memory, &Options::default()) {
+                panic!("stride {stride}, {n} iterations: {why}");
+            }
+        }
+    }
+}
