@@ -105,7 +105,7 @@ mod tests {
         let report = "<script>\nconst UNIT_DATA = [\n  {\n    \"i\": 0,\n    \"name\": \"gradus-core\",\n    \"version\": \"0.1.0\",\n    \"target\": \"\",\n    \"start\": 0.1,\n    \"duration\": 12.5,\n    \"unblocked_units\": []\n  },\n  {\n    \"i\": 1,\n    \"name\": \"rayon\",\n    \"target\": \" build script\",\n    \"duration\": 0.25\n  }\n];\n</script>";
         let found = units(report).unwrap();
         assert_eq!(found[0], Unit { name: "gradus-core".into(), seconds: 12.5 });
-        assert_eq!(found[1], Unit { name: "rayon  build script".into(), seconds: 0.25 });
+        assert_eq!(found[1], Unit { name: "rayon build script".into(), seconds: 0.25 });
         assert!(units("nothing").is_none());
     }
 }

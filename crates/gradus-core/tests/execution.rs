@@ -177,7 +177,7 @@ fn passes_can_be_watched() {
         "fission",
         "layout",
         "loops",
-        "totals",
+        "sum by rows",
         "expand",
         "strength",
         "dead code",

@@ -97,6 +97,8 @@ struct Noise {
     /// Whether a product was whole by rounding alone: contracted into a sum it is not.
     rounded: bool,
     amplitude: f64,
+    /// Equal sums of equal terms are moved alike, as they are where one loop computes them: the two halves of a symmetric matrix stay equal.
+    alike: bool,
 }
 
 thread_local! {
@@ -203,6 +205,18 @@ impl Noise {
     }
 
     fn moved(&mut self, x: f64, step: &Step, scale: f64) -> f64 {
+        let mut source = *self;
+        if self.alike {
+            source.state ^= x.to_bits().rotate_left(17) ^ scale.to_bits();
+        }
+        let moved = source.moved_by_chance(x, step, scale);
+        if !self.alike {
+            self.state = source.state;
+        }
+        moved
+    }
+
+    fn moved_by_chance(&mut self, x: f64, step: &Step, scale: f64) -> f64 {
         let by = self.random();
         if !scale.is_finite() {
             // Terms that leave the range together: the order decides whether they do, and to which side.
@@ -367,7 +381,8 @@ fn is_alike(a: Wide, b: Wide) -> bool {
 pub(super) fn touched(program: &Program, inputs: &[Array], want: &[Array], freedom: Freedom) -> Vec<bool> {
     let mut touched = vec![false; want.len()];
     for run in 0..*RUNS.start() {
-        let noise = Noise { freedom, way: None, state: run, left: u64::MAX / 2, rounded: false, amplitude: 1.0 };
+        let noise =
+            Noise { freedom, way: None, state: run, left: u64::MAX / 2, rounded: false, amplitude: 1.0, alike: false };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, &[])) else { continue };
         touch(&mut touched, moved.outputs.iter().zip(want));
     }
@@ -409,7 +424,7 @@ pub(super) fn unexplained(
         return Vec::new();
     }
     let most = u64::MAX / 2;
-    let quiet = Noise { freedom, way: None, state: 0, left: most, rounded: false, amplitude: 0.0 };
+    let quiet = Noise { freedom, way: None, state: 0, left: most, rounded: false, amplitude: 0.0, alike: false };
     let (_, left) = within(quiet, || Run::interpreted(program, inputs, given));
     let equations = most - left;
     let allowed = 1000 + 4 * equations;
@@ -419,7 +434,8 @@ pub(super) fn unexplained(
     for run in 0..runs {
         // The first two go one way in every sum.
         let way = [1.0, -1.0].get(run as usize).copied();
-        let noise = Noise { freedom, way, state: run, left: allowed, rounded: false, amplitude: 1.0 };
+        let alike = run % 2 == 1;
+        let noise = Noise { freedom, way, state: run, left: allowed, rounded: false, amplitude: 1.0, alike };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, given)) else { continue };
         let moved = moved.arrays();
         touch(&mut touched, moved.iter().copied().zip(want.iter().copied()));
@@ -501,6 +517,23 @@ mod tests {
             assert!(explained(text, &inputs, have), "{have}");
         }
         assert!(!explained(text, &[Array::from([[1.0_f32, 2.0, 3.5, 4.0]; 2])], f32::INFINITY));
+    }
+
+    /// The halves of a symmetric matrix are equal in most right runs: then what is found in one is found in the other.
+    #[test]
+    fn what_is_equal_may_stay_equal() {
+        let text = "fn f(x0: f64[3,3]) -> f64[3,3] {\n  x1: f64[3,3] = dot_general{lhs_contract=[1], rhs_contract=[1], lhs_batch=[], rhs_batch=[]} x0 x0\n  return x1\n}\n";
+        let program: Program = text.parse().unwrap();
+        let x = Array::from([[0.3_f64, -0.7, 1.1], [-0.9, 0.6, -0.8], [0.2, 0.5, 0.4]]);
+        let plain = interpret(&program, &[x.clone()]).unwrap()[0].to_vec::<f64>().unwrap();
+        for alike in [false, true] {
+            let freedom = Freedom::Products;
+            let noise = Noise { freedom, way: None, state: 5, left: 100, rounded: false, amplitude: 1.0, alike };
+            let (moved, _) = within(noise, || interpret(&program, &[x.clone()]));
+            let y = moved.unwrap()[0].to_vec::<f64>().unwrap();
+            assert_ne!(y, plain);
+            assert_eq!([y[1], y[2], y[5]] == [y[3], y[6], y[7]], alike, "{y:?}");
+        }
     }
 
     /// Many sums that leave the range meet in one number: noise finds it NaN and infinite, and hardly ever with the sign that it has.

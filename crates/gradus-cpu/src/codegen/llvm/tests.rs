@@ -400,7 +400,7 @@ fn bytes_apart_are_written_by_active_lanes_alone() {
             let numbers = (0..65).flat_map(|i| f64::from(i).sqrt().to_le_bytes()).collect();
             let bytes: Vec<u8> = (0..330u32).map(|i| (i * 7 % 251) as u8).collect();
             let memory = Memory { buffers: vec![numbers, bytes, vec![0; 330], vec![0; 8]], sizes: vec![n] };
-            if let Err(why) = check(&module, &memory, &Options::default()) {
+            if let Err(why) = check(&module, &memory, &Options::default(), usize::MAX) {
                 panic!("stride {stride}, {n} iterations: {why}");
             }
         }
