@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
-use gradus::Interpreter;
 use gradus::args::Sig1;
 use gradus::cpu::Cpu;
 use gradus::prelude::*;
+use gradus::{Interpreter, Verify};
 
 const CHILD: &str = "GRADUS_TEST_CHILD";
 
@@ -51,7 +51,8 @@ fn same_on_small_stacks(f: impl Fn() -> Fun<Sig1<Array, Array>> + Sync) -> Resul
     let x = Array::from(0.7_f64);
     let want = on_stack(LARGE, || bits(&jit(f()).backend(Interpreter)(&x)))?;
     for tier in [Tier::Embedded, Tier::Llvm] {
-        let code = jit(f()).backend(Cpu::new().contract(false).tier(tier));
+        // Held against the interpreter a call takes the stack that the interpreter takes.
+        let code = jit(f()).backend(Cpu::new().contract(false).tier(tier)).verify_calls(Verify::Off);
         on_stack(LARGE, || code.compile(&x).map(drop))?;
         assert_eq!(on_stack(SMALL, || bits(&code(&x)))?, want, "{tier:?}");
     }
