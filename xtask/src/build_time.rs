@@ -84,8 +84,11 @@ fn units(report: &str) -> Option<Vec<Unit>> {
     let list = report.split_once("UNIT_DATA = [")?.1.split_once("];")?.0;
     let field = |object: &str, name: &str| -> Option<String> {
         let rest = object.split_once(&format!("\"{name}\":"))?.1.trim_start();
-        let end = if rest.starts_with('"') { rest[1..].find('"')? + 2 } else { rest.find([',', '}', '\n'])? };
-        Some(rest[..end].trim_matches('"').trim().to_string())
+        let value = match rest.strip_prefix('"') {
+            Some(text) => text.split('"').next()?,
+            None => rest.split([',', '}', '\n']).next()?,
+        };
+        Some(value.trim().to_string())
     };
     let unit = |object: &str| {
         let what = field(object, "target").unwrap_or_default();
