@@ -434,7 +434,8 @@ pub(super) fn unexplained(
     for run in 0..runs {
         // The first two go one way in every sum.
         let way = [1.0, -1.0].get(run as usize).copied();
-        let alike = run % 2 == 1;
+        // The first runs, which are all that a long program has, move each sum by itself.
+        let alike = run >= *RUNS.start() && run % 2 == 1;
         let noise = Noise { freedom, way, state: run, left: allowed, rounded: false, amplitude: 1.0, alike };
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, given)) else { continue };
         let moved = moved.arrays();
