@@ -10,11 +10,12 @@ use gradus_core::optimize::{Exactness, for_execution};
 use gradus_core::testing::files::Case;
 use gradus_core::testing::{Source, canonical, random_array};
 use gradus_core::{Array, ErrorKind, Executable, Program, Scalar, Type, file_tests, interpret};
+use gradus_cpu::codegen::{cranelift, llvm, x86};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::ir::{self, Memory, Module, Role, Ty};
 use gradus_cpu::lower::{Lowered, SMALL, lower_with};
 use gradus_cpu::memory;
-use gradus_cpu::vector::{self, Machine, Rest, vectorize};
+use gradus_cpu::vector::{self, Machine, vectorize};
 
 fn text_of(e: impl ToString) -> String {
     e.to_string()
@@ -283,26 +284,13 @@ fn cut(case: &Case) -> Result<String, String> {
     Ok(text)
 }
 
-/// A machine by what it can do: `# machine avx512`, `avx2`, `sse`, `llvm`.
+/// The machine of a code generator, `# machine avx512`, `avx2`, `cranelift` or `llvm`: whatever this one has.
 fn machine(case: &Case) -> Result<Machine, String> {
-    let avx512 = Machine {
-        bytes: 64,
-        registers: 32,
-        even: true,
-        masks: true,
-        rest: Rest::Masked,
-        short: [100, 200],
-        once: usize::MAX,
-        repeated: 800,
-        native: None,
-    };
     match case.directives("machine").next() {
-        None | Some("avx512") => Ok(avx512),
-        Some("avx2") => Ok(Machine { bytes: 32, registers: 16, masks: false, ..avx512 }),
-        Some("sse") => {
-            Ok(Machine { bytes: 16, registers: 16, even: false, masks: false, rest: Rest::Serial, ..avx512 })
-        }
-        Some("llvm") => Ok(Machine { even: false, short: [400, 1500], once: 120, repeated: 400, ..avx512 }),
+        None | Some("avx512") => Ok(x86::machine(x86::Isa::Avx512)),
+        Some("avx2") => Ok(x86::machine(x86::Isa::Avx2)),
+        Some("cranelift") => Ok(cranelift::machine(cranelift::Simd::Always)),
+        Some("llvm") => Ok(llvm::machine("+avx512f,+avx512bw,+avx512vl,+avx512dq", None)),
         Some(other) => Err(format!("there is no machine `{other}`")),
     }
 }

@@ -15,7 +15,7 @@ mod write;
 
 use crate::ir::{Buffer, Carried, Index, Int, Op, Ty, Value};
 
-pub use plan::{Machine, Rest};
+pub use plan::{FAR, Machine, Rest};
 pub use write::vectorize;
 
 /// How many numbers a value is.

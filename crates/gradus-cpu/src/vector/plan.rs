@@ -38,8 +38,8 @@ pub enum Rest {
     Serial,
 }
 
-/// A stride of more elements is no constant for those who gather: displacements and 32-bit indices are of no use.
-const FAR: i64 = 1 << 20;
+/// A stride of more elements is no constant for those who gather: displacements and 32-bit indices are of no use. The plan gives such a loop wide lanes.
+pub const FAR: i64 = 1 << 20;
 
 /// How a loop of lanes is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,8 +117,13 @@ impl Liveness<'_> {
         }
     }
 
-    fn place(&mut self, at: &Index, ty: Ty) {
-        let reach = self.varying.reach(at, self.l.var, |i| self.resolve(i));
+    fn reach(&self, at: &Index) -> Reach {
+        self.varying.reach(at, self.l.var, |i| self.resolve(i))
+    }
+
+    /// An access of a type, with how its lanes lie.
+    fn place(&mut self, at: &Index, ty: Ty) -> Reach {
+        let reach = self.reach(at);
         match reach {
             Reach::Uniform => {}
             // What lies so near is loaded as a whole and shuffled.
@@ -141,6 +146,7 @@ impl Liveness<'_> {
                 }
             }
         }
+        reach
     }
 
     fn block(&mut self, body: &[Stmt]) {
@@ -155,7 +161,9 @@ impl Liveness<'_> {
                             // The counter as 32 bits needs no more than those.
                             Expr::Op(op, args) if is_short_counter(self.l, *op, args) => {}
                             Expr::Op(_, args) => args.iter().for_each(|x| self.want(*x)),
-                            Expr::Load(_, at) => self.place(at, self.module.ty(*v)),
+                            Expr::Load(_, at) => {
+                                self.place(at, self.module.ty(*v));
+                            }
                             Expr::Const(_) | Expr::Size(_) => {}
                         }
                     }
@@ -164,8 +172,7 @@ impl Liveness<'_> {
                 Stmt::Store { at, value, .. } => {
                     self.statements += 1;
                     let ty = self.module.ty(*value);
-                    self.place(at, ty);
-                    let uniform = self.varying.reach(at, self.l.var, |i| self.resolve(i)) == Reach::Uniform;
+                    let uniform = self.place(at, ty) == Reach::Uniform;
                     self.meets |= uniform && self.varying.contains(*value);
                     if !uniform || self.varying.contains(*value) {
                         self.widen(ty);
@@ -265,7 +272,7 @@ impl Liveness<'_> {
     /// About how many instructions a step takes in vectors, and an iteration as scalars.
     fn costs(&self, body: &[Stmt], lanes: usize, native: fn(Op, &[Ty], &[bool]) -> bool) -> (usize, usize) {
         let parts = |ty: Ty| (lanes * ty.size()).div_ceil(self.machine.bytes);
-        let access = |ty: Ty, at: &Index| match self.varying.reach(at, self.l.var, |i| self.resolve(i)) {
+        let access = |ty: Ty, at: &Index| match self.reach(at) {
             Reach::Uniform => 1,
             Reach::Strided(Int::Const(1)) => parts(ty),
             Reach::Strided(Int::Const(-1)) => 2 * parts(ty),

@@ -7,7 +7,7 @@ mod folds;
 mod steps;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::varying::Varying;
 use super::{Access, Code, Expr, Loop, Machine, Memory, Shape, Stmt};
@@ -299,9 +299,4 @@ fn defined(body: &[ir::Stmt], values: &mut FxHashSet<Value>, stored: &mut FxHash
             _ => {}
         }
     }
-}
-
-/// Two operands.
-fn two(a: Value, b: Value) -> SmallVec<[Value; 3]> {
-    smallvec![a, b]
 }

@@ -19,7 +19,7 @@ fn flags() -> MemFlagsData {
 }
 
 /// What kernels are vectorized for.
-fn machine(simd: Simd) -> Machine {
+pub fn machine(simd: Simd) -> Machine {
     Machine {
         bytes: if simd == Simd::Never { 0 } else { BYTES },
         registers: if cfg!(target_arch = "aarch64") { 32 } else { 16 },

@@ -29,6 +29,7 @@ use crate::error::{Result, error};
 use crate::ir::{Module, Ty};
 
 pub use image::load;
+pub use kernel::machine;
 
 use emit::{Emitter, Shared, Values, failed};
 use image::Part;

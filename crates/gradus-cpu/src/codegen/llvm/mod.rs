@@ -336,7 +336,7 @@ unsafe fn take(api: &Api, message: *mut c_char) -> String {
 }
 
 /// What a machine with these features can do, perhaps with smaller vectors.
-fn machine(features: &str, most: Option<usize>) -> Machine {
+pub fn machine(features: &str, most: Option<usize>) -> Machine {
     let has = |f: &str| features.split(',').any(|x| x.strip_prefix('+') == Some(f));
     let full = ["avx512f", "avx512bw", "avx512vl", "avx512dq"].into_iter().all(has);
     let vector = match () {

@@ -5,10 +5,7 @@ use smallvec::SmallVec;
 use super::lir::{Alu, Base, Inst, Mem, Reg, Ri, Shift};
 use super::select::{Once, Select, TOGETHER};
 use crate::ir::{Index, Int, Op, Ty, Value};
-use crate::vector::{Lanes, Memory, Spread};
-
-/// Strides of more than this are not constants for gathers: displacements and 32-bit indices are of no use.
-const FAR: i64 = 1 << 20;
+use crate::vector::{FAR, Lanes, Memory, Spread};
 
 /// What a vector of elements looks like in memory.
 #[derive(Clone, Copy)]

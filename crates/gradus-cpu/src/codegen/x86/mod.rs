@@ -71,7 +71,7 @@ pub fn assemble(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Vec<u8>> {
 }
 
 /// What kernels are vectorized for.
-fn machine(isa: Isa) -> Machine {
+pub fn machine(isa: Isa) -> Machine {
     Machine {
         bytes: if isa == Isa::Avx512 { 64 } else { 32 },
         registers: usize::from(allocate::vectors(isa)),

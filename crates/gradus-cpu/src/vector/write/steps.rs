@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 use super::super::plan::{LanePlan, Rest, is_short_counter, plan};
 use super::super::varying::Varying;
 use super::super::{Access, Expr, Lanes, Loop, Memory, Shape, Spread, Stmt, trips};
+use super::Writer;
 use super::folds::Folds;
-use super::{Writer, two};
 use crate::ir::{self, Buffer, Index, Int, LANES, Op, Ty, Value};
 
 /// A loop of lanes that is written.
@@ -65,18 +65,14 @@ impl Writer<'_> {
         if count == Some(0) {
             return l.folds.iter().for_each(|f| self.empty_fold(f));
         }
-        let known = |w: &Self, v: Value| w.known(v);
-        let shared = self.code.range.is_some() && from != Int::Const(0);
-        let mut varying = match shared {
-            true => Varying::new(l, None),
-            false => Varying::new(l, Some(&|v| known(self, v))),
-        };
+        let mut varying = Varying::new(l, Some(&|v| self.known(v)));
         self.hoist(l, &varying, count.is_some());
-        let mut plan = plan(self.module, self.machine, l, &varying, &|v| known(self, v), count);
+        let planned = |w: &Self, varying: &Varying| plan(w.module, w.machine, l, varying, &|v| w.known(v), count);
+        let mut plan = planned(self, &varying);
         let blocks = plan.lanes * plan.copies == LANES && !plan.in_memory && !plan.masked;
         if varying.has_blocks() && !blocks {
             varying = Varying::new(l, None);
-            plan = super::super::plan::plan(self.module, self.machine, l, &varying, &|v| known(self, v), count);
+            plan = planned(self, &varying);
         }
         let run = Run { l, varying: &varying, plan, from, to };
         let mut folds = self.begin_folds(&run, count);
@@ -120,7 +116,8 @@ impl Writer<'_> {
     fn steps(&mut self, run: &Run<'_>, steps: &Steps, folds: &mut Folds) -> Int {
         let step = (steps.lanes * steps.copies) as i64;
         let trips = trips(steps.from, steps.below, step);
-        let after = trips.map(|n| self.int_op(Op::Add, steps.from, Int::Const(n * step)));
+        // It is known where the loop ends, or the loop says so.
+        let mut after = trips.map(|n| self.int_op(Op::Add, steps.from, Int::Const(n * step)));
         match trips {
             Some(0) => {}
             Some(1) => self.step(run, steps, steps.from, folds),
@@ -130,11 +127,10 @@ impl Writer<'_> {
                 let mut around = self.carry(run, folds, shape);
                 let body = self.within(|w| w.step(run, steps, var.into(), folds));
                 let carried = self.carried(&mut around, folds);
-                let after = after.is_none().then_some(left);
+                let left = after.is_none().then_some(left);
                 let (from, to) = (steps.from, steps.below);
-                self.body.push(Stmt::Loop(Box::new(Loop { var, from, to, step, left: after, carried, body })));
-                return after
-                    .map_or_else(|| self.int_op(Op::Add, from, Int::Const(trips.unwrap_or(0) * step)), Int::Value);
+                self.body.push(Stmt::Loop(Box::new(Loop { var, from, to, step, left, carried, body })));
+                after = after.or(left.map(Int::Value));
             }
         }
         after.unwrap_or(steps.from)
@@ -365,7 +361,7 @@ impl Writer<'_> {
             };
             sum = Some(match sum {
                 None => term,
-                Some(sum) => self.push(Ty::I64, s, Expr::Op(Op::Add, two(sum, term))),
+                Some(sum) => self.op(Op::Add, Ty::I64, s, &[sum, term]),
             });
         }
         // There is at least one term.
