@@ -27,6 +27,11 @@ use crate::types::{DType, Element, Scalar, Wide, dispatch_number};
 const RUNS: std::ops::RangeInclusive<u64> = 4..=64;
 /// A long program is asked less often: no more than so many equations in all, but for the least number of runs.
 const PATIENCE: u64 = 4_000_000;
+/// What is still in doubt then may be rare: two roundings that meet halfway, one sum of many that is not 0. A short program is asked as often as this, while no more
+/// than so many equations have run.
+const RARE: (u64, u64) = (2048, 100_000);
+/// One sum in so many is moved where few are.
+const FEW: f64 = 8.0;
 /// A difference of so many times what noise does is explained by it.
 const SPARE: f64 = 8.0;
 
@@ -97,15 +102,40 @@ struct Noise {
     /// Whether a product was whole by rounding alone: contracted into a sum it is not.
     rounded: bool,
     amplitude: f64,
-    /// Equal sums of equal terms are moved alike, as they are where one loop computes them: the two halves of a symmetric matrix stay equal.
-    alike: bool,
+    kind: Kind,
+    /// Whether a sum was there to move.
+    moves: bool,
+}
+
+/// Which sums are moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Each by itself.
+    Each,
+    /// Equal sums of equal terms alike, as where one loop computes them: the two halves of a symmetric matrix stay equal.
+    Alike,
+    /// A few; of the others, those that nearly cancel are 0, as most are in most orders, or of any size.
+    Few,
+}
+
+impl Kind {
+    /// The first runs, which are all that a long program has, move each sum by itself.
+    fn of(run: u64) -> Kind {
+        match run {
+            _ if run < *RUNS.start() => Kind::Each,
+            _ if run % 2 == 1 => Kind::Alike,
+            _ if run >= *RUNS.end() && run % 4 == 2 => Kind::Few,
+            _ => Kind::Each,
+        }
+    }
 }
 
 thread_local! {
     static NOISE: Cell<Option<Noise>> = const { Cell::new(None) };
 }
 
-fn within<T>(noise: Noise, f: impl FnOnce() -> T) -> (T, u64) {
+/// What a function gives with noise, and what was left of the noise.
+fn within<T>(noise: Noise, f: impl FnOnce() -> T) -> (T, Noise) {
     /// Puts back what was there even if the function panics.
     struct Restore(Option<Noise>);
     impl Drop for Restore {
@@ -115,7 +145,7 @@ fn within<T>(noise: Noise, f: impl FnOnce() -> T) -> (T, u64) {
     }
     let _restore = Restore(NOISE.replace(Some(noise)));
     let out = f();
-    (out, NOISE.get().map_or(0, |n| n.left))
+    (out, NOISE.get().unwrap_or(noise))
 }
 
 /// Results of an operation, with noise if someone asks what it does.
@@ -148,6 +178,7 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     let (relative, dtype) = (units * epsilon(y.dtype()), y.dtype());
     let step = Step { relative, least: relative * smallest(dtype), most: Scalar::highest_finite(dtype).to_f64() };
     let added = added_to(op, operands);
+    noise.moves = true;
     let moved: Array = dispatch_number!(c.ty().dtype(), T => {
         let values = c.values::<T>();
         let values = values.iter().zip(&terms).enumerate().map(|(i, (v, scale))| T::from_wide(match v.to_wide() {
@@ -195,6 +226,12 @@ struct Step {
 }
 
 impl Noise {
+    fn new(freedom: Freedom, run: u64) -> Noise {
+        let left = u64::MAX / 2;
+        let kind = Kind::of(run);
+        Noise { freedom, way: None, state: run, left, rounded: false, amplitude: 1.0, kind, moves: false }
+    }
+
     /// A number between -1 and 1. splitmix64: any sequence will do.
     fn random(&mut self) -> f64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -206,11 +243,11 @@ impl Noise {
 
     fn moved(&mut self, x: f64, step: &Step, scale: f64) -> f64 {
         let mut source = *self;
-        if self.alike {
+        if self.kind == Kind::Alike {
             source.state ^= x.to_bits().rotate_left(17) ^ scale.to_bits();
         }
         let moved = source.moved_by_chance(x, step, scale);
-        if !self.alike {
+        if self.kind != Kind::Alike {
             self.state = source.state;
         }
         moved
@@ -233,6 +270,15 @@ impl Noise {
             return x;
         }
         let most = step.least.max(step.relative * scale) * self.amplitude;
+        if self.kind == Kind::Few {
+            return match self.random() {
+                // Of what cancels any size may be left, and what is made of it may be large only for some of them.
+                fate if x.abs() <= most && fate < 0.0 => by.signum() * most * (53.0 * fate).exp2(),
+                fate if fate.abs() * FEW < 1.0 => x + by * most,
+                _ if x.abs() <= most => 0.0_f64.copysign(by),
+                _ => x,
+            };
+        }
         if self.way.is_none() && x.abs() <= most && by.abs() < NOTHING {
             // What nearly cancels may cancel: another order finds exactly nothing, and who divides by it an infinity.
             return 0.0_f64.copysign(by);
@@ -381,8 +427,7 @@ fn is_alike(a: Wide, b: Wide) -> bool {
 pub(super) fn touched(program: &Program, inputs: &[Array], want: &[Array], freedom: Freedom) -> Vec<bool> {
     let mut touched = vec![false; want.len()];
     for run in 0..*RUNS.start() {
-        let noise =
-            Noise { freedom, way: None, state: run, left: u64::MAX / 2, rounded: false, amplitude: 1.0, alike: false };
+        let noise = Noise::new(freedom, run);
         let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, &[])) else { continue };
         touch(&mut touched, moved.outputs.iter().zip(want));
     }
@@ -423,21 +468,28 @@ pub(super) fn unexplained(
     if doubts.is_empty() {
         return Vec::new();
     }
-    let most = u64::MAX / 2;
-    let quiet = Noise { freedom, way: None, state: 0, left: most, rounded: false, amplitude: 0.0, alike: false };
-    let (_, left) = within(quiet, || Run::interpreted(program, inputs, given));
-    let equations = most - left;
+    let quiet = Noise { amplitude: 0.0, ..Noise::new(freedom, 0) };
+    let (_, after) = within(quiet, || Run::interpreted(program, inputs, given));
+    let equations = quiet.left - after.left;
     let allowed = 1000 + 4 * equations;
     let runs = (PATIENCE / equations.max(1)).clamp(*RUNS.start(), *RUNS.end());
     // Arrays in which noise was seen at all.
     let mut touched = vec![false; have.len()];
-    for run in 0..runs {
+    let mut spent = 0;
+    for run in 0..RARE.0 {
+        if run >= runs && spent > RARE.1 {
+            break;
+        }
         // The first two go one way in every sum.
         let way = [1.0, -1.0].get(run as usize).copied();
-        // The first runs, which are all that a long program has, move each sum by itself.
-        let alike = run >= *RUNS.start() && run % 2 == 1;
-        let noise = Noise { freedom, way, state: run, left: allowed, rounded: false, amplitude: 1.0, alike };
-        let (Ok(moved), _) = within(noise, || Run::interpreted(program, inputs, given)) else { continue };
+        let noise = Noise { way, left: allowed, ..Noise::new(freedom, run) };
+        let (moved, after) = within(noise, || Run::interpreted(program, inputs, given));
+        spent += allowed - after.left;
+        if !after.moves {
+            // Nothing was there to move, and nothing will be.
+            break;
+        }
+        let Ok(moved) = moved else { continue };
         let moved = moved.arrays();
         touch(&mut touched, moved.iter().copied().zip(want.iter().copied()));
         doubts.retain_mut(|d| {
@@ -527,14 +579,61 @@ mod tests {
         let program: Program = text.parse().unwrap();
         let x = Array::from([[0.3_f64, -0.7, 1.1], [-0.9, 0.6, -0.8], [0.2, 0.5, 0.4]]);
         let plain = interpret(&program, &[x.clone()]).unwrap()[0].to_vec::<f64>().unwrap();
-        for alike in [false, true] {
-            let freedom = Freedom::Products;
-            let noise = Noise { freedom, way: None, state: 5, left: 100, rounded: false, amplitude: 1.0, alike };
+        for kind in [Kind::Each, Kind::Alike] {
+            let noise = Noise { kind, ..Noise::new(Freedom::Products, 5) };
             let (moved, _) = within(noise, || interpret(&program, &[x.clone()]));
             let y = moved.unwrap()[0].to_vec::<f64>().unwrap();
             assert_ne!(y, plain);
-            assert_eq!([y[1], y[2], y[5]] == [y[3], y[6], y[7]], alike, "{y:?}");
+            assert_eq!([y[1], y[2], y[5]] == [y[3], y[6], y[7]], kind == Kind::Alike, "{y:?}");
         }
+    }
+
+    /// `(x + s) - s` is x but where the last places of s are half of one of x's: one sum in some hundred, and what that leaves of `- x` is not 0.
+    #[test]
+    fn what_rounding_does_rarely_is_rounding() {
+        let text = "fn f(x0: f64[3], x1: f64[3], x2: f64[]) -> f64[] {\n  x3: f64[] = dot_general{lhs_contract=[0], rhs_contract=[0], lhs_batch=[], rhs_batch=[]} x0 x1\n  x4: f64[] = add x2 x3\n  x5: f64[] = sub x4 x3\n  x6: f64[] = sub x5 x2\n  return x6\n}\n";
+        let program: Program = text.parse().unwrap();
+        let inputs = [Array::from([0.3_f64, -0.7, 1.1]), Array::from([0.2_f64, 0.3, 0.144]), Array::from(1.3_f64)];
+        assert_eq!(interpret(&program, &inputs).unwrap()[0].item::<f64>().unwrap(), 0.0);
+        assert!(products_explain(&program, &inputs, f64::EPSILON));
+        assert!(!products_explain(&program, &inputs, 64.0 * f64::EPSILON));
+    }
+
+    fn products_explain(program: &Program, inputs: &[Array], have: f64) -> bool {
+        let want = interpret(program, inputs).unwrap();
+        let differs =
+            |a: &Array, b: &Array| differing(a.concrete().unwrap(), b.concrete().unwrap(), Scale::Each, false);
+        let have = Array::from(have);
+        unexplained(program, (inputs, &[]), (&[&have], &[&want[0]]), Freedom::Products, &differs).is_empty()
+    }
+
+    /// Sums that are nothing in most orders: which of them is the largest is anyone's.
+    #[test]
+    fn a_few_sums_of_many_that_cancel_may_be_all_there_is() {
+        let text = "fn f(x0: f64[40,3], x1: f64[40]) -> f64[40] {\n  x2: f64[40] = reduce_sum{axes=[1]} x0\n  x3: f64[40] = mul x2 x1\n  x4: f64[] = reduce_max{axes=[0]} x3\n  x5: f64[40] = broadcast{shape=[40], axes=[]} x4\n  x6: bool[40] = compare{direction=eq} x3 x5\n  x7: f64[40] = convert{dtype=f64} x6\n  return x7\n}\n";
+        let rows = Array::from_vec([0.1, 0.2, -0.3_f64].repeat(40), [40, 3]);
+        let mut weights = vec![1.0; 40];
+        weights[7] = 0.05;
+        let mut largest = vec![0.0; 40];
+        largest[7] = 1.0;
+        assert!(explained(
+            text,
+            &[rows, Array::from_vec(weights.clone(), [40])],
+            Array::from_vec(largest.clone(), [40])
+        ));
+        // Sums that are no rounding have their order.
+        let rows = Array::from_vec([0.1, 0.2, 0.3_f64].repeat(40), [40, 3]);
+        assert!(!explained(text, &[rows, Array::from_vec(weights, [40])], Array::from_vec(largest, [40])));
+    }
+
+    /// Of what cancels any size may be left: a function may be large for a few of them.
+    #[test]
+    fn what_is_left_of_large_numbers_may_be_small() {
+        let text = "fn f(x0: f64[6]) -> f64[] {\n  x1: f64[] = reduce_sum{axes=[0]} x0\n  x2: f64[] = mul x1 x1\n  x3: f64[] = add x2 1.0:f64[]\n  x4: f64[] = div x1 x3\n  return x4\n}\n";
+        let large = 2.0_f64.powi(63);
+        assert!(explained(text, &[Array::from([1.0, large, 0.5, 0.0, -large, 1.0])], 0.0_f64));
+        assert!(explained(text, &[Array::from([1.0, large, 0.5, 0.0, -large, 0.0])], 0.5_f64));
+        assert!(!explained(text, &[Array::from([1.0, 7.0, 0.5, 0.0, -7.0, 1.0])], 0.0_f64));
     }
 
     /// Many sums that leave the range meet in one number: noise finds it NaN and infinite, and hardly ever with the sign that it has.
