@@ -8,12 +8,12 @@ use super::{
     Batch, Batched, Derivative, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose, Transposed,
     Types,
 };
-use crate::array::{Array, Concrete, collected};
+use crate::array::{Array, Concrete, collected, reserve};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
 use crate::scalar::{self, Local, Scalars};
 use crate::trace::bind;
-use crate::types::{DType, Effects, Element, KeyBits, bf16, dispatch, dispatch_real, f16};
+use crate::types::{DType, Effects, Element, KeyBits, Type, Wide, bf16, dispatch, dispatch_real, f16};
 
 /// The same values in another element type, as Rust's `as` does it: floats to nearest, floats to integers toward zero
 /// and saturating with NaN as 0, integers to integers by their low bits, anything but zero is `true`.
@@ -21,6 +21,37 @@ use crate::types::{DType, Effects, Element, KeyBits, bf16, dispatch, dispatch_re
 pub struct Convert {
     /// The element type of the result.
     pub dtype: DType,
+}
+
+/// As `dispatch`, for what numbers are made of mostly: each pair of these has a loop of its own.
+macro_rules! dispatch_common {
+    ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
+        dispatch!(@ $dtype, $T => $body; Bool bool, I32 i32, I64 i64, F32 f32, F64 f64; $other)
+    };
+}
+
+/// Conversion in two steps: two hundred pairs of dtypes share as many loops as there are dtypes.
+fn through_wide(x: &Concrete, ty: Type) -> Result<Concrete> {
+    let x = x.try_dense()?;
+    let mut wide = [Wide::UInt(0); 256];
+    Ok(dispatch!(ty.dtype(), U => {
+        let mut out = reserve::<U>(&ty)?;
+        while out.len() < x.count() {
+            let n = widen(&x, out.len(), &mut wide);
+            out.extend(wide[..n].iter().map(|v| U::from_wide(*v)));
+        }
+        Concrete::dense(ty, out)
+    }))
+}
+
+/// Reads elements of a dense array from one on; says how many.
+fn widen(x: &Concrete, from: usize, to: &mut [Wide]) -> usize {
+    dispatch!(x.ty().dtype(), T => {
+        let values = x.dense_slice::<T>().unwrap_or_default();
+        let values = &values[from.min(values.len())..];
+        to.iter_mut().zip(values).for_each(|(wide, v)| *wide = v.to_wide());
+        values.len().min(to.len())
+    })
 }
 
 impl Primitive for Convert {
@@ -48,13 +79,10 @@ impl Primitive for Convert {
         if let Some(value) = x.splat_value() {
             return one_output(Concrete::splat(ty, value));
         }
-        // There is one loop for each pair of dtypes, so all else stays out of it.
-        one_output(dispatch!(x.ty().dtype(), T => {
+        one_output(dispatch_common!(x.ty().dtype(), T => dispatch_common!(self.dtype, U => {
             let values = elements::<T>(x)?;
-            dispatch!(self.dtype, U => {
-                Concrete::dense(ty, collected(values.len(), values.iter().map(|v| U::from_wide(v.to_wide())))?)
-            })
-        }))
+            Concrete::dense(ty, collected(values.len(), values.iter().map(|v| U::from_wide(v.to_wide())))?)
+        }, else through_wide(x, ty)?), else through_wide(x, ty)?))
     }
 
     fn jvp(&self, jvp: &Jvp<'_>) -> Result<Derivative> {

@@ -43,6 +43,42 @@ pub(super) fn fold<T: Element>(
     order: Order,
     f: impl Fn(T, T) -> T + Copy,
 ) -> Result<Concrete> {
+    fold_by(x, axes, identity, order, &f)
+}
+
+/// What of a reduction is made for each operation: its loops. All else is made for each dtype, which is less to compile.
+trait Combine<T> {
+    /// Two elements.
+    fn two(&self, a: T, b: T) -> T;
+    /// All elements of a run.
+    fn run(&self, row: &[T], identity: T) -> T;
+    /// Each element of a row into that of another.
+    fn rows(&self, out: &mut [T], row: &[T]);
+}
+
+impl<T: Copy, F: Fn(T, T) -> T + Copy> Combine<T> for F {
+    fn two(&self, a: T, b: T) -> T {
+        self(a, b)
+    }
+
+    fn run(&self, row: &[T], identity: T) -> T {
+        tree(row, identity, self)
+    }
+
+    fn rows(&self, out: &mut [T], row: &[T]) {
+        for (a, b) in out.iter_mut().zip(row) {
+            *a = self(*a, *b);
+        }
+    }
+}
+
+fn fold_by<T: Element>(
+    x: &Concrete,
+    axes: &[usize],
+    identity: Scalar,
+    order: Order,
+    f: &dyn Combine<T>,
+) -> Result<Concrete> {
     if axes.is_empty() {
         return Ok(x.clone());
     }
@@ -51,13 +87,13 @@ pub(super) fn fold<T: Element>(
     }
     let identity = T::from_scalar(identity).unwrap_or_default();
     if let Some((x, axes)) = narrow_in_front(x, axes) {
-        return fold(&x, &axes, identity.into_scalar(), order, f);
+        return fold_by(&x, &axes, identity.into_scalar(), order, f);
     }
     let plan = FoldPlan::new(x, axes, order);
     let mut values = elements::<T>(&plan.operand)?;
     if plan.run > 1 {
         let rows = values.chunks_exact(plan.run);
-        values = Cow::Owned(collected(rows.len(), rows.map(|row| tree(row, identity, f)))?);
+        values = Cow::Owned(collected(rows.len(), rows.map(|row| f.run(row, identity)))?);
     }
     let mut out = if plan.parts.iter().any(|part| part.reduced) {
         let count = plan.left.iter().product();
@@ -72,7 +108,7 @@ pub(super) fn fold<T: Element>(
     };
     for v in &mut out {
         let all = plan.repeats.iter().fold(*v, |v, &n| fold_equal(v, n, f));
-        *v = f(identity, all);
+        *v = f.two(identity, all);
     }
     Ok(Concrete::from_vec(&plan.left, out).view(plan.shape, plan.strides, 0))
 }
@@ -130,17 +166,17 @@ pub(super) fn tree<T: Copy>(row: &[T], identity: T, f: impl Fn(T, T) -> T + Copy
 }
 
 /// `n` equal numbers combined in any order, for `n` of at least one.
-fn fold_equal<T: Copy>(v: T, mut n: usize, f: impl Fn(T, T) -> T) -> T {
+fn fold_equal<T: Copy>(v: T, mut n: usize, f: &dyn Combine<T>) -> T {
     let (mut power, mut total) = (v, None);
     loop {
         if n & 1 == 1 {
-            total = Some(total.map_or(power, |t| f(t, power)));
+            total = Some(total.map_or(power, |t| f.two(t, power)));
         }
         n >>= 1;
         if n == 0 {
             return total.unwrap_or(v);
         }
-        power = f(power, power);
+        power = f.two(power, power);
     }
 }
 
@@ -152,7 +188,7 @@ struct Part {
 }
 
 /// Combines into `out` what lies along the reduced parts, one after the other as it lies. `first`: `out` is empty yet.
-fn accumulate<T: Copy>(values: &[T], parts: &[Part], out: &mut [T], first: bool, f: impl Fn(T, T) -> T + Copy) {
+fn accumulate<T: Copy>(values: &[T], parts: &[Part], out: &mut [T], first: bool, f: &dyn Combine<T>) {
     // Columns that fit in the nearest cache beside the row that is added to them.
     const TILE: usize = 1024;
     match parts {
@@ -179,11 +215,11 @@ fn accumulate<T: Copy>(values: &[T], parts: &[Part], out: &mut [T], first: bool,
     }
 }
 
-fn combine<T: Copy>(row: &[T], out: &mut [T], first: bool, f: impl Fn(T, T) -> T) {
+fn combine<T: Copy>(row: &[T], out: &mut [T], first: bool, f: &dyn Combine<T>) {
     if first {
         out.copy_from_slice(row);
     } else {
-        out.iter_mut().zip(row).for_each(|(a, &b)| *a = f(*a, b));
+        f.rows(out, row);
     }
 }
 

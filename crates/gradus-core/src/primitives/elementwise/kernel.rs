@@ -87,14 +87,21 @@ fn finish<U: Element>(like: &Concrete, same: bool, values: Vec<U>) -> Concrete {
 
 /// `f` of every element.
 pub(crate) fn map<T: Element, U: Element>(x: &Concrete, f: impl Fn(T) -> U) -> Result<Concrete> {
+    map_blocks(x, &|out: &mut [U], a: &[T]| {
+        let a = &a[..out.len()];
+        for i in 0..out.len() {
+            out[i] = f(a[i]);
+        }
+    })
+}
+
+/// All of `map` but its loop over a block, which alone is made for each function: that is what a build has to compile.
+fn map_blocks<T: Element, U: Element>(x: &Concrete, f: &dyn Fn(&mut [U], &[T])) -> Result<Concrete> {
     let (mut out, n, same) = extent::<U>(&[x])?;
     let a = lane::<T>(x, n)?;
     let mut start = 0;
     while let Some(block) = next_block(&mut out, n) {
-        let a = a.block(start, block.len());
-        for i in 0..block.len() {
-            block[i] = f(a[i]);
-        }
+        f(block, a.block(start, block.len()));
         start += block.len();
     }
     Ok(finish(x, same, out))
@@ -106,15 +113,26 @@ pub(crate) fn zip<A: Element, B: Element, U: Element>(
     y: &Concrete,
     f: impl Fn(A, B) -> U,
 ) -> Result<Concrete> {
+    zip_blocks(x, y, &|out: &mut [U], a: &[A], b: &[B]| {
+        let (a, b) = (&a[..out.len()], &b[..out.len()]);
+        for i in 0..out.len() {
+            out[i] = f(a[i], b[i]);
+        }
+    })
+}
+
+/// As for `map`.
+fn zip_blocks<A: Element, B: Element, U: Element>(
+    x: &Concrete,
+    y: &Concrete,
+    f: &dyn Fn(&mut [U], &[A], &[B]),
+) -> Result<Concrete> {
     let (mut out, n, same) = extent::<U>(&[x, y])?;
     let (a, b) = (lane::<A>(x, n)?, lane::<B>(y, n)?);
     let mut start = 0;
     while let Some(block) = next_block(&mut out, n) {
         let len = block.len();
-        let (a, b) = (&a.block(start, len)[..len], &b.block(start, len)[..len]);
-        for i in 0..len {
-            block[i] = f(a[i], b[i]);
-        }
+        f(block, a.block(start, len), b.block(start, len));
         start += len;
     }
     Ok(finish(x, same, out))

@@ -134,7 +134,7 @@ impl Gather {
         let inside = StridedCopy::new(&dims, &from, &to);
         let source = T::slice(x.data()).unwrap_or_default();
         if !out.is_empty() {
-            windows.walk(&layout, &indices.try_dense()?, self.bounds == Bounds::Clip, |from, to| {
+            windows.walk(&layout, &indices.try_dense()?, self.bounds == Bounds::Clip, &mut |from, to| {
                 if let Some(from) = from {
                     inside.copy(source, from, &mut out, to);
                 }

@@ -58,6 +58,9 @@ pub struct Scatter {
     pub unique: bool,
 }
 
+/// How the elements of one window are combined with what lies under it: source and target, each with its place.
+type Merge<T> = fn(&StridedCopy, &[T], usize, &mut [T], usize);
+
 impl Scatter {
     pub(super) fn new(kind: ScatterKind, windows: Windows, unique: bool) -> Scatter {
         Scatter {
@@ -174,7 +177,7 @@ impl Scatter {
         x: &Concrete,
         indices: &Concrete,
         updates: &Concrete,
-        change: impl Fn(&mut T, T),
+        merge: Merge<T>,
     ) -> Result<Concrete> {
         let mut out = owned::<T>(x)?;
         let strides = row_major(x.dims());
@@ -193,9 +196,9 @@ impl Scatter {
         let inside = StridedCopy::new(&dims, &from, &to);
         let source = T::slice(updates.data()).unwrap_or_default();
         if updates.count() > 0 {
-            windows.walk(&layout, &indices.try_dense()?, false, |to, from| {
+            windows.walk(&layout, &indices.try_dense()?, false, &mut |to, from| {
                 if let Some(to) = to {
-                    inside.merge(source, from, &mut out, to, &change);
+                    merge(&inside, source, from, &mut out, to);
                 }
             });
         }
@@ -206,15 +209,15 @@ impl Scatter {
         let dtype = x.ty().dtype();
         macro_rules! run {
             ($dispatch:ident, $change:expr) => {
-                $dispatch!(dtype, T => self.run::<T>(x, indices, updates, $change), else fail!(DType, "not of {dtype}"))
+                $dispatch!(dtype, T => self.run::<T>(x, indices, updates, |walk, s, from, t, to| walk.merge(s, from, t, to, $change)), else fail!(DType, "not of {dtype}"))
             };
         }
         match self.kind {
-            ScatterKind::Set => dispatch!(dtype, T => self.run::<T>(x, indices, updates, |t, s| *t = s)),
-            ScatterKind::Add => run!(dispatch_number, |t, s| *t = t.plus(s)),
-            ScatterKind::Mul => run!(dispatch_number, |t, s| *t = t.times(s)),
-            ScatterKind::Min => run!(dispatch_real, |t, s| *t = Ordered::smaller(*t, s)),
-            ScatterKind::Max => run!(dispatch_real, |t, s| *t = Ordered::larger(*t, s)),
+            ScatterKind::Set => dispatch!(dtype, T => self.run::<T>(x, indices, updates, StridedCopy::copy)),
+            ScatterKind::Add => run!(dispatch_number, |t: &mut T, s| *t = t.plus(s)),
+            ScatterKind::Mul => run!(dispatch_number, |t: &mut T, s| *t = t.times(s)),
+            ScatterKind::Min => run!(dispatch_real, |t: &mut T, s| *t = Ordered::smaller(*t, s)),
+            ScatterKind::Max => run!(dispatch_real, |t: &mut T, s| *t = Ordered::larger(*t, s)),
         }
     }
 }

@@ -141,7 +141,7 @@ impl Windows {
         layout: &Layout<'_>,
         indices: &Concrete,
         clip: bool,
-        mut visit: impl FnMut(Option<usize>, usize),
+        visit: &mut dyn FnMut(Option<usize>, usize),
     ) {
         let rank = layout.operand_dims.len();
         let size = |a: usize| layout.sizes.get(a).copied().unwrap_or(1);
@@ -169,7 +169,7 @@ impl Windows {
         StridedCopy::new(outer, &along_operand, &along_windows).each(
             layout.operand_offset,
             layout.windows_offset,
-            |x, w| {
+            &mut |x, w| {
                 if next == values.len() {
                     read_indices(&indices, read, &mut values);
                     read += values.len();

@@ -40,7 +40,7 @@ impl StridedCopy {
     }
 
     /// Calls `row(from, to, length)` for each innermost run, in row-major order.
-    fn rows(&self, from: usize, to: usize, mut row: impl FnMut(usize, usize, usize)) {
+    fn rows(&self, from: usize, to: usize, row: &mut dyn FnMut(usize, usize, usize)) {
         let Some((&inner, outer)) = self.dims.split_last() else { return row(from, to, 1) };
         if self.dims.contains(&0) {
             return;
@@ -65,9 +65,9 @@ impl StridedCopy {
     }
 
     /// Calls `visit(from, to)` for each element, in row-major order.
-    pub(crate) fn each(&self, from: usize, to: usize, mut visit: impl FnMut(usize, usize)) {
+    pub(crate) fn each(&self, from: usize, to: usize, visit: &mut dyn FnMut(usize, usize)) {
         let (f, t) = (self.from.last().copied().unwrap_or(0), self.to.last().copied().unwrap_or(0));
-        self.rows(from, to, |mut from, mut to, len| {
+        self.rows(from, to, &mut |mut from, mut to, len| {
             for _ in 0..len {
                 visit(from, to);
                 from = from.wrapping_add_signed(f);
@@ -89,14 +89,19 @@ impl StridedCopy {
             // Single elements come by the million, out of a gather.
             return change(&mut target[to], source[from]); // invariant: layouts lie inside
         };
-        self.rows(from, to, |from, to, len| match (f, t) {
+        self.rows(from, to, &mut |from, to, len| match (f, t) {
             (1, 1) => {
                 let pairs = target[to..to + len].iter_mut().zip(&source[from..from + len]); // invariant: layouts lie inside
-                pairs.for_each(|(t, s)| change(t, *s));
+                for (t, s) in pairs {
+                    change(t, *s);
+                }
             }
             (0, 1) => {
                 let value = source[from]; // invariant: layouts lie inside
-                target[to..to + len].iter_mut().for_each(|t| change(t, value)); // invariant: layouts lie inside
+                for t in &mut target[to..to + len] {
+                    // invariant: layouts lie inside
+                    change(t, value);
+                }
             }
             _ => {
                 let (mut from, mut to) = (from as isize, to as isize);

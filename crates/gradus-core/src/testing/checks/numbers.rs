@@ -145,27 +145,29 @@ pub(super) fn example(batch: &Array, k: usize, ty: &Type) -> Result<Array> {
 
 /// The same numbers in memory otherwise: columns before rows, each axis backwards, with a gap between neighbours.
 pub(super) fn scrambled(a: &Array) -> Result<Array> {
-    fn moved<T: Element>(c: &Concrete) -> Result<Concrete> {
-        const GAP: usize = 2;
-        let turned: Vec<usize> = c.dims().iter().rev().copied().collect();
-        let mut strides: Strides = row_major(&turned).iter().rev().map(|s| -s * GAP as isize).collect();
-        let mut offset = 0;
-        for (&d, s) in c.dims().iter().zip(&mut strides) {
-            offset += d.saturating_sub(1) * s.unsigned_abs();
-        }
-        let mut memory = vec![T::default(); c.count() * GAP + 1];
-        let rows = row_major(c.dims());
-        for (i, v) in c.values::<T>().iter().enumerate() {
-            let axes = c.dims().iter().zip(&rows).zip(&strides);
-            let step: isize = axes.map(|((&d, &row), &s)| (i / row.max(1) as usize % d.max(1)) as isize * s).sum();
-            if let Some(place) = memory.get_mut(offset.wrapping_add_signed(step)) {
-                *place = *v;
-            }
-        }
-        Concrete::strided(c.ty().clone(), &strides, offset, Arc::new(T::into_data(memory)))
-    }
+    const GAP: usize = 2;
     let c = numbers(a)?;
-    Ok(dispatch!(c.ty().dtype(), T => moved::<T>(c)?).into())
+    let turned: Vec<usize> = c.dims().iter().rev().copied().collect();
+    let mut strides: Strides = row_major(&turned).iter().rev().map(|s| -s * GAP as isize).collect();
+    let mut offset = 0;
+    for (&d, s) in c.dims().iter().zip(&mut strides) {
+        offset += d.saturating_sub(1) * s.unsigned_abs();
+    }
+    let rows = row_major(c.dims());
+    let place = |i: usize| {
+        let axes = c.dims().iter().zip(&rows).zip(&strides);
+        let step: isize = axes.map(|((&d, &row), &s)| (i / row.max(1) as usize % d.max(1)) as isize * s).sum();
+        offset.wrapping_add_signed(step)
+    };
+    let places: Vec<usize> = (0..c.count()).map(place).collect();
+    let data = dispatch!(c.ty().dtype(), T => {
+        let mut memory = vec![T::default(); c.count() * GAP + 1];
+        for (v, at) in c.values::<T>().iter().zip(&places) {
+            memory[*at] = *v;
+        }
+        T::into_data(memory)
+    });
+    Ok(Concrete::strided(c.ty().clone(), &strides, offset, Arc::new(data))?.into())
 }
 
 /// The first element in every place: once as one number with strides of zero, once written out.
