@@ -4,14 +4,9 @@
 mod desk;
 
 use desk::{Desk, close, examine, starting_arrays};
-use gradus_core::testing::Source;
+use gradus_core::testing::{Source, seeds};
 use gradus_core::trace::trace;
 use gradus_core::{Array, Mode, interpret};
-
-/// So many seeds, times `GRADUS_SEEDS`.
-fn seeds(count: u64) -> std::ops::Range<u64> {
-    0..count * std::env::var("GRADUS_SEEDS").ok().and_then(|v| v.parse().ok()).unwrap_or(1)
-}
 
 #[test]
 fn random_calls_never_panic() {

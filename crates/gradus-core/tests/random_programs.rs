@@ -99,7 +99,7 @@ fn the_same_seed_gives_the_same_program_and_any_bytes_give_one() {
 fn random_programs_use_every_primitive() {
     let mut seen = std::collections::BTreeMap::new();
     let mut equations = 0;
-    for seed in seeds(3000) {
+    for seed in seeds(1200) {
         let p = any(seed).program;
         equations += p.equations().len();
         for entry in BUILT_IN.iter() {
@@ -114,7 +114,7 @@ fn random_programs_use_every_primitive() {
 
 #[test]
 fn text_reads_back_to_the_same_program() {
-    for seed in seeds(3000) {
+    for seed in seeds(1200) {
         let _seed = Seed(seed);
         let p = any(seed).program;
         verify(&p).unwrap();
@@ -137,7 +137,7 @@ fn a_fingerprint_is_the_same_for_ever() {
 
 #[test]
 fn the_interpreter_gives_what_the_types_say_and_what_eager_evaluation_gives() {
-    for seed in seeds(3000) {
+    for seed in seeds(1200) {
         let _seed = Seed(seed);
         let r = any(seed);
         let outputs = interpret(&r.program, &r.inputs).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
@@ -154,7 +154,7 @@ fn the_interpreter_gives_what_the_types_say_and_what_eager_evaluation_gives() {
 #[test]
 fn the_optimizer_keeps_every_bit() {
     let (mut before, mut after) = (0, 0);
-    for seed in seeds(4000) {
+    for seed in seeds(600) {
         let _seed = Seed(seed);
         let r = exact(seed);
         let fast = optimize(&r.program).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
@@ -171,7 +171,7 @@ fn the_optimizer_keeps_every_bit() {
 
 #[test]
 fn what_a_compiler_is_given_keeps_every_bit() {
-    for seed in seeds(4000) {
+    for seed in seeds(600) {
         let _seed = Seed(seed);
         let r = exact(seed);
         let fast = for_execution(&r.program, Exactness::Exact).unwrap_or_else(|e| panic!("{e}\n{}", r.program));
@@ -186,7 +186,7 @@ fn what_a_compiler_is_given_keeps_every_bit() {
 
 #[test]
 fn what_a_compiler_is_given_differs_in_the_order_of_sums_at_most() {
-    for seed in seeds(2000) {
+    for seed in seeds(800) {
         let _seed = Seed(seed);
         let r = smooth(seed);
         let (derivative, _) = jvp(&r.program, &vec![true; r.inputs.len()]).unwrap();
@@ -206,7 +206,7 @@ fn what_a_compiler_is_given_differs_in_the_order_of_sums_at_most() {
 
 #[test]
 fn partial_evaluation_computes_the_same_in_two_steps() {
-    for seed in seeds(2000) {
+    for seed in seeds(800) {
         let _seed = Seed(seed);
         let r = exact(seed);
         let known: Vec<bool> = (0..r.inputs.len()).map(|i| (seed >> (4 + i)) & 1 == 1).collect();
@@ -236,7 +236,7 @@ fn partial_evaluation_computes_the_same_in_two_steps() {
 
 #[test]
 fn vmap_is_a_loop() {
-    for seed in seeds(2000) {
+    for seed in seeds(800) {
         let _seed = Seed(seed);
         let r = exact(seed);
         let size = [2usize, 3, 1][(seed % 3) as usize];
@@ -336,7 +336,7 @@ fn check_slopes(p: &Program, inputs: &[Array], tangents: &[Array]) -> (Program, 
 #[test]
 fn jvp_is_the_limit_of_finite_differences() {
     let (mut checked, mut unsure) = (0, 0);
-    for seed in seeds(2500) {
+    for seed in seeds(1000) {
         let _seed = Seed(seed);
         let r = smooth(seed);
         let (_, sure, in_doubt) = check_slopes(&r.program, &r.inputs, &r.more_inputs(seed + 1, true));
@@ -452,7 +452,7 @@ fn check_reverse(p: &Program, inputs: &[Array], symbol: usize, active: &[bool], 
 #[test]
 fn reverse_mode_is_the_transpose_of_forward_mode() {
     let mut checked = 0;
-    for seed in seeds(1500) {
+    for seed in seeds(600) {
         let _seed = Seed(seed);
         let r = smooth(seed);
         let active: Vec<bool> = (0..r.inputs.len()).map(|i| i == 0 || (seed >> (2 + i)) & 1 == 1).collect();

@@ -8,10 +8,6 @@ use crate::error::{Error, Result, error};
 use crate::lower::Lowered;
 use crate::runtime::LibraryCall;
 
-/// A kernel of symbolic size with less work than this is not worth more than one thread, in nanoseconds as the lowering counts them:
-/// vectors of single floats take a quarter of that, and to wake another thread takes some ten thousand.
-const WORTH_THREADS: f32 = 200_000.0;
-
 /// A lowered program for given sizes.
 #[derive(Debug)]
 pub struct Bound {
@@ -58,12 +54,7 @@ impl Lowered {
             inputs: types(&self.inputs),
             made: types(&self.made),
             entries: self.entries.iter().map(|e| e.bind(&sizes, &known)).collect::<Result<Vec<LibraryCall>>>()?,
-            // Where sizes are known, so was this when code was made.
-            serial: self
-                .work
-                .iter()
-                .map(|(n, each)| n.constant().is_none() && n.in_table(&sizes) as f32 * each <= WORTH_THREADS)
-                .collect(),
+            serial: self.work.iter().map(|w| w.is_little(&sizes)).collect(),
             sizes,
         })
     }

@@ -13,6 +13,7 @@ mod backend;
 mod bind;
 mod block;
 mod check;
+mod cost;
 mod disk;
 mod error;
 mod extent;

@@ -114,7 +114,7 @@ fn without_products(seed: u64) -> RandomProgram {
 
 #[test]
 fn random_programs_as_written() {
-    for seed in seeds(600) {
+    for seed in seeds(250) {
         let r = without_products(seed);
         check(&r.program, &r.inputs, None, &|| format!("seed {seed}\n{}", r.program));
     }
@@ -122,7 +122,7 @@ fn random_programs_as_written() {
 
 #[test]
 fn random_programs_made_ready() {
-    for seed in seeds(600) {
+    for seed in seeds(250) {
         let r = without_products(seed);
         let p = for_execution(&r.program, Exactness::Exact).unwrap();
         verify(&p).unwrap();
@@ -134,7 +134,7 @@ fn random_programs_made_ready() {
 #[test]
 fn random_programs_with_products_in_sums() {
     let mut fused = 0;
-    for seed in seeds(400) {
+    for seed in seeds(200) {
         // Of numbers that products and sums are made for: the others have few of both.
         let equations = 4 + (seed % 29) as usize;
         let recipe = Recipe { equations, smooth: true, sums: false, symbolic: false, large: false };
@@ -190,7 +190,7 @@ fn check_sizes(p: &Program, sizes: &[Vec<Array>], tolerance: Option<f64>, contex
 
 #[test]
 fn random_programs_with_symbolic_sizes() {
-    for seed in seeds(200) {
+    for seed in seeds(100) {
         let equations = 4 + (seed % 29) as usize;
         let r = RandomProgram::from_recipe(
             seed,
@@ -209,7 +209,7 @@ fn random_programs_with_symbolic_sizes() {
 #[test]
 fn row_e1_compiled_code_keeps_effects_and_their_order() {
     let mut effects = 0;
-    for seed in seeds(300) {
+    for seed in seeds(150) {
         let r = without_products(seed);
         let watcher = Watcher::default();
         let p = watcher.weave(&r.program, &mut Source::seed(seed), true).unwrap();
@@ -231,7 +231,7 @@ fn row_e1_compiled_code_keeps_effects_and_their_order() {
 #[test]
 fn row_e6_compiled_code_catches_what_the_interpreter_catches() {
     let (mut caught, mut clean) = (0, 0);
-    for seed in seeds(200) {
+    for seed in seeds(100) {
         let r = without_products(seed);
         let p = instrument(&r.program, Hunt::NanAndInf).unwrap();
         verify(&p).unwrap();
@@ -363,7 +363,7 @@ fn with_many_results(dice: &mut gradus_core::testing::Source<'_>) -> Program {
 #[test]
 fn results_lend_their_memory_until_they_are_written() {
     let mut lent = 0;
-    for seed in seeds(300) {
+    for seed in seeds(150) {
         let mut dice = gradus_core::testing::Source::seed(seed);
         let p = for_execution(&with_many_results(&mut dice), Exactness::Exact).unwrap();
         let inputs: Vec<Array> =

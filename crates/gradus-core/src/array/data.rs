@@ -231,7 +231,7 @@ impl Concrete {
         if self.count() == 0 {
             return out;
         }
-        for_each_row(&self.dims, &self.strides, self.offset, |start, len, stride| match stride {
+        for_each_row(&self.dims, &self.strides, self.offset, &mut |start, len, stride| match stride {
             1 => out.extend_from_slice(&all[start..start + len]),
             0 => out.resize(out.len() + len, all[start]),
             _ => out.extend((0..len as isize).map(|i| all[(start as isize + i * stride) as usize])),
@@ -292,7 +292,7 @@ impl Concrete {
 }
 
 /// Calls `row(start, length, stride)` for each innermost run of a strided array, in row-major order.
-pub fn for_each_row(dims: &[usize], strides: &[isize], offset: usize, mut row: impl FnMut(usize, usize, isize)) {
+pub fn for_each_row(dims: &[usize], strides: &[isize], offset: usize, row: &mut dyn FnMut(usize, usize, isize)) {
     if dims.contains(&0) {
         return;
     }

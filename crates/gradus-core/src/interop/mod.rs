@@ -21,7 +21,7 @@
 //! Numbers are read by these calls, so a traced array refuses them as it refuses [`Array::item`].
 //!
 //! ```
-//! use gradus_core::Array;
+//! # use gradus_core::Array;
 //!
 //! // Column-major memory, as Fortran and BLAS write it, without moving a number.
 //! let a = Array::from_vec_strided(vec![1.0, 4.0, 2.0, 5.0, 3.0, 6.0], [2, 3], &[1, 2], 0);
@@ -48,7 +48,7 @@ impl Array {
     /// negative ones run backwards and 0 repeats. An error if an index would reach outside `values`.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// let samples = vec![0, 1, 2, 3, 4, 5, 6, 7];
     /// // Every second sample, from the last one back.

@@ -22,7 +22,7 @@ fn dims_of<C: na::Dim>((rows, columns): (usize, usize)) -> Vec<usize> {
 /// `DMatrix`, `DVector` and their kin: takes the memory over without a copy; the array is column-major.
 ///
 /// ```
-/// use gradus_core::Array;
+/// # use gradus_core::Array;
 /// use nalgebra::{DMatrix, DVector};
 ///
 /// let m = DMatrix::from_row_slice(2, 3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -84,7 +84,7 @@ impl Array {
     /// apart. An array that lies otherwise is an error here; if it is row-major, its transpose can be lent.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// let a = Array::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
     /// let t = a.t();
@@ -107,7 +107,7 @@ impl Array {
     /// An array of rank 1 as a nalgebra view of the same memory. An error if it has a stride other than 1.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// let a = Array::from([3.0, 4.0]);
     /// assert_eq!(a.view_dvector::<f64>()?.norm(), 5.0);
@@ -123,7 +123,7 @@ impl Array {
     /// The numbers of an array of rank 2 as a matrix of its own.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// let a = Array::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
     /// assert_eq!(a.to_dmatrix::<f64>()?, nalgebra::DMatrix::from_row_slice(2, 3, a.as_slice()?));
@@ -146,7 +146,7 @@ impl Array {
     /// The numbers of an array of rank 1 as a vector of its own.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// assert_eq!(Array::from([1, 2]).to_dvector::<i32>()?, nalgebra::DVector::from_vec(vec![1, 2]));
     /// # Ok::<(), gradus_core::Error>(())

@@ -13,7 +13,7 @@ use crate::types::{Element, Shape};
 /// Takes the memory over without a copy, whatever the strides. What the array was sliced from stays in memory.
 ///
 /// ```
-/// use gradus_core::Array;
+/// # use gradus_core::Array;
 /// use ndarray::{Axis, array};
 ///
 /// let mut rows = array![[1.0, 2.0], [3.0, 4.0]];
@@ -66,7 +66,7 @@ impl Array {
     /// The array as an ndarray view of the same memory, with the same strides.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// let a = Array::from([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]);
     /// let view = a.view_ndarray::<f64>()?;
@@ -88,7 +88,7 @@ impl Array {
     /// The numbers as an ndarray array of its own, row-major.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// let a = Array::from([[1, 2], [3, 4]]).t();
     /// assert_eq!(a.to_ndarray::<i32>()?, ndarray::array![[1, 3], [2, 4]].into_dyn());

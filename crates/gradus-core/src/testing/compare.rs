@@ -4,8 +4,14 @@ use crate::types::{Complex, Scalar};
 
 /// The seeds a test tries: so many, times `GRADUS_SEEDS` for a long night; `GRADUS_SEED` alone if there is one.
 pub fn seeds(count: u64) -> std::ops::Range<u64> {
+    seeds_from(0, count)
+}
+
+/// The same from another first one.
+pub fn seeds_from(first: u64, count: u64) -> std::ops::Range<u64> {
     let number = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    number("GRADUS_SEED").map_or(0..count * number("GRADUS_SEEDS").unwrap_or(1), |seed| seed..seed + 1)
+    let wide = first..first + count * number("GRADUS_SEEDS").unwrap_or(1);
+    number("GRADUS_SEED").map_or(wide, |seed| seed..seed + 1)
 }
 
 /// Bits, with every NaN the same: which NaN comes out of an operation is the hardware's choice.

@@ -6,5 +6,5 @@ pub mod files;
 mod random;
 
 pub use checks::*;
-pub use compare::{canonical, seeds};
+pub use compare::{canonical, seeds, seeds_from};
 pub use random::*;

@@ -15,7 +15,7 @@ use crate::phases::phase;
 use crate::primitives::{Op, Partition};
 use crate::program::{Atom, Builder, Constant, Equation, Program, eliminate_dead_code};
 use crate::trace::{at_place, caller_or_known};
-use crate::types::{Decision, Dim, Type};
+use crate::types::{Dim, Type};
 
 /// A program split in two.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Split {
         let joined = self.joined(program.inputs(), known_inputs)?;
         let (have, want) = (joined.output_types(), program.output_types());
         // Dimensions that are equal by a condition of the program may differ in their text.
-        let equal = |(a, b): (&Dim, &Dim)| a.equals(b) != Decision::No;
+        let equal = |(a, b): (&Dim, &Dim)| a.equals(b) != crate::types::Decision::No;
         let fits = |(a, b): (&Type, &Type)| {
             a.dtype() == b.dtype() && a.rank() == b.rank() && a.shape().iter().zip(b.shape().iter()).all(equal)
         };

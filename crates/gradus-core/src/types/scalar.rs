@@ -31,7 +31,7 @@ mod sealed {
 /// A Rust type that arrays can hold. Sealed: only the sixteen dtypes have one.
 ///
 /// ```compile_fail,E0277
-/// use gradus_core::{DType, Element, Scalar, array::Data, types::Wide};
+/// # use gradus_core::{DType, Element, Scalar, array::Data, types::Wide};
 /// #[derive(Clone, Copy, Default, PartialEq, Debug)]
 /// struct Mine;
 /// impl Element for Mine {

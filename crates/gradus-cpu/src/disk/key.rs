@@ -72,9 +72,9 @@ mod tests {
             if let Some(before) = seen.insert(key(&m), m.clone()) {
                 assert_eq!(before, m, "two modules with one key");
             }
-            let mut costly = m.clone();
-            costly.kernels.iter_mut().for_each(|k| k.cost += 1.0);
-            assert!(m.kernels.is_empty() || key(&m) != key(&costly));
+            let mut shared = m.clone();
+            shared.kernels.iter_mut().for_each(|k| k.parallel = !k.parallel);
+            assert!(m.kernels.is_empty() || key(&m) != key(&shared));
             let mut longer = m.clone();
             longer.sizes += 1;
             assert_ne!(key(&m), key(&longer));

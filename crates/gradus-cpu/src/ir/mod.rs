@@ -345,13 +345,41 @@ pub struct Kernel {
     /// Whether the iterations of the outermost loop are independent, so that threads may share them. Then the body is that
     /// loop alone, perhaps with `Let`s before it, nothing is carried and nothing folded.
     pub parallel: bool,
-    /// About how many nanoseconds one iteration of the outermost loop takes, if threads may share it.
-    pub cost: f32,
     /// What it does.
     pub body: Vec<Stmt>,
 }
 
 impl Kernel {
+    /// How often the loop runs that threads share, with what the kernel computes for that before the loop: who splits the loop computes it too.
+    pub fn count(&self) -> Option<(Vec<(Value, &Expr)>, Int)> {
+        let Some(Stmt::Loop(l)) = self.body.last() else { return None };
+        let mut needed: FxHashSet<Value> = FxHashSet::default();
+        let need = |i: Int, needed: &mut FxHashSet<Value>| {
+            if let Int::Value(v) = i {
+                needed.insert(v);
+            }
+        };
+        need(l.count, &mut needed);
+        let mut steps = Vec::new();
+        for s in self.body.iter().rev() {
+            let Stmt::Let(v, e) = s else { continue };
+            if !needed.contains(v) {
+                continue;
+            }
+            match e {
+                Expr::Const(_) | Expr::Size(_) => {}
+                Expr::Op(_, args) => needed.extend(args.iter().copied()),
+                Expr::Load(_, at) => at.terms.iter().for_each(|(v, stride)| {
+                    needed.insert(*v);
+                    need(*stride, &mut needed);
+                }),
+            }
+            steps.push((*v, e));
+        }
+        steps.reverse();
+        Some((steps, l.count))
+    }
+
     /// The same kernel with another body.
     pub fn with_body(&self, body: Vec<Stmt>) -> Kernel {
         Kernel { body, name: self.name.clone(), inputs: self.inputs.clone(), outputs: self.outputs.clone(), ..*self }
@@ -494,7 +522,7 @@ impl Hash for Module {
 /// As for a module.
 impl Hash for Kernel {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Kernel { name: _, inputs, outputs, parallel, cost, body } = self;
-        (inputs, outputs, parallel, cost.to_bits(), body).hash(state);
+        let Kernel { name: _, inputs, outputs, parallel, body } = self;
+        (inputs, outputs, parallel, body).hash(state);
     }
 }

@@ -282,12 +282,11 @@ impl<'a> Parser<'a> {
             return self.at_place(at, error!(Parse, "there is a kernel `{}` already", short(&name)));
         }
         let inputs = self.params()?;
-        let cost = if self.keyword("costs") { f32::from_bits(self.number(Ty::F32)? as u32) } else { 0.0 };
         self.brace("{")?;
         let body = self.body()?;
         let outputs = self.gives()?;
         self.brace("}")?;
-        self.module.kernels.push(Kernel { name, inputs, outputs, parallel, cost, body });
+        self.module.kernels.push(Kernel { name, inputs, outputs, parallel, body });
         Ok(())
     }
 

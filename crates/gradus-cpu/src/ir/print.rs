@@ -244,12 +244,7 @@ pub fn kernel_text(module: &Module, index: usize) -> String {
     let k = &module.kernels[index];
     let mut p = Printer { module, out: String::new(), depth: 0 };
     let parallel = if k.parallel { "parallel " } else { "" };
-    // Most kernels that one thread runs have none.
-    let costs = match k.cost.to_bits() {
-        0 => String::new(),
-        bits => format!(" costs {}", constant_text(Ty::F32, bits.into())),
-    };
-    p.line(format_args!("{parallel}kernel {}({}){costs} {{", Name(&k.name), p.params(&k.inputs)));
+    p.line(format_args!("{parallel}kernel {}({}) {{", Name(&k.name), p.params(&k.inputs)));
     p.block(&k.body);
     p.end("give", &k.outputs);
     p.line("}");

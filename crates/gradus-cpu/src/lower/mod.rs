@@ -21,6 +21,7 @@ pub use self::values::SMALL;
 use self::values::{NOWHERE, Repr, Root, SMALL_CONSTANT, Values, constant_index, dims_of, storage};
 use self::views::{At, View, count, is_empty};
 use crate::check::{self, Access, Apart};
+use crate::cost::Work;
 use crate::error::{Result, error};
 use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
@@ -52,7 +53,7 @@ pub struct Lowered {
     /// What its calls do.
     pub entries: Vec<LibraryCall<Size>>,
     /// For each kernel that threads may share: how many points it has, and about how many nanoseconds each takes.
-    pub work: Vec<(Size, f32)>,
+    pub(crate) work: Vec<Work>,
     /// Its input types.
     pub inputs: Vec<Type>,
     /// Its output types and where they come from.
@@ -67,31 +68,6 @@ pub struct Lowered {
     pub(crate) apart: Vec<Apart>,
     /// The outputs that it does not certainly write as a whole: they are cleared before it runs, and lend no memory.
     pub uncovered: Vec<Buffer>,
-}
-
-/// The work of a kernel.
-pub(crate) struct Work {
-    /// How many points it has.
-    points: Size,
-    /// About how many nanoseconds a point takes.
-    each: f32,
-    /// How often its outermost loop runs.
-    outer: Size,
-    /// Whether threads may share its outermost loop.
-    parallel: bool,
-}
-
-impl Work {
-    /// What one thread does.
-    fn alone() -> Work {
-        Work { points: Size::ZERO, each: 0.0, outer: Size::ONE, parallel: false }
-    }
-
-    /// The iterations of a loop, which threads may share if they take longer than `worth` nanoseconds together, or may do so.
-    fn shared(points: Size, each: f32, outer: Size, worth: f32) -> Work {
-        let large = points.constant().is_none_or(|n| n as f32 * each > worth);
-        Work { points, each, outer, parallel: large }
-    }
 }
 
 /// The values of the block that is being lowered.
@@ -125,7 +101,7 @@ pub(crate) struct Lower {
     bytes: Vec<Size>,
     constants: Vec<Array>,
     entries: Vec<LibraryCall<Size>>,
-    work: Vec<(Size, f32)>,
+    work: Vec<Work>,
     copies: Vec<String>,
     /// Buffers whose elements have 16 bytes.
     wide: FxHashSet<Buffer>,
@@ -466,19 +442,12 @@ impl Lower {
     }
 
     /// Adds a kernel and runs it. What it takes from outside is found in its body.
-    /// `work`: how many points it has, and about how many nanoseconds each takes; `outer`: how often its outermost loop runs.
     fn push_kernel(&mut self, name: &str, outputs: Vec<Value>, work: Work, body: Vec<Stmt>) {
         let index = self.emitter.module.kernels.len() as u32;
-        let Work { points, each, outer, parallel } = work;
-        // Work that is known only at run time is judged then, and what one thread does is not judged at all.
-        let cost = match points.constant() {
-            _ if !parallel => 0.0,
-            Some(n) => n as f32 * each / outer.guess().max(1) as f32,
-            None => f32::INFINITY,
-        };
-        self.work.push((points, each));
+        let parallel = work.is_shared();
+        self.work.push(work);
         let (name, inputs) = (format!("k{index}_{name}"), free_values(&body));
-        self.emitter.module.kernels.push(Kernel { name, inputs, outputs, parallel, cost, body });
+        self.emitter.module.kernels.push(Kernel { name, inputs, outputs, parallel, body });
         self.emitter.push(Stmt::Kernel(index));
     }
 

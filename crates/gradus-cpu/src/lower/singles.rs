@@ -7,9 +7,10 @@ use gradus_core::primitives::index::{DynamicSlice, DynamicUpdateSlice};
 use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation, Program};
 
+use super::Lower;
 use super::values::{Repr, Root, Values, storage};
 use super::views::{At, Dims, Mean, View, count, is_empty, row_major};
-use super::{Lower, Work};
+use crate::cost::{Doing, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, TagName};
 use crate::ir::{Carried, Fold, FoldOp, Kind, Op, Stmt, Ty, Value};
@@ -176,7 +177,7 @@ impl Lower {
             self.emitter.counted(kind, vars[j], *n, body);
         }
         let body = self.emitter.end();
-        self.push_kernel(name, Vec::new(), Work::shared(count(dims), 0.2, loops[0].0, 100_000.0), body);
+        self.push_kernel(name, Vec::new(), Work::shared(count(dims), 0.2, Doing::Moving), body);
     }
 
     pub(super) fn copy(&mut self, from: &View, to: &View, dtype: DType) -> Result<()> {
@@ -544,7 +545,7 @@ impl Lower {
     /// The kernel of a product whose outermost loop is open: so many steps, each of so many multiplications.
     fn push_product(&mut self, steps: Size, each: Size) {
         let body = self.emitter.end();
-        self.push_kernel("product", Vec::new(), Work::shared(steps * each, 0.05, steps, 40_000.0), body);
+        self.push_kernel("product", Vec::new(), Work::shared(steps * each, 0.05, Doing::Arithmetic), body);
     }
 
     /// A product by the library of matrix products, if its axes can be told as rows, columns and batches.

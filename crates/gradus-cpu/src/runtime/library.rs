@@ -4,6 +4,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use gemm_common::Parallelism;
 use gradus_core::array::{Concrete, for_each_row, memory};
 use gradus_core::primitives::Op;
 use gradus_core::types::Element;
@@ -11,6 +12,7 @@ use gradus_core::{Array, DType, Dim, Error, Location, Type};
 use smallvec::SmallVec;
 
 use crate::abi::{Context, native_fn};
+use crate::cost::shares_product;
 use crate::error::{Result, fail};
 use crate::size::Size;
 
@@ -166,39 +168,54 @@ pub unsafe fn call_entry(entry: &LibraryCall, arrays: *const *mut u8, threads: b
             LibraryCall::Gemm(g) => gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads),
             LibraryCall::Evaluate(e) => evaluate(e, arrays),
             LibraryCall::Copy { from, to } => {
-                by_dtype!(from.dtype, T => copy::<T>((*arrays).cast(), from, (*arrays.add(1)).cast(), to))
+                let (source, target) = (*arrays, *arrays.add(1));
+                match from.dtype.size() {
+                    1 => copy::<u8>(source, from, target, to),
+                    2 => copy::<u16>(source.cast(), from, target.cast(), to),
+                    4 => copy::<u32>(source.cast(), from, target.cast(), to),
+                    8 => copy::<u64>(source.cast(), from, target.cast(), to),
+                    _ => copy::<u128>(source.cast(), from, target.cast(), to),
+                }
             }
         }
     }
 }
 
-/// Calls `f` with the place of every element, in row-major order, counted from the first.
-fn for_each_place(a: &Placed, mut f: impl FnMut(isize)) {
+/// Calls `row(start, length, stride)` for each innermost run of elements, in row-major order; places count from the first element.
+fn rows(a: &Placed, row: &mut dyn FnMut(isize, usize, isize)) {
     // A place before the first wraps around and back.
     let dims: SmallVec<[usize; 6]> = a.dims.iter().map(|d| *d as usize).collect();
     let strides: SmallVec<[isize; 6]> = a.strides.iter().map(|s| *s as isize).collect();
-    for_each_row(&dims, &strides, 0, |start, len, stride| {
-        (0..len as isize).for_each(|i| f((start as isize).wrapping_add(i * stride)));
-    });
+    for_each_row(&dims, &strides, 0, &mut |start, len, stride| row(start as isize, len, stride));
 }
 
+/// Copies elements of a size, whatever they are.
 unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) -> Result<()> {
     let mut places = memory(b.dims.iter().product::<i64>() as usize)?;
-    for_each_place(b, |i| places.push(i));
+    rows(b, &mut |start, len, stride| {
+        for i in 0..len as isize {
+            places.push(start.wrapping_add(i * stride));
+        }
+    });
     let mut next = places.into_iter();
-    for_each_place(a, |i| {
-        if let Some(j) = next.next() {
+    rows(a, &mut |start, len, stride| {
+        for i in 0..len as isize {
+            let Some(j) = next.next() else { return };
             // SAFETY: both places lie inside their arrays.
-            unsafe { to.offset(j).write_unaligned(from.offset(i).read_unaligned()) }
+            unsafe { to.offset(j).write_unaligned(from.offset(start.wrapping_add(i * stride)).read_unaligned()) }
         }
     });
     Ok(())
 }
 
 unsafe fn read<T: Element>(from: *const T, a: &Placed) -> Result<Array> {
-    let mut values = memory(a.dims.iter().product::<i64>() as usize)?;
-    // SAFETY: every place of the view lies inside the array.
-    for_each_place(a, |i| values.push(unsafe { from.offset(i).read_unaligned() }));
+    let mut values = memory::<T>(a.dims.iter().product::<i64>() as usize)?;
+    rows(a, &mut |start, len, stride| {
+        for i in 0..len as isize {
+            // SAFETY: every place of the view lies inside the array.
+            values.push(unsafe { from.offset(start.wrapping_add(i * stride)).read_unaligned() });
+        }
+    });
     let dims: SmallVec<[usize; 6]> = a.dims.iter().map(|d| *d as usize).collect();
     Ok(Concrete::new(Type::new(T::DTYPE, &dims[..]), values)?.into())
 }
@@ -232,11 +249,34 @@ unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
     Ok(())
 }
 
-/// Products with fewer multiplications than this stay on one thread.
-const WORTH_THREADS: usize = 1 << 20;
-
 /// Smaller copies of operands are not worth asking for.
 const ASKED_FOR: usize = 1 << 17;
+
+/// A factor of a product of matrices: where it begins, and its strides along its own axis and along the one that is summed.
+struct Factor<T> {
+    at: *const T,
+    free: isize,
+    summed: isize,
+}
+
+impl<T> Factor<T> {
+    /// The factors as the library wants them, which prefers results whose rows are neighbours and sums that go forward: a result is row-major here, so it is
+    /// the transposed one of the factors in the other order, unless it is one column of `n`.
+    ///
+    /// # Safety
+    /// Each factor has `k` elements along the axis that is summed.
+    unsafe fn ordered(left: Self, right: Self, n: usize, k: usize) -> (Self, Self) {
+        let (mut rows, mut columns) = if n > 1 { (right, left) } else { (left, right) };
+        if rows.summed < 0 {
+            for f in [&mut rows, &mut columns] {
+                // SAFETY: the last element of the axis.
+                f.at = unsafe { f.at.offset((k as isize - 1) * f.summed) };
+                f.summed = -f.summed;
+            }
+        }
+        (rows, columns)
+    }
+}
 
 unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) -> Result<()> {
     let total: i64 = g.batches.iter().map(|b| b.0).product();
@@ -256,8 +296,7 @@ unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) 
     if copies >= ASKED_FOR {
         drop(memory::<u8>(copies)?);
     }
-    let parallelism =
-        if threads && m * n * k >= WORTH_THREADS { gemm::Parallelism::Rayon(0) } else { gemm::Parallelism::None };
+    let parallelism = if threads && shares_product(m, n, k) { Parallelism::Rayon(0) } else { Parallelism::None };
     for i in 0..total {
         let (mut rest, mut x, mut y) = (i, 0, 0);
         for (n, l, r) in g.batches.iter().rev() {
@@ -268,23 +307,30 @@ unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) 
         }
         let [x, y, z] = [x, y, i * g.m * g.n].map(|place| place as isize);
         macro_rules! product {
-            ($t:ty) => {
+            ($t:ty, $gemm:expr) => {
                 // SAFETY: the strides of the plan stay inside the three arrays.
                 unsafe {
-                    gemm::gemm::<$t>(
+                    let left =
+                        Factor { at: a.cast::<$t>().offset(x), free: g.lhs[0] as isize, summed: g.lhs[1] as isize };
+                    let right =
+                        Factor { at: b.cast::<$t>().offset(y), free: g.rhs[1] as isize, summed: g.rhs[0] as isize };
+                    let (rows, columns) = Factor::ordered(left, right, n, k);
+                    let (m, n, row, column) = if n > 1 { (n, m, 1, n as isize) } else { (m, n, n as isize, 1) };
+                    let c = c.cast::<$t>().offset(z);
+                    $gemm(
                         m,
                         n,
                         k,
-                        c.cast::<$t>().offset(z),
-                        1,
-                        g.n as isize,
+                        c,
+                        column,
+                        row,
                         false,
-                        a.cast::<$t>().offset(x),
-                        g.lhs[1] as isize,
-                        g.lhs[0] as isize,
-                        b.cast::<$t>().offset(y),
-                        g.rhs[1] as isize,
-                        g.rhs[0] as isize,
+                        rows.at,
+                        rows.summed,
+                        rows.free,
+                        columns.at,
+                        columns.free,
+                        columns.summed,
                         0.0,
                         1.0,
                         false,
@@ -296,8 +342,8 @@ unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) 
             };
         }
         match g.dtype {
-            DType::F32 => product!(f32),
-            _ => product!(f64),
+            DType::F32 => product!(f32, gemm_f32::gemm::f32::get_gemm_fn()),
+            _ => product!(f64, gemm_f64::gemm::f64::get_gemm_fn()),
         }
     }
     Ok(())

@@ -443,7 +443,7 @@ impl Array {
     /// start is 0. It does not count from the end, as it does in [`index`](Array::index) and in JAX.
     ///
     /// ```
-    /// use gradus_core::Array;
+    /// # use gradus_core::Array;
     ///
     /// let x = Array::from([10, 11, 12, 13]);
     /// let two_from = |start: i64| x.dynamic_slice(&[Array::from(start)], [2]).to_vec::<i32>();

@@ -4,7 +4,6 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockCall, InstBuilder, JumpTableData, MemFlagsData, types};
 use rustc_hash::FxHashMap;
 
-use super::SERIAL_NANOSECONDS;
 use super::emit::{Emitter, field};
 use crate::error::Result;
 use crate::ir::{Buffer, Call, Expr, Int, Kernel, Stmt, Switch, Ty, While};
@@ -179,14 +178,9 @@ impl<'a> Emitter<'a, '_> {
             let value = self.get(*v);
             self.b.ins().store(flags, value, env, i as i32 * 8);
         }
-        let small = match count {
-            None => true,
-            Some(Int::Const(n)) => n as f64 * f64::from(k.cost) < SERIAL_NANOSECONDS,
-            Some(Int::Value(_)) => false,
-        };
         let signature = self.signature(4, false);
         let function = self.function(self.shared.kernels[number as usize], signature);
-        if small {
+        if count.is_none() {
             let zero = self.i64(0);
             self.b.ins().call(function, &[self.context, env, zero, count_value]);
         } else {
@@ -204,38 +198,14 @@ impl<'a> Emitter<'a, '_> {
         Ok(())
     }
 
-    /// The count of a parallel kernel's loop. What the kernel computes for it before the loop is computed here, too.
+    /// The count of a parallel kernel's loop.
     fn outer_count(&mut self, k: &'a Kernel) -> Result<Option<Int>> {
-        let Some(Stmt::Loop(l)) = k.body.last() else { return Ok(None) };
-        if let Int::Value(count) = l.count {
-            let mut needed = vec![count];
-            for s in k.body.iter().rev() {
-                if let Stmt::Let(v, e) = s
-                    && needed.contains(v)
-                {
-                    match e {
-                        Expr::Const(_) | Expr::Size(_) => {}
-                        Expr::Op(_, args) => needed.extend(args),
-                        Expr::Load(_, at) => {
-                            needed.extend(at.terms.iter().map(|(v, _)| *v));
-                            needed.extend(at.terms.iter().filter_map(|(_, s)| match s {
-                                Int::Value(s) => Some(*s),
-                                Int::Const(_) => None,
-                            }));
-                        }
-                    }
-                }
-            }
-            for s in &k.body {
-                if let Stmt::Let(v, e) = s
-                    && needed.contains(v)
-                {
-                    let value = self.expression(*v, e)?;
-                    self.define(*v, value);
-                }
-            }
+        let Some((steps, count)) = k.count() else { return Ok(None) };
+        for (v, e) in steps {
+            let value = self.expression(v, e)?;
+            self.define(v, value);
         }
-        Ok(Some(l.count))
+        Ok(Some(count))
     }
 }
 

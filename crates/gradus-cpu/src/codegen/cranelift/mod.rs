@@ -65,9 +65,6 @@ impl Default for Options {
     }
 }
 
-/// A parallel kernel with less work than this many nanoseconds is not worth waking threads for.
-pub const SERIAL_NANOSECONDS: f64 = 20_000.0;
-
 /// Machine code of a module. Dropping it frees the memory.
 pub struct Compiled {
     /// None only while it is dropped.

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use gradus_core::testing::seeds;
+
 use super::*;
 use crate::codegen::harness;
 use crate::ir::random::{self, Config};
@@ -44,13 +46,6 @@ fn check_in_pieces(seed: u64, config: &Config, options: &Options, piece: usize) 
     }
 }
 
-/// How many random modules; more by an environment variable.
-fn seeds() -> std::ops::Range<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
-    let from = number("GRADUS_RANDOM_FROM").unwrap_or(0);
-    from..from + number("GRADUS_RANDOM").unwrap_or(40)
-}
-
 /// Code without vectors.
 fn plain() -> Options {
     Options { simd: Simd::Never, ..Options::default() }
@@ -58,14 +53,14 @@ fn plain() -> Options {
 
 #[test]
 fn scalar_code_does_what_the_evaluator_does() {
-    for seed in seeds() {
+    for seed in seeds(30) {
         check(seed, &Config::default(), &plain());
     }
 }
 
 #[test]
 fn vector_code_does_what_the_evaluator_does() {
-    for seed in seeds() {
+    for seed in seeds(30) {
         let simd = if seed % 4 == 0 { Simd::Worthwhile } else { Simd::Always };
         check(seed, &Config { control: false, ..Config::default() }, &Options { simd, ..Options::default() });
     }
@@ -73,14 +68,14 @@ fn vector_code_does_what_the_evaluator_does() {
 
 #[test]
 fn code_for_the_oldest_processor_does_the_same() {
-    for seed in seeds().step_by(3) {
+    for seed in seeds(30).step_by(3) {
         check(seed, &Config::default(), &Options { native: false, ..plain() });
     }
 }
 
 #[test]
 fn pieces_of_a_main_body_do_the_same() {
-    for seed in seeds().step_by(2) {
+    for seed in seeds(30).step_by(2) {
         let config = Config { statements: 25, ..Config::default() };
         check_in_pieces(seed, &config, &plain(), 4 + seed as usize % 30);
     }
@@ -228,7 +223,7 @@ fn assembled_kernels_are_called() {
             body: vec![store],
         })),
     ];
-    let kernel = Kernel { name: "k".into(), inputs: vec![], outputs: vec![], parallel: true, cost: 1.0, body };
+    let kernel = Kernel { name: "k".into(), inputs: vec![], outputs: vec![], parallel: true, body };
     m.kernels.push(kernel);
     m.main.push(Stmt::Kernel(0));
     verify(&m).unwrap();
@@ -261,7 +256,7 @@ fn product(n: usize, times: i64) -> (Module, Memory) {
     let folds = vec![Fold { op: FoldOp::Add, value: xy, result: sum }];
     let l = Loop { var: i, count: Int::Const(n as i64), kind: Kind::Lanes, carried: vec![], folds, body };
     let body = vec![Stmt::Loop(Box::new(l))];
-    m.kernels.push(Kernel { name: "k".into(), inputs: vec![], outputs: vec![sum], parallel: false, cost: 1.0, body });
+    m.kernels.push(Kernel { name: "k".into(), inputs: vec![], outputs: vec![sum], parallel: false, body });
     let body = vec![Stmt::Kernel(0), Stmt::Store { buffer: Buffer(3), at: Index::at(0), value: sum }];
     let (var, count) = (m.value(Ty::I64), Int::Const(times));
     let l = Loop { var, count, kind: Kind::Serial, carried: vec![], folds: vec![], body };

@@ -614,42 +614,13 @@ impl Emitter<'_> {
             let to = put!(self, "getelementptr i64, ptr {env}, i64 {i}");
             line!(self, "store i64 {bits}, ptr {to}, align 8");
         }
-        let Some(Stmt::Loop(l)) = k.body.last() else {
+        let Some((steps, count)) = k.count() else {
             return Err(error!(Verify, "kernel {} is parallel without a loop", k.name));
         };
-        // The count may be computed in the kernel: then it is computed here, too.
-        if let Int::Value(count) = l.count {
-            self.again(&k.body, count)?;
-        }
-        let count = self.int(l.count);
+        steps.into_iter().try_for_each(|(v, e)| self.scalar(v, e))?;
+        let count = self.int(count);
         let f = self.of_context(24);
         line!(self, "call {CONVENTION}void {f}(ptr %context, ptr @{name}, i64 {number}, ptr {env}, i64 {count}) #1");
         Ok(())
-    }
-
-    /// Computes a value of a kernel in the main body, from the kernel's inputs.
-    fn again(&mut self, body: &[Stmt], v: Value) -> Result<()> {
-        let mut wanted = FxHashSet::from_iter([v]);
-        let mut steps = Vec::new();
-        for s in body.iter().rev() {
-            let Stmt::Let(v, e) = s else { continue };
-            if !wanted.contains(v) {
-                continue;
-            }
-            match e {
-                Expr::Op(_, args) => wanted.extend(args.iter().copied()),
-                Expr::Load(_, at) => {
-                    for (v, stride) in &at.terms {
-                        wanted.insert(*v);
-                        if let Int::Value(s) = stride {
-                            wanted.insert(*s);
-                        }
-                    }
-                }
-                Expr::Const(_) | Expr::Size(_) => {}
-            }
-            steps.push((*v, e));
-        }
-        steps.into_iter().rev().try_for_each(|(v, e)| self.scalar(v, e))
     }
 }

@@ -65,7 +65,7 @@ fn map(ty: Ty, n: i64, sum: bool, body: impl Fn(&mut Body<'_>, Value) -> Value) 
         body.push(Stmt::Store { buffer: Buffer(1), at: Index::at(0), value: result });
     }
     let (inputs, outputs) = (Vec::new(), Vec::new());
-    m.kernels.push(Kernel { name: "map".into(), inputs, outputs, parallel: false, cost: 1.0, body });
+    m.kernels.push(Kernel { name: "map".into(), inputs, outputs, parallel: false, body });
     m.main.push(Stmt::Kernel(0));
     let mut memory = Memory::default();
     for _ in 0..2 {
@@ -382,7 +382,7 @@ fn nested(ty: Ty, nest: Nest) -> (Module, Memory) {
         }
     };
     let (inputs, outputs) = (Vec::new(), Vec::new());
-    m.kernels.push(Kernel { name: "nested".into(), inputs, outputs, parallel: false, cost: 1.0, body });
+    m.kernels.push(Kernel { name: "nested".into(), inputs, outputs, parallel: false, body });
     m.main.push(Stmt::Kernel(0));
     let bytes: Vec<u8> =
         (0..N).flat_map(|i| bits(ty, 0.5 + (i % 7) as f64).to_le_bytes()[..ty.size()].to_vec()).collect();

@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use gradus_core::testing::seeds_from;
+
 use crate::codegen::harness;
 use crate::ir::random::{self, Config};
 use crate::ir::{Buffer, BufferInfo, Call, Expr, Index, Math, Memory, Module, Op, Role, Stmt, Ty, evaluate, verify};
@@ -113,23 +115,17 @@ fn in_pieces(seeds: std::ops::Range<u64>, config: &Config, options: &Options, pi
     }
 }
 
-/// The seeds to run: more of them by the environment variables GRADUS_SEED (the first one) and GRADUS_SEEDS (how many).
-fn seeds(first: u64, part: u64) -> std::ops::Range<u64> {
-    let (from, n) = (number("GRADUS_SEED", first), number("GRADUS_SEEDS", 60) / part);
-    from..from + n
-}
-
 #[test]
 fn random_modules_agree() {
     let passes = std::env::var("GRADUS_PASSES").ok();
-    random_modules(seeds(0, 1), &Config::default(), &Options { passes, ..Options::default() });
+    random_modules(seeds_from(0, 40), &Config::default(), &Options { passes, ..Options::default() });
 }
 
 #[test]
 fn random_modules_agree_on_smaller_machines() {
     for vector in [32, 16] {
         let options = Options { vector: Some(vector), ..Options::default() };
-        random_modules(seeds(10_000, 3), &Config::default(), &options);
+        random_modules(seeds_from(10_000, 13), &Config::default(), &options);
     }
 }
 
@@ -137,27 +133,27 @@ fn random_modules_agree_on_smaller_machines() {
 fn random_modules_agree_at_every_effort() {
     for effort in [Effort::Most, Effort::Least] {
         let options = Options { effort, ..Options::default() };
-        random_modules(seeds(20_000, 3), &Config::default(), &options);
+        random_modules(seeds_from(20_000, 13), &Config::default(), &options);
     }
 }
 
 #[test]
 fn random_modules_agree_if_bodies_are_written_once() {
     let options = Options { small: true, ..Options::default() };
-    random_modules(seeds(60_000, 3), &Config::default(), &options);
+    random_modules(seeds_from(60_000, 13), &Config::default(), &options);
 }
 
 #[test]
 fn random_modules_agree_in_pieces() {
-    in_pieces(seeds(30_000, 3), &Config::default(), &Options::default(), 3);
+    in_pieces(seeds_from(30_000, 13), &Config::default(), &Options::default(), 3);
     let config = Config { statements: 25, ..Config::default() };
-    in_pieces(seeds(35_000, 6), &config, &Options::default(), 17);
+    in_pieces(seeds_from(35_000, 6), &config, &Options::default(), 17);
 }
 
 #[test]
 fn random_modules_of_long_bodies_agree() {
     let config = Config { statements: 25, ..Config::default() };
-    random_modules(seeds(40_000, 6), &config, &Options::default());
+    random_modules(seeds_from(40_000, 6), &config, &Options::default());
 }
 
 /// A main body that calls the library, stores, calls again, and stores again.

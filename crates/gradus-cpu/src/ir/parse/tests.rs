@@ -133,8 +133,7 @@ fn any_name_comes_back() {
         m.name = name.into();
         m.calls.push(name.into());
         m.main.push(Stmt::Call(Box::new(Call { entry: 0, buffers: vec![], regions: vec![] })));
-        let kernel =
-            Kernel { name: name.into(), inputs: vec![], outputs: vec![], parallel: false, cost: 1.5, body: vec![] };
+        let kernel = Kernel { name: name.into(), inputs: vec![], outputs: vec![], parallel: false, body: vec![] };
         m.kernels.push(kernel);
         m.main.push(Stmt::Kernel(0));
         there_and_back(&m, &|| format!("{name:?}"));
@@ -227,7 +226,6 @@ fn texts_that_were_spoiled_are_read_or_refused() {
         "convert.",
         "polygamma.",
         "rare.sin",
-        "costs",
         "with",
         "v0 = v1",
         "b0[0] = v0",

@@ -272,9 +272,8 @@ impl Generator {
         }
         (self.scope, self.known, self.vars, self.windows, self.work) = outside;
         self.scope.extend(&outputs);
-        let cost = self.rng.pick(&[1.0, 1e3, 1e6]);
         let name = format!("k{}", self.m.kernels.len());
-        self.m.kernels.push(Kernel { name, inputs, outputs, parallel, cost, body });
+        self.m.kernels.push(Kernel { name, inputs, outputs, parallel, body });
         main.push(Stmt::Kernel(self.m.kernels.len() as u32 - 1));
     }
 

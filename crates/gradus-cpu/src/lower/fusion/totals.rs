@@ -11,13 +11,12 @@ use super::{
     CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, cost, is_shared, point_cost, reduction, rows_stay,
     seen_in_place, with_cuts,
 };
+use crate::cost::is_for_one;
 use crate::ir::{FoldOp, LANES, Ty};
 use crate::lower::values::Root;
 use crate::lower::views::count;
 use crate::size::Size;
 
-/// A nest of one chunk that takes longer than this is left to several threads, in nanoseconds.
-const ONE_THREAD: f32 = 500_000.0;
 /// Narrower sums of columns are better off in registers.
 const NARROWEST: usize = 64;
 /// What is made again takes at most this long, in nanoseconds, and at most so many equations.
@@ -236,7 +235,7 @@ impl Planner<'_> {
         }
         // How much work it is decides: a number of rows that is known at run time says nothing.
         let (Some(n), Some(k)) = (rows.n.known(), rows.k.known()) else { return None };
-        let one_thread = n <= CHUNK && (point_cost(self.p, rows) + point_cost(self.p, other)) * n as f32 <= ONE_THREAD;
+        let one_thread = n <= CHUNK && is_for_one((point_cost(self.p, rows) + point_cost(self.p, other)) * n as f32);
         let fits = if other.column {
             one_thread && k >= NARROWEST && totals.iter().all(|i| self.keeps_rows(*i, rows.k))
         } else {

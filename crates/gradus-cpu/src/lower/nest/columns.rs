@@ -63,9 +63,9 @@ impl Nest<'_, '_> {
         };
         let kept = grouped(false, self);
         let reduced = grouped(true, self);
-        let Some(outer) = kept.first().map(|g| g.extent) else {
+        if kept.is_empty() {
             return Err(error!(Rule, "columns without a kept axis"));
-        };
+        }
         if let [g] = &kept[..]
             && inside == 1
             && g.extent.is_multiple_of(TILE)
@@ -73,7 +73,7 @@ impl Nest<'_, '_> {
         {
             self.lower.emitter.begin();
             self.tiles(&sums, g, &reduced, &own, &stored)?;
-            self.finish_kernel(self.work(g.extent.floor_div(TILE)), Vec::new());
+            self.finish_kernel(self.work(), Vec::new());
             return Ok(());
         }
         let lanes = kept.len() - 1;
@@ -106,7 +106,7 @@ impl Nest<'_, '_> {
             }
             Ok(())
         })?;
-        self.finish_kernel(self.work(outer), Vec::new());
+        self.finish_kernel(self.work(), Vec::new());
         Ok(())
     }
 

@@ -9,18 +9,16 @@ use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use gradus_core::program::{Atom, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Lower;
 use super::fusion::{Class, Cluster, FusionPlan, Level, is_shared, lead, point_cost, reduction, seen};
 use super::scalars::{Inner, each, places, unroll};
 use super::values::{Repr, Root, SMALL, Values, moves, storage};
 use super::views::{At, Strides, View, count, offsets};
-use super::{Lower, Work};
+use crate::cost::{Doing, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Digit, Meaning, Tag};
 use crate::ir::{Buffer, Kind, LANES, Op, Ty, Value};
 use crate::size::Size;
-
-/// A nest that takes longer than this is offered to other threads, in nanoseconds.
-const WORTH_THREADS: f32 = 40_000.0;
 
 /// A loop of the nest: how often, and which of the cut dimensions it runs over.
 #[derive(Clone, Debug)]
@@ -673,9 +671,9 @@ impl Nest<'_, '_> {
         self.lower.push_kernel(first, outputs, work, body);
     }
 
-    /// The work of all points, where the outermost loop runs so often.
-    fn work(&self, outer: Size) -> Work {
-        Work::shared(self.cluster.n, point_cost(self.p, self.cluster), outer, WORTH_THREADS)
+    /// The work of all points.
+    fn work(&self) -> Work {
+        Work::shared(self.cluster.n, point_cost(self.p, self.cluster), Doing::Arithmetic)
     }
 
     /// Points without reductions.
@@ -698,7 +696,6 @@ impl Nest<'_, '_> {
         order.push(lane);
         order.extend(behind.iter().cloned());
         let kinds: Vec<Kind> = (0..order.len()).map(|i| if i == lanes { Kind::Lanes } else { Kind::Serial }).collect();
-        let outer = order[0].extent;
         self.lower.emitter.begin();
         self.nested(&order, &kinds, &mut |nest: &mut Self| {
             nest.clear_point();
@@ -708,7 +705,7 @@ impl Nest<'_, '_> {
             }
             Ok(())
         })?;
-        self.finish_kernel(self.work(outer), Vec::new());
+        self.finish_kernel(self.work(), Vec::new());
         Ok(())
     }
 }

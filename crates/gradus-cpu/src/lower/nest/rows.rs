@@ -5,10 +5,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Flat, Group, Nest};
 use crate::check::{Joint, Range};
+use crate::cost::Work;
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, Tag, TagName};
 use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Int, Kind, LANES, Op, Stmt, Ty, Value};
-use crate::lower::Work;
 use crate::lower::emit::is_expensive;
 use crate::lower::fusion::{CHUNK, Class, Level, reduction};
 use crate::lower::scalars::finish_fold;
@@ -172,10 +172,10 @@ impl Nest<'_, '_> {
             Some(_) => Size::from(self.chunk_count()),
             None => row_groups.first().map_or(rows, |g| g.extent),
         };
-        let mut work = self.work(outer);
         // Running totals allow one thread for each chunk.
-        work.parallel &= self.cluster.totals.is_empty() || by_chunk.is_some();
-        let parallel = work.parallel;
+        let shared = self.cluster.totals.is_empty() || by_chunk.is_some();
+        let work = if shared { self.work() } else { Work::alone() };
+        let parallel = work.is_shared();
         if !whole {
             self.by_chunk = by_chunk.is_some();
             let at_once = if self.by_chunk { self.chunk_count() } else { 1 };
@@ -462,7 +462,7 @@ impl Nest<'_, '_> {
             let body = self.lower.emitter.end();
             let outer = if length.is_some() { Size::from(chunks) } else { pieces };
             self.lower.emitter.serial(var, outer, Vec::new(), body);
-            let work = if part == 0 { self.work(outer) } else { Work::alone() };
+            let work = if part == 0 { self.work() } else { Work::alone() };
             self.finish_kernel(work, Vec::new());
         }
         for (v, buffers) in partial {

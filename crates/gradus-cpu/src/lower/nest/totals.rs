@@ -1,10 +1,10 @@
 //! Sums over all rows in the nest that makes the rows: running totals in memory, one for each lane of a chunk or for each column.
 
 use super::{Group, Nest};
+use crate::cost::Work;
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, TagName};
 use crate::ir::{Buffer, Carried, Fold, FoldOp, LANES, Op, Ty, Value};
-use crate::lower::Work;
 use crate::lower::fusion::{CHUNK, Class};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::Repr;

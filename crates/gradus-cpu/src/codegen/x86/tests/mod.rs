@@ -3,6 +3,7 @@
 mod encodings;
 mod written;
 
+use gradus_core::testing::seeds;
 use memmap2::{Mmap, MmapMut};
 
 use super::{Isa, assemble, detect, machine};
@@ -139,21 +140,15 @@ fn random(config: &Config, seeds: std::ops::Range<u64>) {
     }
 }
 
-fn seeds(n: u64) -> std::ops::Range<u64> {
-    let var = |name| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
-    let from = var("GRADUS_SEED").unwrap_or(0);
-    from..from + var("GRADUS_SEEDS").unwrap_or(n)
-}
-
 #[test]
 fn random_floats() {
     let config = Config { types: vec![Ty::F32, Ty::F64, Ty::Bool], odd: false, ..Config::default() };
-    random(&config, seeds(150));
+    random(&config, seeds(100));
 }
 
 #[test]
 fn random_all() {
-    random(&Config::default(), seeds(150));
+    random(&Config::default(), seeds(100));
 }
 
 #[test]

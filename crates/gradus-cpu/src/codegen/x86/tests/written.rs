@@ -75,7 +75,7 @@ impl Build {
         let parallel = matches!(body.last(), Some(Stmt::Loop(l)) if l.folds.is_empty() && l.carried.is_empty())
             && body.iter().filter(|s| !matches!(s, Stmt::Let(..))).count() == 1
             && outputs.is_empty();
-        self.m.kernels.push(Kernel { name: "k".into(), inputs: vec![], outputs, parallel, cost: 1.0, body });
+        self.m.kernels.push(Kernel { name: "k".into(), inputs: vec![], outputs, parallel, body });
         self.m.main.push(Stmt::Kernel(0));
         verify(&self.m).unwrap();
         (self.m, self.memory)
