@@ -247,68 +247,19 @@ impl Emitter<'_> {
     fn inst(&mut self, at: usize) {
         let f = self.f;
         match &f.code[at] {
-            Inst::Entry { context, env, lo, hi } => {
-                self.code.plain(true, None, &[0x89], RDI, Operand::Reg(RAX), &[]);
-                // rsi goes first: nothing else was written yet. rdi is safe in rax.
-                for (r, from) in [(env, RSI), (context, RAX), (lo, RDX), (hi, RCX)] {
-                    if self.home(*r) != Home::None {
-                        self.general_done(*r, from);
-                    }
-                }
-            }
+            Inst::Entry { context, env, lo, hi } => self.entry([*context, *env, *lo, *hi]),
             Inst::Vec { enc, len, dst, a, b, imm, mask } => self.vec(*enc, *len, *dst, *a, *b, *imm, *mask),
             Inst::Fma { double, len, dst, a, b, c } => self.fma(*double, *len, *dst, *a, *b, *c),
-            Inst::Blend { wide, len, dst, mask, yes, no } => {
-                let no = self.vector_in(*no, 0);
-                let yes = self.operand(*yes);
-                let to = self.vector_out(*dst, 0);
-                if self.class(*mask) == Class::Mask {
-                    let mask = self.mask_in(*mask, 0);
-                    self.vector(op::blend_mask(*wide), *len, to, Some(no), yes, None, Some((mask, false)));
-                } else {
-                    let mask = self.vector_in(*mask, 1);
-                    self.vector(op::blend_vector(*wide), *len, to, Some(no), yes, Some(mask << 4), None);
-                }
-                self.vector_done(*dst, to);
-            }
+            Inst::Blend { wide, len, dst, mask, yes, no } => self.blend(*wide, *len, *dst, *mask, [*yes, *no]),
             Inst::Copy { dst, src } => self.copy(*dst, *src),
-            Inst::StoreVec { enc, len, src, to, mask } => {
-                let src = self.vector_in(*src, 0);
-                let to = self.place(to);
-                match mask {
-                    Some(k) if self.class(*k) == Class::Mask => {
-                        let k = self.mask_in(*k, 0);
-                        self.vector(*enc, *len, src, None, to, None, Some((k, false)));
-                    }
-                    Some(m) => {
-                        let m = self.vector_in(*m, 1);
-                        self.vector(*enc, *len, src, Some(m), to, None, None);
-                    }
-                    None => self.vector(*enc, *len, src, None, to, None, None),
-                }
-            }
+            Inst::StoreVec { enc, len, src, to, mask } => self.store_vector(*enc, *len, *src, to, *mask),
             Inst::Gather { enc, len, dst, from, index, scale, mask, spare } => {
                 let index = self.vector_in(*index, 1);
                 let to = self.vector_out(*dst, 0);
                 let from = self.vsib(from, index, *scale);
                 match spare {
-                    None => {
-                        self.gather_mask(*mask);
-                        self.vector(op::int_xor(false), *len, to, Some(to), Operand::Reg(to), None, None);
-                        self.code.evex(*enc, *len, to, None, from, None, Some((K7, false)), true);
-                    }
-                    Some(spare) => {
-                        let spare = self.vector_out(*spare, 2);
-                        match mask.map(|m| self.operand(m)) {
-                            Some(m) => self.vector(op::load(false), self.whole(), spare, None, m, None, None),
-                            None => {
-                                let same = Operand::Reg(spare);
-                                self.vector(op::int_equal(false), self.whole(), spare, Some(spare), same, None, None);
-                            }
-                        }
-                        self.vector(op::int_xor(false), *len, to, Some(to), Operand::Reg(to), None, None);
-                        self.code.vex(*enc, len.0 == 32, to, Some(spare), from, None);
-                    }
+                    None => self.gather_masked(*enc, *len, to, from, *mask),
+                    Some(spare) => self.gather_using_up(*enc, *len, to, from, *mask, *spare),
                 }
                 self.vector_done(*dst, to);
             }
@@ -319,18 +270,7 @@ impl Emitter<'_> {
                 self.gather_mask(*mask);
                 self.code.evex(*enc, *len, src, None, to, None, Some((K7, false)), true);
             }
-            Inst::ToVec { enc, len, dst, src, merged } => {
-                let src = self.general_in(*src, RAX);
-                let to = self.vector_out(*dst, 0);
-                let mut v = None;
-                if *merged {
-                    // The lanes above come from here; zero, and not from what was there, so that nothing waits for it.
-                    self.vector(op::int_xor(false), Len(16), to, Some(to), Operand::Reg(to), None, None);
-                    v = Some(to);
-                }
-                self.vector(*enc, *len, to, v, Operand::Reg(src), None, None);
-                self.vector_done(*dst, to);
-            }
+            Inst::ToVec { enc, len, dst, src, merged } => self.to_vector(*enc, *len, *dst, *src, *merged),
             Inst::FromVec { enc, dst, src } => {
                 let src = self.vector_in(*src, 0);
                 let to = self.general_out(*dst);
@@ -362,24 +302,102 @@ impl Emitter<'_> {
                 self.code.vex(op::MASK_TO_GENERAL, false, to, None, Operand::Reg(src), None);
                 self.general_done(*dst, to);
             }
-            Inst::Call { guard, count, .. } => match guard {
-                None => self.call(at),
-                Some(guard) => {
-                    if self.class(*guard) == Class::Mask {
-                        let k = self.mask_in(*guard, 0);
-                        self.code.vex(op::mask_test(*count == 8), false, k, None, Operand::Reg(k), None);
-                    } else {
-                        let m = self.vector_in(*guard, 0);
-                        self.vector(op::TEST, self.whole(), m, None, Operand::Reg(m), None, None);
-                    }
-                    let (from, back) = (self.code.label(), self.code.label());
-                    self.code.branch(Cond::Ne, from);
-                    self.code.place(back);
-                    self.cold.push(Cold { inst: at, from, back });
-                }
-            },
+            Inst::Call { guard: None, .. } => self.call(at),
+            Inst::Call { guard: Some(guard), count, .. } => self.call_where(at, *guard, *count),
             inst => self.general(inst),
         }
+    }
+
+    /// Where the convention passes the context, the env and the two ends, and where they go.
+    fn entry(&mut self, [context, env, lo, hi]: [Reg; 4]) {
+        self.code.plain(true, None, &[0x89], RDI, Operand::Reg(RAX), &[]);
+        // rsi goes first: nothing else was written yet. rdi is safe in rax.
+        for (r, from) in [(env, RSI), (context, RAX), (lo, RDX), (hi, RCX)] {
+            if self.home(r) != Home::None {
+                self.general_done(r, from);
+            }
+        }
+    }
+
+    fn blend(&mut self, wide: bool, len: Len, dst: Reg, mask: Reg, [yes, no]: [Reg; 2]) {
+        let no = self.vector_in(no, 0);
+        let yes = self.operand(yes);
+        let to = self.vector_out(dst, 0);
+        if self.class(mask) == Class::Mask {
+            let mask = self.mask_in(mask, 0);
+            self.vector(op::blend_mask(wide), len, to, Some(no), yes, None, Some((mask, false)));
+        } else {
+            let mask = self.vector_in(mask, 1);
+            self.vector(op::blend_vector(wide), len, to, Some(no), yes, Some(mask << 4), None);
+        }
+        self.vector_done(dst, to);
+    }
+
+    fn store_vector(&mut self, enc: Enc, len: Len, src: Reg, to: &Mem, mask: Option<Reg>) {
+        let src = self.vector_in(src, 0);
+        let to = self.place(to);
+        match mask {
+            Some(k) if self.class(k) == Class::Mask => {
+                let k = self.mask_in(k, 0);
+                self.vector(enc, len, src, None, to, None, Some((k, false)));
+            }
+            Some(m) => {
+                let m = self.vector_in(m, 1);
+                self.vector(enc, len, src, Some(m), to, None, None);
+            }
+            None => self.vector(enc, len, src, None, to, None, None),
+        }
+    }
+
+    fn zero(&mut self, len: Len, to: u8) {
+        self.vector(op::int_xor(false), len, to, Some(to), Operand::Reg(to), None, None);
+    }
+
+    /// AVX-512: the lanes are those of a mask register.
+    fn gather_masked(&mut self, enc: Enc, len: Len, to: u8, from: Operand, mask: Option<Reg>) {
+        self.gather_mask(mask);
+        self.zero(len, to);
+        self.code.evex(enc, len, to, None, from, None, Some((K7, false)), true);
+    }
+
+    /// AVX2: the lanes are those of a vector, which the instruction clears.
+    fn gather_using_up(&mut self, enc: Enc, len: Len, to: u8, from: Operand, mask: Option<Reg>, spare: Reg) {
+        let spare = self.vector_out(spare, 2);
+        match mask.map(|m| self.operand(m)) {
+            Some(m) => self.vector(op::load(false), self.whole(), spare, None, m, None, None),
+            None => {
+                let same = Operand::Reg(spare);
+                self.vector(op::int_equal(false), self.whole(), spare, Some(spare), same, None, None);
+            }
+        }
+        self.zero(len, to);
+        self.code.vex(enc, len.0 == 32, to, Some(spare), from, None);
+    }
+
+    fn to_vector(&mut self, enc: Enc, len: Len, dst: Reg, src: Reg, merged: bool) {
+        let src = self.general_in(src, RAX);
+        let to = self.vector_out(dst, 0);
+        if merged {
+            // The lanes above come from here; zero, and not from what was there, so that nothing waits for it.
+            self.zero(Len(16), to);
+        }
+        self.vector(enc, len, to, merged.then_some(to), Operand::Reg(src), None, None);
+        self.vector_done(dst, to);
+    }
+
+    /// A call that is made only if a lane of its guard is set. It stands behind the function, out of the way.
+    fn call_where(&mut self, at: usize, guard: Reg, count: u8) {
+        if self.class(guard) == Class::Mask {
+            let k = self.mask_in(guard, 0);
+            self.code.vex(op::mask_test(count == 8), false, k, None, Operand::Reg(k), None);
+        } else {
+            let m = self.vector_in(guard, 0);
+            self.vector(op::TEST, self.whole(), m, None, Operand::Reg(m), None, None);
+        }
+        let (from, back) = (self.code.label(), self.code.label());
+        self.code.branch(Cond::Ne, from);
+        self.code.place(back);
+        self.cold.push(Cold { inst: at, from, back });
     }
 
     /// The mask of a gather or scatter in the register that it uses up.
