@@ -323,8 +323,9 @@ pub fn while_loop(condition: &Traced, body: &Traced, carries: &[Array], history:
     let (inputs, outputs) = with_constants(consts, &fixed, body.inputs().len(), body.outputs().len());
     let count = fixed.iter().filter(|f| **f).count();
     let (limit, checkpoints) = match history {
-        History::Checkpoints(n) => (None, n),
-        // More steps than a dimension can count are as good as any.
+        // Room for all of them is there before the first step, and with a million each step is computed twice at most.
+        History::Checkpoints(n) => (None, n.min(1 << 20)),
+        // More than can be counted are as good as any.
         History::Limit(most) => (Some(most.min(i64::MAX as usize)), While::CHECKPOINTS),
     };
     let op = While {
@@ -429,10 +430,24 @@ impl Array {
 /// A predicate as the number of a branch.
 #[track_caller]
 pub fn branch_number(predicate: &Array) -> Result<Array> {
+    /// More branches than anyone has.
+    const FAR: i32 = i32::MAX;
     let ty = predicate.ty()?;
     if ty.rank() != 0 || ty.dtype().is_inexact() {
         return Err(error!(DType, "a branch is chosen by a bool or an integer without axes, not by {ty}")
             .help("reduce it with `.any()` or `.all()`; to choose element by element use `mask.select(a, b)`"));
     }
-    predicate.cast(DType::I32).ok()
+    // A position far outside stays outside: the low bits of a wide number would be any position.
+    match ty.dtype() {
+        DType::I64 | DType::U64 | DType::U32 => predicate.clamp(0, FAR).cast(DType::I32).ok(),
+        _ => predicate.cast(DType::I32).ok(),
+    }
+}
+
+/// A predicate as a bool: an integer is true where it is not 0.
+pub fn truth(predicate: &Array) -> Array {
+    match predicate.ty() {
+        Ok(ty) if ty.dtype().is_int() => predicate.ne(0),
+        _ => predicate.clone(),
+    }
 }

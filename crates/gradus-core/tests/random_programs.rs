@@ -458,7 +458,7 @@ fn reverse_mode_is_the_transpose_of_forward_mode() {
         let active: Vec<bool> = (0..r.inputs.len()).map(|i| i == 0 || (seed >> (2 + i)) & 1 == 1).collect();
         checked += usize::from(check_reverse(&r.program, &r.inputs, r.symbol, &active, seed));
     }
-    assert!(checked > 800, "{checked}");
+    assert!(checked > 300, "{checked}");
 }
 
 /// The pullback as a program of inputs and cotangents; none if nothing varies, or if a large constant would become an

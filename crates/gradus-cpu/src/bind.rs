@@ -33,6 +33,9 @@ impl Lowered {
         let value = |s: &str| symbols.get(s).copied();
         let number = |d: &Dim| -> Result<i64> {
             d.evaluate(&value).map_err(|e| {
+                if d.symbols().iter().all(|s| value(s).is_some()) {
+                    return error!(Size, "a dimension of `{}` has no number at these sizes: {e}", self.module.name);
+                }
                 error!(Signature, "`{}` computes with a dimension that its inputs do not determine", self.module.name)
                     .note(e.to_string())
                     .help("every symbol must stand in the shape of an input, alone or in a linear expression")

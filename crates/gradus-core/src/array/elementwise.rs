@@ -2,7 +2,7 @@
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
 
-use super::operand::{binary, broadcast, broadcast_pair, broadcast_shapes, checked, number_like};
+use super::operand::{binary, broadcast, broadcast_pair, broadcast_shapes, checked, dim_as, number_like};
 use super::{Array, Operand, OperandValue};
 use crate::error::{Result, error};
 use crate::primitives::Op;
@@ -11,20 +11,33 @@ use crate::primitives::elementwise::{Compare, Direction, IntegerPow, Polygamma};
 use crate::trace::bind;
 use crate::types::{Complex, DType, Scalar, bf16, f16};
 
+/// The primitive of an operator beside an array. What comes in above depends on whether the number has a sign.
+macro_rules! primitive {
+    (ShiftRight, $array:expr) => {
+        if $array.dtype().is_signed_int() {
+            &p::ShiftRightArithmetic as &'static dyn crate::primitives::Primitive
+        } else {
+            &p::ShiftRightLogical
+        }
+    };
+    ($primitive:ident, $array:expr) => {
+        &p::$primitive
+    };
+}
 macro_rules! operators {
     ($($trait:ident $method:ident $primitive:ident),*) => {$(
         impl<R: Operand> $trait<R> for &Array {
             type Output = Array;
             #[track_caller]
             fn $method(self, other: R) -> Array {
-                binary(&p::$primitive, self, other)
+                binary(primitive!($primitive, self), self, other)
             }
         }
         impl<R: Operand> $trait<R> for Array {
             type Output = Array;
             #[track_caller]
             fn $method(self, other: R) -> Array {
-                binary(&p::$primitive, &self, other)
+                binary(primitive!($primitive, self), &self, other)
             }
         }
         left_numbers!($trait $method $primitive:
@@ -41,21 +54,21 @@ macro_rules! left_numbers {
             type Output = Array;
             #[track_caller]
             fn $method(self, other: &Array) -> Array {
-                number_first(&p::$primitive, Scalar::from(self), other)
+                number_first(primitive!($primitive, other), Scalar::from(self), other)
             }
         }
         impl $trait<Array> for $t {
             type Output = Array;
             #[track_caller]
             fn $method(self, other: Array) -> Array {
-                number_first(&p::$primitive, Scalar::from(self), &other)
+                number_first(primitive!($primitive, other), Scalar::from(self), &other)
             }
         }
     };
 }
 operators!(
     Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem,
-    BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor, Shl shl ShiftLeft, Shr shr ShiftRightArithmetic
+    BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor, Shl shl ShiftLeft, Shr shr ShiftRight
 );
 
 /// A number on the left of an operator: it takes the dtype of the array on its right.
@@ -212,7 +225,7 @@ binary_methods! {
     minimum Min;
     /// The next number toward another.
     nextafter Nextafter;
-    /// Bits moved down with zeros coming in (`>>` brings in the sign).
+    /// Bits moved down with zeros coming in (`>>` brings in the sign of a number that has one).
     shift_right_logical ShiftRightLogical;
 }
 
@@ -308,7 +321,7 @@ impl Array {
     fn fit_to(&self, x: OperandValue) -> Result<Array> {
         match x {
             OperandValue::Number(n) => number_like(n, self.ty()?),
-            OperandValue::Dim(d) => broadcast(&Array::from_dim(&d, self.ty()?.dtype()), self.shape()).ok(),
+            OperandValue::Dim(d) => broadcast(&dim_as(&d, self.ty()?.dtype())?, self.shape()).ok(),
             OperandValue::Array(a) if a.ty()? == self.ty()? => Ok(a),
             OperandValue::Array(a) if a.dtype() == self.dtype() => broadcast(&a, self.shape()).ok(),
             OperandValue::Array(a) => {

@@ -23,7 +23,7 @@ pub use data::{Concrete, for_each_row, memory};
 pub(crate) use data::{Dims, Strides, collected, reserve, row_major};
 pub use index::{At, Index, IntoIndex};
 pub use linear::IntoContraction;
-pub use operand::{IntoAxes, Operand, OperandValue};
+pub use operand::{IntoAxes, Operand, OperandValue, dim_as};
 pub use recycle::recycled;
 
 use crate::error::{Error, Location, Result, error};

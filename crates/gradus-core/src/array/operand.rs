@@ -160,7 +160,7 @@ pub(crate) fn broadcast_pair(a: &Array, b: impl Operand) -> Result<(Array, Array
     let ta = a.ty()?.clone();
     match b.into_operand() {
         OperandValue::Number(n) => Ok((a.clone(), number_like(n, &ta)?)),
-        OperandValue::Dim(d) => Ok((a.clone(), broadcast(&Array::from_dim(&d, ta.dtype()).ok()?, ta.shape()).ok()?)),
+        OperandValue::Dim(d) => Ok((a.clone(), broadcast(&dim_as(&d, ta.dtype())?, ta.shape()).ok()?)),
         OperandValue::Array(b) => {
             let tb = b.ty()?.clone();
             if ta == tb {
@@ -191,13 +191,21 @@ pub(crate) fn binary(primitive: &'static dyn Primitive, a: &Array, b: impl Opera
 }
 
 impl Array {
-    /// A dimension as a scalar array; a symbolic one gets its number when the program runs.
+    /// A dimension as a scalar array; a symbolic one gets its number when the program runs. It is rounded to a float; an integer dtype that does not hold it is
+    /// an error, of the call if the number is known only then.
     #[track_caller]
     pub fn from_dim(dim: &Dim, dtype: DType) -> Array {
-        match dim.constant() {
-            Some(v) => Array::scalar(Scalar::I64(v)).cast(dtype),
-            None => bind(Op::new(Size { dim: dim.clone(), dtype }), &[]),
-        }
+        let whole = if dtype.is_int() { dtype } else { DType::I64 };
+        checked(dim_as(dim, whole)).cast(dtype)
+    }
+}
+
+/// A dimension beside numbers of a dtype: exactly, as a literal would be.
+#[track_caller]
+pub fn dim_as(dim: &Dim, dtype: DType) -> Result<Array> {
+    match dim.constant() {
+        Some(v) => Scalar::I64(v).literal_as(dtype).map(Array::scalar),
+        None => bind(Op::new(Size { dim: dim.clone(), dtype }), &[]).ok(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The basic operations that elementary functions are written in, and the rare cases that leave them.
 
+use super::{Plain, pow};
+
 /// The basic operations that elementary functions are written in: IEEE 754 arithmetic of one width, bit by bit the same
 /// on every machine.
 ///
@@ -129,6 +131,11 @@ impl Rare {
             Rare::Tan => libm::tan(a),
             Rare::Log => libm::log(a),
             Rare::Log1p => libm::log1p(a),
+            Rare::Pow if a < 0.0 && a.is_finite() && b.is_finite() && b == b.trunc() => {
+                // As for its size: what the library does with large exponents loses places.
+                let size = pow(&mut Plain::<f64>::default(), -a, b);
+                if b % 2.0 == 0.0 { size } else { -size }
+            }
             Rare::Pow => libm::pow(a, b),
         }
     }

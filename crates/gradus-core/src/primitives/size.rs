@@ -8,7 +8,7 @@ use crate::primitives::Op;
 use crate::rules_of;
 use crate::types::{DType, Dim, Effects, Scalar, Type};
 
-/// The number of a dimension, as a scalar.
+/// The number of a dimension, as a scalar. A call with a size that the dtype does not hold exactly, as every whole number up to it, is refused.
 #[derive(Clone, Debug)]
 pub struct Size {
     /// The dimension.
@@ -26,6 +26,14 @@ impl Primitive for Size {
         }
         if !self.dtype.is_number() {
             fail!(DType, "a size is a number, not a {}", self.dtype);
+        }
+        if let Some((least, most)) = self.dtype.whole_range()
+            && !(infer.at_least(&self.dim, &Dim::from(least)) && infer.at_least(&Dim::from(most), &self.dim))
+        {
+            return Err(error!(DType, "the size {} is no {} number", self.dim, self.dtype).help(format!(
+                "the whole numbers of {} are those from {least} to {most}: cast the array first",
+                self.dtype
+            )));
         }
         Ok(smallvec::smallvec![Type::scalar(self.dtype)])
     }

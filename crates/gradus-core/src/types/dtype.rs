@@ -112,6 +112,25 @@ impl DType {
         matches!(self, I8 | I16 | I32 | I64)
     }
 
+    /// The whole numbers that it holds, each of them, from the least to the most; none if those are all that a dimension can be.
+    pub(crate) const fn whole_range(self) -> Option<(i64, i64)> {
+        match self {
+            Bool | Key => Some((0, 1)),
+            I8 => Some((i8::MIN as i64, i8::MAX as i64)),
+            I16 => Some((i16::MIN as i64, i16::MAX as i64)),
+            I32 => Some((i32::MIN as i64, i32::MAX as i64)),
+            U8 => Some((0, u8::MAX as i64)),
+            U16 => Some((0, u16::MAX as i64)),
+            U32 => Some((0, u32::MAX as i64)),
+            U64 => Some((0, i64::MAX)),
+            F16 => Some((-(1 << 11), 1 << 11)),
+            BF16 => Some((-(1 << 8), 1 << 8)),
+            F32 | C64 => Some((-(1 << 24), 1 << 24)),
+            // No array has as many elements as a double has places.
+            I64 | F64 | C128 => None,
+        }
+    }
+
     /// `u8` to `u64`.
     pub const fn is_unsigned(self) -> bool {
         matches!(self, U8 | U16 | U32 | U64)

@@ -10,7 +10,7 @@ use crate::tree::Tree;
 
 /// Runs one of two functions on the arguments, chosen by a predicate when the program runs.
 ///
-/// Both give the same types. Only the chosen one runs, and derivatives pass through it alone. Under `vmap` a predicate
+/// The predicate is a bool, or an integer, which is true where it is not 0. Both functions give the same types. Only the chosen one runs, and derivatives pass through it alone. Under `vmap` a predicate
 /// that differs from example to example becomes a selection; then a branch runs for all examples if one of them
 /// chooses it.
 ///
@@ -32,6 +32,7 @@ pub fn cond<T: Tree, O: Tree>(
     args: &T,
 ) -> O {
     let place = trace::caller_or_known(Location::caller());
+    let predicate = trace::at_place(place, || control::truth(&predicate.into_operand().into_array()));
     choose("cond", predicate, &on_false, &[&on_true], args, place)
 }
 

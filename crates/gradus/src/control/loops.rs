@@ -1,6 +1,6 @@
 //! Loops whose length is part of the program: `scan`, `map`, `fori_loop`, `while_loop`, `associative_scan`.
 
-use gradus_core::array::OperandValue;
+use gradus_core::array::{OperandValue, dim_as};
 use gradus_core::control::{self, History, Steps};
 use gradus_core::trace::{self, Traced};
 use gradus_core::transform::vmap_on;
@@ -231,7 +231,7 @@ fn bounds(lower: OperandValue, upper: OperandValue) -> Result<(Array, Array, DTy
     }
     let array = |v: OperandValue| match v {
         OperandValue::Number(n) => n.literal_as(ty.dtype()).map(Array::scalar),
-        OperandValue::Dim(d) => Array::from_dim(&d, ty.dtype()).ok(),
+        OperandValue::Dim(d) => dim_as(&d, ty.dtype()),
         OperandValue::Array(a) if *a.ty()? == ty => Ok(a),
         OperandValue::Array(a) => Err(bad(a.ty()?)),
     };

@@ -19,6 +19,7 @@ pub(crate) use key::{Spending, spend_all};
 pub use multivariate::multivariate_normal;
 pub use poisson::poisson;
 
+use gradus_core::array::dim_as;
 use gradus_core::trace;
 use gradus_core::{Array, Error, ErrorKind, Location, Operand, OperandValue, Result, Shape};
 use gradus_core::{DType, Decision};
@@ -37,7 +38,7 @@ fn drawing(key: Key, body: impl FnOnce(&Array) -> Result<Array>) -> Array {
 fn parameter(what: &str, value: impl Operand, dtype: DType, shape: &Shape) -> Result<Array> {
     let array = match value.into_operand() {
         OperandValue::Number(n) => return Ok(Array::full_scalar(shape.clone(), n.literal_as(dtype)?)),
-        OperandValue::Dim(d) => Array::from_dim(&d, dtype).ok()?,
+        OperandValue::Dim(d) => dim_as(&d, dtype)?,
         OperandValue::Array(a) => a.ok()?,
     };
     if array.dtype().promote(dtype) != Some(dtype) {

@@ -66,8 +66,14 @@ fn try_linspace<T: Element>(start: T, stop: T, n: usize) -> Result<Array> {
     }
     let [first, last] = [start, stop].map(|v| v.into_scalar().to_f64());
     let ty = Type::checked(T::DTYPE, [n].into_iter().collect())?;
-    let step = (last - first) / n.saturating_sub(1).max(1) as f64;
-    let mut values = filled(n, |i| from_real::<T>(first + i as f64 * step))?;
+    let steps = n.saturating_sub(1).max(1) as f64;
+    let step = (last - first) / steps;
+    let at = |i: usize| match step.is_finite() || !first.is_finite() || !last.is_finite() {
+        true => first + i as f64 * step,
+        // The way from one to the other is longer than any number.
+        false => first * (1.0 - i as f64 / steps) + last * (i as f64 / steps),
+    };
+    let mut values = filled(n, |i| from_real::<T>(at(i)))?;
     // The end is met exactly, whatever the steps have been rounded to.
     if let ([_, .., end], true) = (values.as_mut_slice(), n > 1) {
         *end = stop;

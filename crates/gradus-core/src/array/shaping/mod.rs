@@ -2,7 +2,7 @@
 
 mod making;
 
-use crate::array::operand::{checked, resolve_axis};
+use crate::array::operand::{checked, dim_as, resolve_axis};
 use crate::array::{Array, IntoAxes, Operand, OperandValue};
 use crate::error::{Result, error, fail};
 use crate::primitives::convert::{Bitcast, Convert};
@@ -65,7 +65,7 @@ pub(super) fn promoted(arrays: Vec<Array>) -> Result<Vec<Array>> {
 pub(super) fn value_as(value: OperandValue, dtype: DType) -> Result<Array> {
     match value {
         OperandValue::Number(number) => Ok(Array::scalar(number.literal_as(dtype)?)),
-        OperandValue::Dim(dim) => Array::from_dim(&dim, dtype).ok(),
+        OperandValue::Dim(dim) => dim_as(&dim, dtype),
         OperandValue::Array(array) => {
             let ty = array.ty()?;
             if !ty.dtype().fits_in(dtype) {
