@@ -153,3 +153,32 @@ fn more_checkpoints_than_can_be_counted_are_as_good_as_any() -> Result<()> {
     assert!((d - 16.0 * 1.5_f64.powi(15)).abs() < 1e-9, "{d}");
     Ok(())
 }
+
+/// A sum begins with 0, so a product of matrices is never -0: who divides by it sees the difference.
+#[test]
+fn a_product_of_matrices_of_nothing_is_zero_without_a_sign() {
+    for (m, k, n) in [
+        (1, 1, 1),
+        (2, 1, 2),
+        (2, 2, 2),
+        (5, 2, 5),
+        (8, 2, 8),
+        (33, 2, 33),
+        (5, 3, 5),
+        (40, 1, 40),
+        (6, 2, 1),
+        (1, 2, 6),
+    ] {
+        let (a, b) = (Array::full([m, k], -1.0_f64), Array::zeros::<f64>([k, n]));
+        let f = |a: &Array, b: &Array| Array::from(1.0_f64) / a.matmul(b);
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            for (a, b) in [(a.clone(), b.clone()), (a.cast(DType::F32), b.cast(DType::F32))] {
+                let staged = jit(move |a: &Array, b: &Array| a.matmul(b)).tier(tier);
+                let signs: Vec<f64> = staged(&a, &b).cast(DType::F64).to_vec().unwrap();
+                assert!(signs.iter().all(|v| *v == 0.0 && v.is_sign_positive()), "{m} {k} {n} {tier:?}: {signs:?}");
+            }
+            let infinite = jit(f).tier(tier)(&a, &b);
+            assert_eq!(infinite.to_vec::<f64>().unwrap(), vec![f64::INFINITY; m * n], "{m} {k} {n} {tier:?}");
+        }
+    }
+}

@@ -195,25 +195,23 @@ fn dot(e: &mut Emitter, d: &DotGeneral, lead: usize, xs: &[Inner<'_>], ty: Ty) -
     let (lc, rc) = (offsets(l.dims, &lc), offsets(r.dims, &rc));
     let (lb, rb) = (offsets(l.dims, &lb), offsets(r.dims, &rb));
     let mut out = Vec::new();
+    // Sums go from zero on: one of nothing but -0 is 0.
+    let zero = e.number(ty, 0.0);
     for (b, c) in lb.iter().zip(&rb) {
         for i in &lf {
             for j in &rf {
-                let mut sum = None;
+                let mut sum = zero;
                 for (k, m) in lc.iter().zip(&rc) {
                     let (x, y) = (l.elements[(b + i + k) as usize], r.elements[(c + j + m) as usize]);
-                    sum = Some(match sum {
-                        None => e.op(Op::Mul, &[x, y]),
-                        Some(s) if ty.is_float() => e.op(Op::Fma, &[x, y, s]),
-                        Some(s) => {
+                    sum = match ty.is_float() {
+                        true => e.op(Op::Fma, &[x, y, sum]),
+                        false => {
                             let xy = e.op(Op::Mul, &[x, y]);
-                            e.op(Op::Add, &[s, xy])
+                            e.op(Op::Add, &[sum, xy])
                         }
-                    });
+                    };
                 }
-                out.push(match sum {
-                    Some(s) => s,
-                    None => e.number(ty, 0.0),
-                });
+                out.push(sum);
             }
         }
     }

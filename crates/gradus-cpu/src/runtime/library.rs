@@ -252,6 +252,9 @@ unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
 /// Smaller copies of operands are not worth asking for.
 const ASKED_FOR: usize = 1 << 17;
 
+/// Sums of so few products the library begins with the first of them and not with 0, so that one of nothing but -0 is -0.
+const NO_ZERO: usize = 2;
+
 /// A factor of a product of matrices: where it begins, and its strides along its own axis and along the one that is summed.
 struct Factor<T> {
     at: *const T,
@@ -344,6 +347,16 @@ unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) 
         match g.dtype {
             DType::F32 => product!(f32, gemm_f32::gemm::f32::get_gemm_fn()),
             _ => product!(f64, gemm_f64::gemm::f64::get_gemm_fn()),
+        }
+    }
+    if k <= NO_ZERO {
+        let count = (total * g.m * g.n) as usize;
+        // SAFETY: the whole of the result, which the library has written.
+        unsafe {
+            match g.dtype {
+                DType::F32 => std::slice::from_raw_parts_mut(c.cast::<f32>(), count).iter_mut().for_each(|v| *v += 0.0),
+                _ => std::slice::from_raw_parts_mut(c.cast::<f64>(), count).iter_mut().for_each(|v| *v += 0.0),
+            }
         }
     }
     Ok(())
