@@ -50,6 +50,17 @@ pub(crate) use symbolic::Declared;
 ///
 /// Effects of the host (a `println!`, a push to a vector) happen when the function is traced, not when the program
 /// runs.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let f = jit(|x: &Array| (x * x).sin().sum());
+/// assert_eq!(f(&Array::from([0.0_f64, 0.0])).item::<f64>()?, 0.0); // traced, compiled, run
+/// assert_eq!(f(&Array::from([0.0_f64, 0.0])).item::<f64>()?, 0.0); // run
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn jit<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S> {
     Fun::new(Core::new("jit", true, Box::new(f), Location::caller()))

@@ -15,12 +15,37 @@ use crate::tree::Tree;
 ///
 /// The function gives a scalar: one array of a real dtype with no axes. Integers and bools in the argument get
 /// zeros. Not staged, it runs as it is called and host branches on values work; `jit(grad(f))` is a stored program.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let df = grad(|x: &Array| (x * x * x).sum());
+/// assert_eq!(df(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [3.0, 12.0]);
+/// // Of a function of several arguments, by the first; transformations nest, and `jit` goes around them.
+/// let dw = jit(grad(|w: &Array, x: &Array| (w * x).sum()));
+/// assert_eq!(dw(&Array::from([1.0_f64, 1.0]), &Array::from([5.0_f64, 7.0])).to_vec::<f64>()?, [5.0, 7.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn grad<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
     by_first("grad", f, one_array, |(_, gradient)| gradient)
 }
 
 /// The value and the gradient by the first argument.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let f = value_and_grad(|x: &Array| (x * x).sum());
+/// let (y, dx) = f(&Array::from([1.0_f64, 2.0]));
+/// assert_eq!(y.item::<f64>()?, 5.0);
+/// assert_eq!(dx.to_vec::<f64>()?, [2.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn value_and_grad<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
     by_first("value_and_grad", f, one_array, |both| both)
@@ -75,6 +100,17 @@ fn by_first<S: Signature, O: Tree>(
 }
 
 /// The gradient by every argument, as a tuple.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let d = grad_all(|a: &Array, b: &Array| a * b * b);
+/// let (da, db) = d(&Array::from(2.0_f64), &Array::from(3.0_f64));
+/// assert_eq!([da.item::<f64>()?, db.item::<f64>()?], [9.0, 12.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn grad_all<S, F>(f: F) -> Fun<S::WithOut<S::Args>>
 where
@@ -103,6 +139,16 @@ pub trait Arg<const POSITION: usize>: Signature {
 }
 
 /// The gradient by the argument at a position: `grad_by::<1, _>(f)`.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let by_second = grad_by::<1, _>(|a: &Array, b: &Array| a * b * b);
+/// assert_eq!(by_second(&Array::from(2.0_f64), &Array::from(3.0_f64)).item::<f64>()?, 12.0);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S> + 'static) -> Fun<S::WithOut<S::Type>> {
     let f = Arc::new(f);

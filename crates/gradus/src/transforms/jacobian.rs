@@ -22,12 +22,32 @@ fn basis(shape: &Shape, dtype: DType) -> Result<Array> {
 /// The Jacobian by the first argument in reverse mode: one pullback for each element of the result.
 ///
 /// The function gives one array. Each array of the first argument gets one of shape `[...result, ...argument]`.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let j = jacrev(|x: &Array| x * x);
+/// assert_eq!(j(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [2.0, 0.0, 0.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn jacrev<S: Signature<Out = Array>, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
     jacobian("jacrev", f, rows)
 }
 
 /// The Jacobian by the first argument in forward mode: one tangent for each element of the argument.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let j = jacfwd(|x: &Array| x * x);
+/// assert_eq!(j(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [2.0, 0.0, 0.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn jacfwd<S: Signature<Out = Array>, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
     jacobian("jacfwd", f, columns)
@@ -133,6 +153,16 @@ fn output(outputs: &[Array]) -> Result<&Array> {
 }
 
 /// The Hessian by the first argument, an array: forward mode over reverse mode.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let h = hessian(|x: &Array| (x * x * x).sum());
+/// assert_eq!(h(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [6.0, 0.0, 0.0, 12.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn hessian<S, F>(f: F) -> Fun<<S::WithOut<Array> as Signature>::WithOut<Array>>
 where
@@ -144,6 +174,21 @@ where
 }
 
 /// The product of the Hessian at `x` with `v`, without the Hessian: a tangent through the gradient.
+///
+/// Unlike [`hessian`] it is no function of functions: it takes a function of one argument and runs at once.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let (x, v) = (Array::from([1.0_f64, 2.0]), Array::from([1.0_f64, 10.0]));
+/// assert_eq!(hvp(|x: &Array| (x * x * x).sum(), &x, &v)?.to_vec::<f64>()?, [6.0, 120.0]);
+/// // As a function of both, staged: what else it needs it captures.
+/// let product = jit(|x: &Array, v: &Array| Array::from(hvp(|x: &Array| (x * x * x).sum(), x, v)));
+/// assert_eq!(product(&x, &v).to_vec::<f64>()?, [6.0, 120.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn hvp<A: Tree, F: Func<Sig1<A, Array>> + 'static>(f: F, x: &A, v: &A) -> Result<A> {
     jvp(grad(f), x, v).map(|(_, product)| product)

@@ -15,6 +15,16 @@ use crate::tree::{Tree, again};
 /// The value of `f` at `x` and its derivative along `x_dot`.
 ///
 /// A function of several values takes them as a tuple: `jvp(|(a, b): &(Array, Array)| a * b, &(a, b), &(da, db))`.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let (y, dy) = jvp(|x: &Array| x * x, &Array::from(3.0_f64), &Array::from(10.0_f64))?;
+/// assert_eq!([y.item::<f64>()?, dy.item::<f64>()?], [9.0, 60.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn jvp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A, x_dot: &A) -> Result<(O, O)> {
     let place = Location::caller();
@@ -161,6 +171,17 @@ pub struct Pullback<A: Tree, O: Tree> {
 halves!(Pullback, "The program that takes residuals and cotangents of the result to cotangents of the argument.");
 
 /// The value of `f` at `x`, and the pullback there.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let (y, back) = vjp(|x: &Array| x * x, &Array::from([1.0_f64, 3.0]))?;
+/// assert_eq!(y.to_vec::<f64>()?, [1.0, 9.0]);
+/// assert_eq!(back.call(&Array::from([1.0_f64, 10.0]))?.to_vec::<f64>()?, [2.0, 60.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn vjp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(O, Pullback<A, O>)> {
     let point = AtPoint::new(&f, (x,), Location::caller())?;
@@ -197,6 +218,17 @@ pub struct Linear<A: Tree, O: Tree> {
 halves!(Linear, "The linear program that takes residuals and tangents of the argument to tangents of the result.");
 
 /// The value of `f` at `x`, and its best linear approximation there.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let (y, forward) = linearize(|x: &Array| x * x, &Array::from(3.0_f64))?;
+/// assert_eq!(y.item::<f64>()?, 9.0);
+/// assert_eq!(forward.call(&Array::from(1.0_f64))?.item::<f64>()?, 6.0);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn linearize<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(O, Linear<A, O>)> {
     let point = AtPoint::new(&f, (x,), Location::caller())?;

@@ -64,6 +64,19 @@ pub struct Vmap<S: Signature> {
 ///
 /// Every array of an argument is mapped over the same axis. Results have the mapped axis in front
 /// ([`Vmap::out_axis`] says otherwise).
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let dot = |a: &Array, b: &Array| (a * b).sum();
+/// let (a, b) = (Array::from([[1.0_f64, 2.0], [3.0, 4.0]]), Array::from([10.0_f64, 1.0]));
+/// // Each row of `a` with each element of the leading axis of the second argument; or all with one `b`.
+/// assert_eq!(vmap(dot)(&a, &a).to_vec::<f64>()?, [5.0, 25.0]);
+/// assert_eq!(vmap(dot).axes((Some(0), None))(&a, &b).to_vec::<f64>()?, [12.0, 34.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[track_caller]
 pub fn vmap<S: Signature, F: Func<S> + 'static>(f: F) -> Vmap<S> {
     Vmap::new(Arc::new(f), Vec::new(), 0)
