@@ -270,7 +270,7 @@ impl Emitter<'_> {
                 self.gather_mask(*mask);
                 self.code.evex(*enc, *len, src, None, to, None, Some((K7, false)), true);
             }
-            Inst::ToVec { enc, len, dst, src, merged } => self.to_vector(*enc, *len, *dst, *src, *merged),
+            Inst::ToVec { enc, len, dst, src, merged } => self.move_to_vector(*enc, *len, *dst, *src, *merged),
             Inst::FromVec { enc, dst, src } => {
                 let src = self.vector_in(*src, 0);
                 let to = self.general_out(*dst);
@@ -374,7 +374,7 @@ impl Emitter<'_> {
         self.code.vex(enc, len.0 == 32, to, Some(spare), from, None);
     }
 
-    fn to_vector(&mut self, enc: Enc, len: Len, dst: Reg, src: Reg, merged: bool) {
+    fn move_to_vector(&mut self, enc: Enc, len: Len, dst: Reg, src: Reg, merged: bool) {
         let src = self.general_in(src, RAX);
         let to = self.vector_out(dst, 0);
         if merged {
