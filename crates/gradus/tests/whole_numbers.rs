@@ -168,6 +168,9 @@ fn a_product_of_matrices_of_nothing_is_zero_without_a_sign() {
         (40, 1, 40),
         (6, 2, 1),
         (1, 2, 6),
+        (4, 4, 4),
+        (7, 7, 7),
+        (16, 5, 16),
     ] {
         let (a, b) = (Array::full([m, k], -1.0_f64), Array::zeros::<f64>([k, n]));
         let f = |a: &Array, b: &Array| Array::from(1.0_f64) / a.matmul(b);
@@ -176,6 +179,17 @@ fn a_product_of_matrices_of_nothing_is_zero_without_a_sign() {
                 let staged = jit(move |a: &Array, b: &Array| a.matmul(b)).tier(tier);
                 let signs: Vec<f64> = staged(&a, &b).cast(DType::F64).to_vec().unwrap();
                 assert!(signs.iter().all(|v| *v == 0.0 && v.is_sign_positive()), "{m} {k} {n} {tier:?}: {signs:?}");
+            }
+            // One for each example, and one factor that is repeated.
+            let (each, one) = (Array::full([7, k], -1.0_f64), Array::full([7, n, 1], -1.0_f64));
+            let dots =
+                jit(|a: &Array, b: &Array| Array::einsum("bk,bk->b", [a, b])).tier(tier)(&each, &each.zeros_like());
+            let repeated = jit(move |a: &Array| {
+                let zeros = Array::zeros::<f64>([7, k]);
+                Array::einsum("bnk,bk->bn", [&a.broadcast_to([7, n, k]), &zeros])
+            });
+            for y in [dots, repeated.tier(tier)(&one)] {
+                assert!(y.to_vec::<f64>().unwrap().iter().all(|v| v.is_sign_positive()), "{m} {k} {n} {tier:?}: {y}");
             }
             let infinite = jit(f).tier(tier)(&a, &b);
             assert_eq!(infinite.to_vec::<f64>().unwrap(), vec![f64::INFINITY; m * n], "{m} {k} {n} {tier:?}");

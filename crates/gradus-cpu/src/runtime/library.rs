@@ -252,8 +252,11 @@ unsafe fn evaluate(e: &Evaluate, arrays: *const *mut u8) -> Result<()> {
 /// Smaller copies of operands are not worth asking for.
 const ASKED_FOR: usize = 1 << 17;
 
-/// Sums of so few products the library begins with the first of them and not with 0, so that one of nothing but -0 is -0.
-const NO_ZERO: usize = 2;
+/// Whether the library may begin its sums with their first term and not with 0, so that one of nothing but -0 is -0: it does so for few terms, and for small
+/// results and vectors, which have loops of their own.
+fn may_keep_a_sign(m: usize, n: usize, k: usize) -> bool {
+    k <= 2 || m == 1 || n == 1 || m * n <= 256
+}
 
 /// A factor of a product of matrices: where it begins, and its strides along its own axis and along the one that is summed.
 struct Factor<T> {
@@ -349,7 +352,7 @@ unsafe fn gemm(g: &Gemm, a: *const u8, b: *const u8, c: *mut u8, threads: bool) 
             _ => product!(f64, gemm_f64::gemm::f64::get_gemm_fn()),
         }
     }
-    if k <= NO_ZERO {
+    if may_keep_a_sign(m, n, k) {
         let count = (total * g.m * g.n) as usize;
         // SAFETY: the whole of the result, which the library has written.
         unsafe {
