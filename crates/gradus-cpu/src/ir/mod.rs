@@ -354,27 +354,17 @@ impl Kernel {
     pub fn count(&self) -> Option<(Vec<(Value, &Expr)>, Int)> {
         let Some(Stmt::Loop(l)) = self.body.last() else { return None };
         let mut needed: FxHashSet<Value> = FxHashSet::default();
-        let need = |i: Int, needed: &mut FxHashSet<Value>| {
-            if let Int::Value(v) = i {
-                needed.insert(v);
-            }
-        };
-        need(l.count, &mut needed);
+        if let Int::Value(count) = l.count {
+            needed.insert(count);
+        }
         let mut steps = Vec::new();
         for s in self.body.iter().rev() {
-            let Stmt::Let(v, e) = s else { continue };
-            if !needed.contains(v) {
-                continue;
+            if let Stmt::Let(v, e) = s
+                && needed.contains(v)
+            {
+                rewrite::each_use(e, &mut |u| needed.extend([u]));
+                steps.push((*v, e));
             }
-            match e {
-                Expr::Const(_) | Expr::Size(_) => {}
-                Expr::Op(_, args) => needed.extend(args.iter().copied()),
-                Expr::Load(_, at) => at.terms.iter().for_each(|(v, stride)| {
-                    needed.insert(*v);
-                    need(*stride, &mut needed);
-                }),
-            }
-            steps.push((*v, e));
         }
         steps.reverse();
         Some((steps, l.count))

@@ -283,7 +283,7 @@ pub(super) fn sweep(mut m: Module) -> Module {
     m
 }
 
-fn each_use(e: &Expr, f: &mut dyn FnMut(Value)) {
+pub(super) fn each_use(e: &Expr, f: &mut dyn FnMut(Value)) {
     match e {
         Expr::Op(_, args) => args.iter().for_each(|a| f(*a)),
         Expr::Load(_, at) => {
