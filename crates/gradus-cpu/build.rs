@@ -1,4 +1,5 @@
-//! Names the build: a hash of this crate's source, so that machine code on disk is only used by the generators that made it.
+//! Names the build: a hash of this crate's source, so that machine code on disk is only used by the generators that made it. And says whether Cranelift is in it: by
+//! choice, or because our own assembler does not know the processor.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -8,6 +9,11 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=src");
     println!("cargo::rerun-if-changed=Cargo.toml");
+    println!("cargo::rustc-check-cfg=cfg(has_cranelift)");
+    let elsewhere = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch != "x86_64");
+    if elsewhere || env::var_os("CARGO_FEATURE_CRANELIFT").is_some() {
+        println!("cargo::rustc-cfg=has_cranelift");
+    }
     let mut files = Vec::new();
     list(Path::new("src"), &mut files)?;
     files.sort();

@@ -1,14 +1,15 @@
 //! The backend: the passes that it asks for, and from a program after them to code that runs: lowering, a plan of memory, machine code.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
 use gradus_core::optimize::{CONTRACT, EXECUTION_PASSES, Exactness, Pass};
 use gradus_core::phases::{Phase, report};
 use gradus_core::program::{Program, verify};
+use gradus_core::warnings::{Warning, WarningKind};
 use gradus_core::{Backend, Constraint, Executable, Interpreter, Passed, Type};
 
-use crate::codegen::{llvm, x86};
+use crate::codegen::{embedded, llvm, x86};
 use crate::error::Result;
 use crate::lower::Lowered;
 use crate::native::Native;
@@ -34,7 +35,7 @@ impl Tier {
     }
 }
 
-/// Which vector instructions the embedded tier uses. Tests choose; everybody else has the best.
+/// Which instructions the embedded tier uses. Tests choose; everybody else has the best.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Vectors {
     /// The widest that the machine has.
@@ -42,7 +43,7 @@ pub enum Vectors {
     Best,
     /// AVX2 at most.
     Avx2,
-    /// None of our own: Cranelift makes every kernel.
+    /// None of our own: Cranelift makes the code, if this build has it.
     None,
 }
 
@@ -70,7 +71,7 @@ pub struct Options {
     pub piece: usize,
     /// Whether threads share large loops.
     pub threads: bool,
-    /// What the embedded tier makes kernels of.
+    /// What the embedded tier makes code of.
     pub vectors: Vectors,
     /// Whether results and scratch memory are filled with NaN before each run, so that what is read before it is written shows. Debug builds do it.
     pub fill: bool,
@@ -121,6 +122,26 @@ impl Cpu {
     }
 }
 
+impl Cpu {
+    /// Whether a code generator knows this processor.
+    fn has_code(&self) -> bool {
+        embedded::available(self.options.vectors.isa())
+            || (self.options.tier != Tier::Embedded && llvm::available().is_ok())
+    }
+}
+
+/// Says once that programs are interpreted, and what would change that.
+#[cold]
+fn warn_no_code() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        Warning::new(WarningKind::Interpreted, "programs are interpreted: there is no code for this processor")
+            .note(embedded::WITHOUT)
+            .help("build `gradus` with the feature `cranelift`, or install LLVM")
+            .emit();
+    });
+}
+
 /// The compiler with every choice made: what tests and tools turn that users need not.
 impl From<Options> for Cpu {
     fn from(options: Options) -> Cpu {
@@ -164,6 +185,10 @@ impl Backend for Cpu {
     fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
         // Passes may make an array of all steps of a loop that was not vast.
         if extent::is_vast(program.given()) || extent::is_vast(program) {
+            return Interpreter.compile(&program.without_passes());
+        }
+        if !self.has_code() {
+            warn_no_code();
             return Interpreter.compile(&program.without_passes());
         }
         let lowered = lowered(program, self.options)?;
@@ -269,6 +294,23 @@ mod tests {
         let have = code.run(&[x.clone(), Array::zeros::<f64>([0])]).unwrap();
         assert_eq!(have[0].to_vec::<f64>().unwrap(), x.sin().to_vec::<f64>().unwrap());
         assert!(code.as_any().downcast::<Native>().is_err());
+    }
+
+    /// As on an old processor: what has no code is interpreted, once with a warning.
+    #[cfg(not(has_cranelift))]
+    #[test]
+    fn without_a_code_generator_programs_are_interpreted() {
+        let text = "fn f(x0: f64[3]) -> f64[3] {\n  x1: f64[3] = sin x0\n  return x1\n}\n";
+        let old = Options { tier: Tier::Embedded, vectors: Vectors::None, ..Options::default() };
+        let ((), said) = gradus_core::warnings::collect(|| {
+            let code = Pipeline::on(Cpu::from(old)).code(&text.parse().unwrap()).unwrap();
+            let x = Array::from([0.5_f64, 1.0, 2.0]);
+            let have = code.run(std::slice::from_ref(&x)).unwrap();
+            assert_eq!(have[0].to_vec::<f64>().unwrap(), x.sin().to_vec::<f64>().unwrap());
+            assert!(code.as_any().downcast::<Native>().is_err());
+        });
+        let [warning] = &said[..] else { panic!("{said:?}") };
+        assert!(warning.way_out().is_some_and(|w| w.contains("feature `cranelift`")), "{warning}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::abi::{Context, MainFn};
 use crate::backend::{Options, Tier};
 use crate::bind::Bound;
 use crate::block::Block;
-use crate::codegen::{cranelift, kept, llvm};
+use crate::codegen::{embedded, kept, llvm};
 use crate::error::{Error, Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::{Buffer, Role};
@@ -77,7 +77,7 @@ const REMEMBERED: usize = 256;
 struct Tiers {
     lowered: Lowered,
     options: Options,
-    embedded: OnceLock<cranelift::Compiled>,
+    embedded: OnceLock<embedded::Compiled>,
     /// The optimizing tier's code, when it is ready.
     better: OnceLock<llvm::Compiled>,
     /// Why there is none, for reports.
@@ -143,6 +143,13 @@ impl Tiers {
                     drop(self.better.set(code));
                     return Ok(("llvm", true));
                 }
+                // There is nothing to begin with until then.
+                if !embedded::available(self.options.vectors.isa()) {
+                    match self.improve() {
+                        Ok(loaded) => return Ok(("llvm", loaded)),
+                        Err(why) => drop(self.without.set(why)),
+                    }
+                }
             }
             Tier::Embedded => {}
         }
@@ -150,7 +157,7 @@ impl Tiers {
     }
 
     fn main(&self) -> Option<MainFn> {
-        self.better.get().map(llvm::Compiled::main).or_else(|| self.embedded.get().map(cranelift::Compiled::main))
+        self.better.get().map(llvm::Compiled::main).or_else(|| self.embedded.get().map(embedded::Compiled::main))
     }
 }
 
@@ -203,7 +210,7 @@ impl Native {
     }
 
     fn code_bytes(&self) -> usize {
-        self.shared.embedded.get().map_or(0, cranelift::Compiled::bytes)
+        self.shared.embedded.get().map_or(0, embedded::Compiled::bytes)
             + self.shared.better.get().map_or(0, llvm::Compiled::bytes)
     }
 

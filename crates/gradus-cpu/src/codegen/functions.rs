@@ -2,7 +2,7 @@
 
 use gradus_core::optimize::Exactness;
 
-use super::{cranelift, harness, llvm};
+use super::{embedded, harness, llvm, x86};
 use crate::abi::MainFn;
 use crate::ir::random::{self, Rng};
 use crate::ir::{
@@ -83,14 +83,17 @@ fn called_or_written_out_a_function_gives_the_same_bits() {
             verify(&m).unwrap();
             let mut memory = memory.clone();
             memory.buffers.extend(frames.into_iter().map(|n| vec![0; n]));
-            let options = cranelift::Options { image: true, ..cranelift::Options::default() };
-            let mut embedded = cranelift::compile(&m, &[], &options).unwrap();
-            let loaded = cranelift::load(&embedded.take_image().unwrap()).unwrap();
+            let own = embedded::compile(&m, x86::detect(), false, true).unwrap();
+            let loaded = embedded::load(own.image().unwrap(), x86::detect()).unwrap();
+            let cranelift = embedded::compile(&m, None, false, true).unwrap();
+            let from_disk = embedded::load(cranelift.image().unwrap(), None).unwrap();
             let optimized = llvm.compile(&m, &llvm::Options { image: true, ..llvm::Options::default() }).unwrap();
             let ways = [
                 ("evaluator", evaluated),
-                ("embedded", run(embedded.main(), &memory)),
+                ("embedded", run(own.main(), &memory)),
                 ("embedded, from disk", run(loaded.main(), &memory)),
+                ("Cranelift", run(cranelift.main(), &memory)),
+                ("Cranelift, from disk", run(from_disk.main(), &memory)),
                 ("llvm", run(optimized.main(), &memory)),
             ];
             for (way, got) in ways {

@@ -1,6 +1,6 @@
 //! Machine code from disk where it is kept, made and put there otherwise.
 
-use super::{cranelift, llvm, x86};
+use super::{embedded, llvm, x86};
 use crate::disk;
 use crate::error::Result;
 use crate::ir::Module;
@@ -12,19 +12,16 @@ pub(crate) struct Kept<T> {
 }
 
 /// The embedded tier's code of a module.
-pub(crate) fn embedded(module: &Module, text: bool, isa: Option<x86::Isa>) -> Result<Kept<cranelift::Compiled>> {
+pub(crate) fn embedded(module: &Module, text: bool, isa: Option<x86::Isa>) -> Result<Kept<embedded::Compiled>> {
     // Texts are made with the code: who wants one wants it made. What is on disk is for the machine as it is.
     let image = !text && isa == x86::detect() && disk::is_on();
-    let options = cranelift::Options { text, image, ..cranelift::Options::default() };
-    let key = if image { disk::embedded_key(module, &options) } else { None };
-    if let Some(code) = key.and_then(|k| disk::load(&k, |image| cranelift::load(image).ok())) {
+    let key = if image { disk::embedded_key(module, isa) } else { None };
+    if let Some(code) = key.and_then(|k| disk::load(&k, |image| embedded::load(image, isa).ok())) {
         return Ok(Kept { code, loaded: true });
     }
-    let assembled: Vec<Option<Vec<u8>>> =
-        module.kernels.iter().map(|k| isa.and_then(|isa| x86::assemble(module, k, isa))).collect();
-    let mut code = cranelift::compile(module, &assembled, &options)?;
-    if let (Some(key), Some(image)) = (key, code.take_image()) {
-        disk::store(&key, &image);
+    let code = embedded::compile(module, isa, text, image)?;
+    if let (Some(key), Some(image)) = (key, code.image()) {
+        disk::store(&key, image);
     }
     Ok(Kept { code, loaded: false })
 }

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::OnceLock;
 
 use super::store::Key;
-use crate::codegen::{cranelift, llvm, x86};
+use crate::codegen::{embedded, llvm, x86};
 use crate::error::Result;
 use crate::ir::Module;
 
@@ -32,25 +32,44 @@ fn key(tier: &str, maker: &str, module: &Module) -> Key {
     blake3::hash(&bytes.0)
 }
 
-/// The processor and the embedded code generators.
-fn embedded() -> Result<&'static str> {
+/// The processor, as far as code may depend on it.
+fn processor() -> Result<&'static str> {
     static ABOUT: OnceLock<Result<String>> = OnceLock::new();
     let about = ABOUT.get_or_init(|| {
-        let (isa, cranelift) = (x86::detect(), cranelift::about()?);
-        Ok(format!("{} {} {isa:?} {cranelift}", std::env::consts::ARCH, std::env::consts::OS))
+        let (isa, features) = (x86::detect(), features()?);
+        Ok(format!("{} {} {isa:?} {features}", std::env::consts::ARCH, std::env::consts::OS))
     });
     about.as_deref().map_err(Clone::clone)
 }
 
+/// What it says of itself: family, model and the bits of what it can do.
+#[cfg(target_arch = "x86_64")]
+fn features() -> Result<String> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    let (family, more, newer) = (__cpuid(1), __cpuid_count(7, 0), __cpuid_count(7, 1));
+    let extended = __cpuid(0x8000_0001);
+    // The second word of the first leaf says which core this is.
+    Ok(format!(
+        "{:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x} {:x}",
+        family.eax, family.ecx, family.edx, more.ebx, more.ecx, more.edx, newer.eax, extended.ecx, extended.edx
+    ))
+}
+
+/// What Cranelift finds out about it.
+#[cfg(not(target_arch = "x86_64"))]
+fn features() -> Result<String> {
+    crate::codegen::cranelift::about()
+}
+
 /// The key of what the embedded tier makes of a module.
-pub(crate) fn embedded_key(module: &Module, options: &cranelift::Options) -> Option<Key> {
-    Some(key("embedded", &format!("{} {options:?}", embedded().ok()?), module))
+pub(crate) fn embedded_key(module: &Module, isa: Option<x86::Isa>) -> Option<Key> {
+    Some(key("embedded", &format!("{} {}", processor().ok()?, embedded::about(isa).ok()?), module))
 }
 
 /// The key of what the optimizing tier makes of a module. Which LLVM it is stands in the entry: it is known only after the
 /// library is loaded, and without an entry there is no reason to load it.
 pub(crate) fn optimized_key(module: &Module, options: &llvm::Options) -> Option<Key> {
-    Some(key("llvm", &format!("{} {:?} {options:?}", embedded().ok()?, llvm::setting()), module))
+    Some(key("llvm", &format!("{} {:?} {options:?}", processor().ok()?, llvm::setting()), module))
 }
 
 #[cfg(test)]
@@ -60,8 +79,7 @@ mod tests {
 
     #[test]
     fn names_do_not_count_and_everything_else_does() {
-        let options = cranelift::Options::default();
-        let key = |m: &Module| embedded_key(m, &options).unwrap();
+        let key = |m: &Module| embedded_key(m, x86::detect()).unwrap();
         let mut seen = rustc_hash::FxHashMap::default();
         for seed in 0..50 {
             let m = module(seed, &Config::default()).0;
@@ -78,8 +96,8 @@ mod tests {
             let mut longer = m.clone();
             longer.sizes += 1;
             assert_ne!(key(&m), key(&longer));
-            let text = cranelift::Options { text: true, ..options.clone() };
-            assert_ne!(Some(key(&m)), embedded_key(&m, &text));
+            let other = if x86::detect() == Some(x86::Isa::Avx2) { None } else { Some(x86::Isa::Avx2) };
+            assert_ne!(Some(key(&m)), embedded_key(&m, other));
             assert_ne!(Some(key(&m)), optimized_key(&m, &llvm::Options::default()));
         }
     }

@@ -171,6 +171,8 @@ impl Machine<'_> {
             }
             Stmt::Store(access, v) => self.store(access, *v),
             Stmt::Loop(l) => self.loop_(l),
+            // Main bodies are the same in both languages, and that of kernels runs them.
+            Stmt::Main(_) => Err(error!(Verify, "a kernel has a step of a main body")),
         })
     }
 

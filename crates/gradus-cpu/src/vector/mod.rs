@@ -16,7 +16,7 @@ mod write;
 use crate::ir::{Buffer, Carried, Index, Int, Op, Ty, Value};
 
 pub use plan::{FAR, Machine, Rest};
-pub use write::vectorize;
+pub use write::{scalars, vectorize};
 
 /// How many numbers a value is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -84,7 +84,7 @@ impl Code {
             body.iter().any(|s| match s {
                 Stmt::Store(access, _) => access.lanes.is_some(),
                 Stmt::Loop(l) => stores(&l.body),
-                Stmt::Let(..) => false,
+                Stmt::Let(..) | Stmt::Main(_) => false,
             })
         }
         self.shapes.iter().any(|s| s.is_vector()) || stores(&self.body)
@@ -104,6 +104,69 @@ pub enum Stmt {
     Let(Value, Expr),
     Store(Access, Value),
     Loop(Box<Loop>),
+    /// What only main bodies have; all values in those are scalars.
+    Main(Box<Main>),
+}
+
+/// A step of a main body.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Main {
+    /// A loop until a condition fails.
+    While(While),
+    /// A choice between bodies.
+    Switch(Switch),
+    /// Another function runs.
+    Run(Run),
+    /// The buffers trade places in memory.
+    Swap(Buffer, Buffer),
+}
+
+/// A loop until a condition fails.
+#[derive(Clone, PartialEq, Debug)]
+pub struct While {
+    /// What goes around.
+    pub carried: Vec<Carried>,
+    /// Computes the condition.
+    pub before: Vec<Stmt>,
+    /// False ends the loop.
+    pub condition: Value,
+    /// What is done each time.
+    pub body: Vec<Stmt>,
+}
+
+/// A choice between bodies.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Switch {
+    /// An `i64`; below 0 is the first, above the last is the last.
+    pub index: Value,
+    /// The bodies, each with the values it ends with.
+    pub cases: Vec<(Vec<Stmt>, Vec<Value>)>,
+    /// Their names after the switch.
+    pub results: Vec<Value>,
+}
+
+/// Another function runs, with scalars that it is given and scalars that it gives.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// Which one.
+    pub callee: Callee,
+    /// What it is given.
+    pub inputs: Vec<Value>,
+    /// What it gives.
+    pub outputs: Vec<Value>,
+}
+
+/// What a main body can run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Callee {
+    /// A kernel; if threads may share it, with how often its loop runs.
+    Kernel(u32, Option<Int>),
+    /// An elementary function of the module.
+    Function(u32),
+    /// A piece of the main body, and whether it may fail.
+    Piece(u32, bool),
+    /// An entry of the library, with where its arrays of a type begin. It may fail.
+    Library(u32, Vec<(Ty, Access)>),
 }
 
 /// How a value is made.
@@ -242,6 +305,29 @@ pub fn each_use(body: &[Stmt], f: &mut impl FnMut(Value)) {
                 l.carried.iter().for_each(|c| [c.init, c.next].into_iter().for_each(&mut *f));
                 each_use(&l.body, f);
             }
+            Stmt::Main(m) => match &**m {
+                Main::While(w) => {
+                    w.carried.iter().for_each(|c| [c.init, c.next].into_iter().for_each(&mut *f));
+                    [&w.before, &w.body].into_iter().for_each(|b| each_use(b, f));
+                    f(w.condition);
+                }
+                Main::Switch(s) => {
+                    f(s.index);
+                    for (body, ends) in &s.cases {
+                        each_use(body, f);
+                        ends.iter().for_each(|v| f(*v));
+                    }
+                }
+                Main::Run(r) => {
+                    r.inputs.iter().for_each(|v| f(*v));
+                    match &r.callee {
+                        Callee::Kernel(_, count) => count.iter().for_each(|n| int(*n, f)),
+                        Callee::Library(_, arrays) => arrays.iter().for_each(|(_, a)| access(a, f)),
+                        Callee::Function(_) | Callee::Piece(..) => {}
+                    }
+                }
+                Main::Swap(..) => {}
+            },
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{Access, Code, Expr, Loop, Memory, Shape, Spread, Stmt};
-use crate::ir::{Value, constant_text};
+use super::{Access, Callee, Code, Expr, Loop, Main, Memory, Run, Shape, Spread, Stmt};
+use crate::ir::{Carried, Value, constant_text};
 
 impl Display for Shape {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -66,33 +66,87 @@ impl Printer<'_> {
             }
             Stmt::Store(access, v) => self.line(format_args!("{access} = {v}")),
             Stmt::Loop(l) => self.loop_(l),
+            Stmt::Main(m) => self.main(m),
         }
     }
 
-    fn loop_(&mut self, l: &Loop) {
-        let mut results: Vec<Value> = l.carried.iter().map(|c| c.result).collect();
-        results.extend(l.left);
-        let to = if results.is_empty() { String::new() } else { format!("{} = ", list(&results, ", ")) };
-        let with: Vec<String> = l
-            .carried
+    fn main(&mut self, m: &Main) {
+        match m {
+            Main::While(w) => {
+                let results: Vec<Value> = w.carried.iter().map(|c| c.result).collect();
+                self.line(format_args!("{}while{} {{", defines(&results), self.with(&w.carried)));
+                self.block(&w.before);
+                self.line(format_args!("}} {} {{", w.condition));
+                self.block(&w.body);
+                self.next(&w.carried, "");
+                self.line("}");
+            }
+            Main::Switch(s) => {
+                self.line(format_args!("{}switch {} {{", defines(&s.results), s.index));
+                self.depth += 1;
+                for (i, (body, ends)) in s.cases.iter().enumerate() {
+                    self.line(format_args!("{i} {{"));
+                    self.block(body);
+                    self.line(format_args!("}} {}", list(ends, ", ")));
+                }
+                self.depth -= 1;
+                self.line("}");
+            }
+            Main::Run(r) => self.run(r),
+            Main::Swap(a, b) => self.line(format_args!("swap {a} {b}")),
+        }
+    }
+
+    fn run(&mut self, r: &Run) {
+        let callee = match &r.callee {
+            Callee::Kernel(number, None) => format!("kernel {number}"),
+            Callee::Kernel(number, Some(count)) => format!("kernel {number} shared {count}"),
+            Callee::Function(number) => format!("function {number}"),
+            Callee::Piece(number, _) => format!("piece {number}"),
+            Callee::Library(entry, arrays) => {
+                let arrays: Vec<String> = arrays.iter().map(|(_, a)| a.to_string()).collect();
+                format!("library {entry} {}", arrays.join(" "))
+            }
+        };
+        self.line(format_args!("{}run {callee} {}", defines(&r.outputs), list(&r.inputs, " ")));
+    }
+
+    /// What goes around a loop, with what it is at first.
+    fn with(&self, carried: &[Carried]) -> String {
+        let with: Vec<String> = carried
             .iter()
             .map(|c| {
                 let (ty, shape) = (self.code.ty(c.param), self.code.shape(c.param));
                 format!("{}: {ty}{shape} = {}", c.param, c.init)
             })
             .collect();
-        let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
-        let left = if l.left.is_some() { ", counter" } else { "" };
-        self.line(format_args!("{to}for {} from {} to {} by {}{with} {{", l.var, l.from, l.to, l.step));
-        self.block(&l.body);
-        let nexts: Vec<Value> = l.carried.iter().map(|c| c.next).collect();
+        if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) }
+    }
+
+    fn next(&mut self, carried: &[Carried], behind: &str) {
+        let nexts: Vec<Value> = carried.iter().map(|c| c.next).collect();
         if !nexts.is_empty() {
             self.depth += 1;
-            self.line(format_args!("next {}{left}", list(&nexts, ", ")));
+            self.line(format_args!("next {}{behind}", list(&nexts, ", ")));
             self.depth -= 1;
         }
+    }
+
+    fn loop_(&mut self, l: &Loop) {
+        let mut results: Vec<Value> = l.carried.iter().map(|c| c.result).collect();
+        results.extend(l.left);
+        let left = if l.left.is_some() { ", counter" } else { "" };
+        let (to, with) = (defines(&results), self.with(&l.carried));
+        self.line(format_args!("{to}for {} from {} to {} by {}{with} {{", l.var, l.from, l.to, l.step));
+        self.block(&l.body);
+        self.next(&l.carried, left);
         self.line("}");
     }
+}
+
+/// What a step defines, before it.
+fn defines(values: &[Value]) -> String {
+    if values.is_empty() { String::new() } else { format!("{} = ", list(values, ", ")) }
 }
 
 fn list(values: &[Value], between: &str) -> String {

@@ -4,6 +4,7 @@
 //! iterations is computed before.
 
 mod folds;
+mod main;
 mod steps;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -13,19 +14,11 @@ use super::varying::Varying;
 use super::{Access, Code, Expr, Loop, Machine, Memory, Shape, Stmt};
 use crate::ir::{self, Buffer, Carried, Index, Int, Kernel, Kind, Module, Op, Ty, Value};
 
+pub use main::scalars;
+
 /// A kernel with its loops of lanes written out for a machine.
 pub fn vectorize(module: &Module, kernel: &Kernel, machine: &Machine) -> Code {
-    let mut w = Writer {
-        module,
-        machine,
-        code: Code::default(),
-        names: FxHashMap::default(),
-        constants: Vec::new(),
-        constant: FxHashMap::default(),
-        bits: FxHashMap::default(),
-        body: Vec::new(),
-        hoisted: FxHashSet::default(),
-    };
+    let mut w = Writer::new(module, machine);
     for v in &kernel.inputs {
         let name = w.fresh(module.ty(*v), Shape::SCALAR);
         w.names.insert(*v, name);
@@ -43,9 +36,7 @@ pub fn vectorize(module: &Module, kernel: &Kernel, machine: &Machine) -> Code {
         }
     }
     w.code.outputs = kernel.outputs.iter().map(|v| w.name(*v)).collect();
-    w.constants.append(&mut w.body);
-    w.code.body = w.constants;
-    w.code
+    w.finish()
 }
 
 struct Writer<'a> {
@@ -62,6 +53,28 @@ struct Writer<'a> {
     body: Vec<Stmt>,
     /// What was computed before the loop that it stands in.
     hoisted: FxHashSet<Value>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(module: &'a Module, machine: &'a Machine) -> Writer<'a> {
+        Writer {
+            module,
+            machine,
+            code: Code::default(),
+            names: FxHashMap::default(),
+            constants: Vec::new(),
+            constant: FxHashMap::default(),
+            bits: FxHashMap::default(),
+            body: Vec::new(),
+            hoisted: FxHashSet::default(),
+        }
+    }
+
+    fn finish(mut self) -> Code {
+        self.constants.append(&mut self.body);
+        self.code.body = self.constants;
+        self.code
+    }
 }
 
 impl Writer<'_> {
@@ -171,7 +184,10 @@ impl Writer<'_> {
             ir::Expr::Size(i) => self.push(ty, Shape::SCALAR, Expr::Size(*i)),
             ir::Expr::Op(op, args) => {
                 let args: SmallVec<[Value; 3]> = args.iter().map(|a| self.name(*a)).collect();
-                self.push(ty, Shape::SCALAR, Expr::Op(*op, args))
+                match self.function(*op, &args) {
+                    Some(number) => self.run_function(number, ty, &args),
+                    None => self.push(ty, Shape::SCALAR, Expr::Op(*op, args)),
+                }
             }
             ir::Expr::Load(b, at) => {
                 let access = self.element(*b, at);
@@ -193,8 +209,7 @@ impl Writer<'_> {
                 let to = self.int(l.count);
                 self.any_loop(l, Int::Const(0), to);
             }
-            // The others are of the main body.
-            _ => {}
+            s => self.main(s),
         }
     }
 
@@ -215,23 +230,32 @@ impl Writer<'_> {
     ) {
         let var = self.fresh(Ty::I64, Shape::SCALAR);
         self.names.insert(l.var, var);
-        let mut carried: Vec<Carried> = Vec::with_capacity(l.carried.len());
-        for c in &l.carried {
+        let mut carried = self.enter(&l.carried, shape);
+        let inner = self.within(body);
+        self.leave(&l.carried, &mut carried);
+        self.body.push(Stmt::Loop(Box::new(Loop { var, from, to, step: 1, left: None, carried, body: inner })));
+    }
+
+    /// What goes around a loop, as it is called in it; `shape` says what a value is.
+    fn enter(&mut self, carried: &[Carried], shape: impl Fn(&Carried) -> Shape) -> Vec<Carried> {
+        let mut here: Vec<Carried> = Vec::with_capacity(carried.len());
+        for c in carried {
             let (ty, shape) = (self.module.ty(c.param), shape(c));
             let (param, result) = (self.fresh(ty, shape), self.fresh(ty, shape));
-            carried.push(Carried { init: self.name(c.init), param, next: param, result });
+            here.push(Carried { init: self.name(c.init), param, next: param, result });
         }
-        l.carried.iter().zip(&carried).for_each(|(c, here)| {
+        carried.iter().zip(&here).for_each(|(c, here)| {
             self.names.insert(c.param, here.param);
         });
-        let inner = self.within(body);
-        for (c, here) in l.carried.iter().zip(&mut carried) {
+        here
+    }
+
+    /// The same after its body: what is next, and what it is called behind the loop.
+    fn leave(&mut self, carried: &[Carried], here: &mut [Carried]) {
+        for (c, here) in carried.iter().zip(here) {
             here.next = self.name(c.next);
-        }
-        l.carried.iter().zip(&carried).for_each(|(c, here)| {
             self.names.insert(c.result, here.result);
-        });
-        self.body.push(Stmt::Loop(Box::new(Loop { var, from, to, step: 1, left: None, carried, body: inner })));
+        }
     }
 
     /// What is written to a body of its own.

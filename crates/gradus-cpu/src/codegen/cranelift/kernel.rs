@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::emit::{Emitter, field};
 use super::simd::{self, BYTES, Held, Operand, Width, integers, literal, shuffle, type_of};
 use super::{Simd, machine_type, scalar};
-use crate::error::Result;
+use crate::error::{Result, fail};
 use crate::ir::{Buffer, Carried, Index, Int, Kernel, LANES, Ty, Value};
 use crate::vector::{self, Access, Code, Expr, Loop, Machine, Memory, Rest, Spread, Stmt, vectorize};
 
@@ -134,6 +134,7 @@ impl Kernels<'_, '_, '_> {
                 Ok(())
             }
             Stmt::Loop(l) => self.loop_(l),
+            Stmt::Main(_) => fail!(Rule, "a kernel has a step of a main body"),
         })
     }
 

@@ -1,4 +1,4 @@
-//! The code generator for whole modules: Cranelift makes the main body and the kernels that nothing else made.
+//! The code generator for processors that our own assembler does not know: Cranelift.
 //!
 //! Compile time counts here: a module is compiled while someone waits.
 
@@ -40,7 +40,7 @@ use jobs::Job;
 pub struct Options {
     /// Keep the text of what is made, for [`Compiled::assembly`].
     pub text: bool,
-    /// Keep the code as bytes that can be loaded again, for [`Compiled::take_image`].
+    /// Keep the code as bytes that can be loaded again, for [`Compiled::image`].
     pub image: bool,
     /// Which loops of lanes fill vector registers of 128 bits.
     pub simd: Simd,
@@ -94,9 +94,9 @@ impl Compiled {
         &self.text
     }
 
-    /// The code as bytes that [`load`] takes, once, if the options asked for it and it can be written down.
-    pub fn take_image(&mut self) -> Option<Vec<u8>> {
-        self.image.take()
+    /// The code as bytes that [`load`] takes, if the options asked for it and it can be written down.
+    pub fn image(&self) -> Option<&[u8]> {
+        self.image.as_deref()
     }
 }
 
@@ -109,9 +109,8 @@ impl Drop for Compiled {
     }
 }
 
-/// Makes machine code of an expanded module. `assembled[i]` is the code of kernel i where the vector assembler made it
-/// (System V, position independent, entered at its first byte); the others are made here.
-pub fn compile(module: &Module, assembled: &[Option<Vec<u8>>], options: &Options) -> Result<Compiled> {
+/// Makes machine code of an expanded module.
+pub fn compile(module: &Module, options: &Options) -> Result<Compiled> {
     let isa = target(options.native, false)?;
     let quick = target(options.native, true)?;
     let convention = convention(&*isa);
@@ -127,7 +126,7 @@ pub fn compile(module: &Module, assembled: &[Option<Vec<u8>>], options: &Options
         module,
         jit: JITModule::new(linker(isa.clone())),
     };
-    let main = maker.module(assembled).and_then(|main| {
+    let main = maker.module().and_then(|main| {
         for made in jobs::compile(std::mem::take(&mut maker.jobs), [&*isa, &*quick], options.text)? {
             maker.define(made.id, made.alignment, &made.bytes, &made.relocations)?;
             maker.text.push_str(&made.text);
@@ -266,7 +265,7 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    fn module(&mut self, assembled: &[Option<Vec<u8>>]) -> Result<FuncId> {
+    fn module(&mut self) -> Result<FuncId> {
         let module = self.module;
         let words = emit::words(self.convention, 4, false);
         let kernels = (0..module.kernels.len())
@@ -293,15 +292,7 @@ impl<'a> Maker<'a> {
             swapped: module.swapped(),
         };
         for (i, k) in module.kernels.iter().enumerate() {
-            match assembled.get(i) {
-                Some(Some(code)) => {
-                    self.define(kernels[i], 16, code, &[])?;
-                    if self.options.text {
-                        let _ = writeln!(self.text, "; {}: {} bytes from the vector assembler", k.name, code.len());
-                    }
-                }
-                _ => self.function(kernels[i], &words, &shared, &k.name, |e, params| e.kernel(k, params))?,
-            }
+            self.function(kernels[i], &words, &shared, &k.name, |e, params| e.kernel(k, params))?;
         }
         for (i, f) in module.functions.iter().enumerate() {
             self.function(functions[i], &signatures[i], &shared, &module.name, |e, params| {

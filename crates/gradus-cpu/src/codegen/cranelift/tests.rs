@@ -1,4 +1,4 @@
-//! Random modules against the evaluator, library calls, and the time it takes to make long main bodies.
+//! Random modules against the evaluator, with and without vectors, for this processor and for the oldest.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use super::*;
 use crate::codegen::harness;
 use crate::ir::random::{self, Config};
 use crate::ir::{
-    Buffer, BufferInfo, Call, Expr, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Memory, Op, PIECE, Role, Stmt, Value,
-    cut, evaluate, verify,
+    Buffer, BufferInfo, Expr, Fold, FoldOp, Index, Int, Kernel, Kind, Loop, Memory, Op, Role, Stmt, Value, evaluate,
+    verify,
 };
 
 /// Runs what was made of a module over its memory, which has to be that of the module.
@@ -30,8 +30,8 @@ fn check_in_pieces(seed: u64, config: &Config, options: &Options, piece: usize) 
     let module = random::cut(module, &mut memory, piece);
     verify(&module).unwrap();
     let options = Options { image: true, ..options.clone() };
-    let mut compiled = compile(&module, &[], &options).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
-    let image = compiled.take_image().expect("code that can be kept");
+    let compiled = compile(&module, &options).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{module}"));
+    let image = compiled.image().expect("code that can be kept").to_vec();
     // What comes back from an image does what was made.
     for code in [compiled, load(&image).unwrap()] {
         let mut got = memory.clone();
@@ -81,149 +81,6 @@ fn pieces_of_a_main_body_do_the_same() {
     }
 }
 
-/// A straight line of scalar operations.
-fn straight(n: usize) -> (Module, Memory) {
-    let mut m = Module { name: "straight".into(), ..Module::default() };
-    m.buffers.push(BufferInfo { ty: Ty::F64, role: Role::Input(0) });
-    let mut rng = random::Rng(7);
-    let mut live: Vec<Value> = Vec::new();
-    for i in 0..16 {
-        let v = m.value(Ty::F64);
-        m.main.push(Stmt::Let(v, Expr::Load(Buffer(0), Index::at(i))));
-        live.push(v);
-    }
-    for i in 0..n {
-        // Mostly what was made lately, sometimes something from long ago.
-        let mut pick = |back: usize| live[live.len() - 1 - rng.below(back.min(live.len()))];
-        let (a, b) = (pick(16), pick(if i % 10 == 0 { 2000 } else { 16 }));
-        let op = [Op::Add, Op::Sub, Op::Mul, Op::Max][rng.below(4)];
-        let v = m.value(Ty::F64);
-        m.main.push(Stmt::Let(v, Expr::Op(op, [a, b].into_iter().collect())));
-        live.push(v);
-    }
-    for i in 0..16 {
-        let value = live[live.len() - 1 - i];
-        m.main.push(Stmt::Store { buffer: Buffer(0), at: Index::at(i as i64), value });
-    }
-    let bytes = (0..16).flat_map(|i| (1.0 / f64::from(i + 1)).to_le_bytes()).collect();
-    (m, Memory { buffers: vec![bytes], sizes: vec![] })
-}
-
-#[test]
-fn a_long_straight_line_is_made_in_linear_time() {
-    let mut times = Vec::new();
-    for n in [2_000, 20_000] {
-        let (module, mut memory) = straight(n);
-        let mut expected = memory.clone();
-        evaluate(&module, &mut expected).unwrap();
-        let begin = Instant::now();
-        let module = random::cut(module, &mut memory, PIECE);
-        let compiled = compile(&module, &[], &plain()).unwrap();
-        times.push(begin.elapsed().as_secs_f64());
-        run(&compiled, &mut memory).unwrap();
-        assert_eq!(random::difference(&module, &expected, &memory), None);
-    }
-    // Ten times as much, with room for a busy machine.
-    assert!(times[1] < times[0] * 40.0, "{times:?}");
-}
-
-#[test]
-#[ignore = "prints times; run it in release mode"]
-fn times_of_straight_lines() {
-    for piece in [500, 1000, 2000, 4000, 8000, usize::MAX] {
-        for n in [100, 1000, 10_000, 100_000] {
-            let (module, mut memory) = straight(n);
-            let best = (0..3).map(|_| {
-                let module = module.clone();
-                let begin = Instant::now();
-                compile(&cut(module, piece).0, &[], &plain()).unwrap();
-                begin.elapsed().as_secs_f64() * 1e3
-            });
-            let best = best.fold(f64::INFINITY, f64::min);
-            let compiled = compile(&random::cut(module, &mut memory, piece), &[], &plain()).unwrap();
-            let begin = Instant::now();
-            run(&compiled, &mut memory).unwrap();
-            let run = begin.elapsed().as_secs_f64() * 1e6;
-            println!("pieces of {piece}: {n} operations: {best:.2} ms, {} bytes, run {run:.0} us", compiled.bytes());
-        }
-    }
-}
-
-#[test]
-fn library_calls_pass_addresses_and_may_fail() {
-    let mut m = Module { name: "calls".into(), ..Module::default() };
-    for ty in [Ty::F32, Ty::I64] {
-        m.buffers.push(BufferInfo { ty, role: Role::Scratch });
-    }
-    m.calls = vec!["first".into(), "second".into()];
-    let i = m.value(Ty::I64);
-    let at = Index::at(1).plus(i, 2);
-    m.main = vec![
-        Stmt::Let(i, Expr::Const(3)),
-        Stmt::Call(Box::new(Call {
-            entry: 0,
-            buffers: vec![(Buffer(0), at), (Buffer(1), Index::at(0))],
-            regions: vec![],
-        })),
-        Stmt::Store { buffer: Buffer(1), at: Index::at(0), value: i },
-        Stmt::Call(Box::new(Call { entry: 1, buffers: vec![], regions: vec![] })),
-        Stmt::Store { buffer: Buffer(1), at: Index::at(1), value: i },
-    ];
-    verify(&m).unwrap();
-    for piece in [1000, 3] {
-        let mut memory = Memory { buffers: vec![vec![0; 64], vec![0; 16]], sizes: vec![] };
-        let compiled = compile(&random::cut(m.clone(), &mut memory, piece), &[], &plain()).unwrap();
-        let library = |entry: u64, buffers: *const *mut u8| {
-            // SAFETY: the first call passes two arrays.
-            if entry == 0 {
-                unsafe {
-                    *(*buffers).cast::<f32>() = 1.5;
-                    *(*buffers.add(1)).cast::<u64>().add(1) = 77;
-                }
-            }
-            entry * 5
-        };
-        // SAFETY: the module stays in its buffers.
-        assert_eq!(unsafe { harness::run_with(compiled.main(), &mut memory, &library) }, Ok(5));
-        assert_eq!(memory.buffers[0][28..32], 1.5f32.to_le_bytes());
-        assert_eq!(memory.buffers[1], [3u64.to_le_bytes(), 77u64.to_le_bytes()].concat());
-    }
-}
-
-#[test]
-fn machine_code_may_be_shared_by_threads() {
-    fn shared<T: Send + Sync>() {}
-    shared::<Compiled>();
-}
-
-#[test]
-fn assembled_kernels_are_called() {
-    // A parallel kernel over one element, made by hand: buffers[0][0] = hi.
-    if !cfg!(target_arch = "x86_64") {
-        return;
-    }
-    let code = vec![
-        0x48, 0x8b, 0x07, // mov rax, [rdi]
-        0x48, 0x8b, 0x00, // mov rax, [rax]
-        0x48, 0x89, 0x08, // mov [rax], rcx
-        0xc3, // ret
-    ];
-    let mut m = Module { name: "assembled".into(), ..Module::default() };
-    m.buffers.push(BufferInfo { ty: Ty::I64, role: Role::Scratch });
-    let zero = m.value(Ty::I64);
-    let store = Stmt::Store { buffer: Buffer(0), at: Index::at(0), value: zero };
-    let body = vec![Stmt::Let(zero, Expr::Const(0)), store];
-    let kernel = Kernel { name: "k".into(), inputs: vec![], outputs: vec![], parallel: false, body };
-    m.kernels.push(kernel);
-    m.main.push(Stmt::Kernel(0));
-    verify(&m).unwrap();
-    let compiled = compile(&m, &[Some(code.clone())], &plain()).unwrap();
-    assert!(compiled.bytes() > code.len());
-    let mut memory = Memory { buffers: vec![vec![0xff; 8]], sizes: vec![] };
-    assert_eq!(run(&compiled, &mut memory), Ok(0));
-    assert_eq!(memory.buffers[0], 0u64.to_le_bytes());
-}
-
 /// `z = x·y + 2` and the sum of x·y, over `n` elements, so many times.
 fn product(n: usize, times: i64) -> (Module, Memory) {
     let mut m = Module { name: "product".into(), ..Module::default() };
@@ -261,7 +118,7 @@ fn a_loop_of_lanes_becomes_vectors_and_the_text_shows_them() {
     verify(&module).unwrap();
     let (mut expected, mut got) = (memory.clone(), memory);
     evaluate(&module, &mut expected).unwrap();
-    let compiled = compile(&module, &[], &Options { text: true, ..Options::default() }).unwrap();
+    let compiled = compile(&module, &Options { text: true, ..Options::default() }).unwrap();
     run(&compiled, &mut got).unwrap();
     assert_eq!(expected, got);
     assert!(compiled.assembly().contains("f32x4"), "{}", compiled.assembly());
@@ -278,7 +135,7 @@ fn times_of_a_kernel() {
         let (module, mut memory) = product(n, times);
         let options = Options { simd, ..Options::default() };
         let begin = Instant::now();
-        let compiled = compile(&module, &[], &options).unwrap();
+        let compiled = compile(&module, &options).unwrap();
         let made = begin.elapsed().as_secs_f64() * 1e3;
         let run = (0..20).map(|_| {
             let begin = Instant::now();

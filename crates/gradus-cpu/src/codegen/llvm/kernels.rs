@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{Result, error};
+use crate::error::{Result, error, fail};
 use crate::ir::{Carried, Int, Kernel, Op, Ty, Value};
 use crate::vector::{Code, Expr, Loop, Shape as Lanes, Stmt, vectorize};
 
@@ -49,6 +49,7 @@ fn unrolled(body: &[Stmt]) -> Option<usize> {
         sum = sum.saturating_add(match s {
             Stmt::Let(..) | Stmt::Store(..) => 1,
             Stmt::Loop(l) => unrolled(&l.body)?.saturating_mul(usize::try_from(l.trips()?).ok()?),
+            Stmt::Main(_) => return None,
         });
     }
     Some(sum)
@@ -218,6 +219,7 @@ impl Kernels<'_, '_, '_> {
                 Ok(())
             }
             Stmt::Loop(l) => self.loop_(l),
+            Stmt::Main(_) => fail!(Rule, "a kernel has a step of a main body"),
         }
     }
 

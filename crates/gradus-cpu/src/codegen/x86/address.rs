@@ -91,6 +91,15 @@ impl Select<'_> {
                 index = Some((self.general(v)?, (s * size).trailing_zeros() as u8));
                 continue;
             }
+            if self.is_swapped(buffer.0) {
+                // Nothing about this address may be kept.
+                let term = self.scaled(v, stride, level)?;
+                let (dst, from) =
+                    (self.general_reg(), Mem { base: Base::Reg(base), index: Some((term, scale)), disp: 0 });
+                self.emit(Inst::Lea { dst, from });
+                base = dst;
+                continue;
+            }
             prefix.push((v, stride));
             let key = Once::Address(buffer.0, prefix.clone());
             if let Some(r) = self.scopes[level].cache.get(&key) {

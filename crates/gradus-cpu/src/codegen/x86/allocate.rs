@@ -2,9 +2,11 @@
 //!
 //! A virtual register has one home from its first definition to its last use, and through every loop in between that it
 //! lives around. Where there are too few registers, those that are used least for their length stay in memory, and the
-//! emitter brings them into scratch registers, which are set apart only then.
+//! emitter brings them into scratch registers, which are set apart only then. What a main body needs after another function ran is in memory, or in one of the
+//! general registers that functions give back.
 
 use super::Isa;
+use super::emit::SAVED;
 use super::lir::{Class, Function, Inst, Reg, Role};
 
 /// Where a virtual register lives.
@@ -86,11 +88,12 @@ pub fn allocate(f: &Function, isa: Isa) -> Allocation {
     order.sort_unstable_by_key(|r| intervals[*r as usize].start);
     let mut homes = vec![Home::None; f.regs.len()];
     let mut spilled = Vec::new();
+    let outlives = outlives(f, &intervals);
     for class in [Class::General, Class::Vector, Class::Mask] {
         for scratch in [false, true] {
             let free = file(class, isa, scratch);
             let before = spilled.len();
-            scan(f, &intervals, &order, class, free, &mut homes, &mut spilled);
+            scan(f, &intervals, &outlives, &order, class, free, &mut homes, &mut spilled);
             if spilled.len() == before || class == Class::General || scratch {
                 break;
             }
@@ -153,10 +156,26 @@ fn intervals(f: &Function) -> Vec<Interval> {
     all
 }
 
+/// Which virtual registers are needed after another function ran. Empty: none.
+fn outlives(f: &Function, intervals: &[Interval]) -> Vec<bool> {
+    let runs: Vec<u32> =
+        (0..f.code.len()).filter(|i| matches!(f.code[*i], Inst::Run { .. })).map(|i| 2 * i as u32).collect();
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let across = |i: &Interval| {
+        let next = runs.partition_point(|run| *run <= i.start);
+        i.start != NEVER && runs.get(next).is_some_and(|run| i.end > run + 1)
+    };
+    intervals.iter().map(across).collect()
+}
+
 /// One file: gives out its registers, and names those that stay in memory.
+#[allow(clippy::too_many_arguments)]
 fn scan(
     f: &Function,
     intervals: &[Interval],
+    outlives: &[bool],
     order: &[u32],
     class: Class,
     mut free: Vec<u8>,
@@ -177,15 +196,17 @@ fn scan(
             }
             keep
         });
-        if !free.is_empty() {
-            let wanted = hint(f, intervals, homes, now);
-            let at = wanted.and_then(|w| free.iter().position(|r| *r == w)).unwrap_or(free.len() - 1);
+        let outlives = outlives.get(r as usize).copied().unwrap_or(false);
+        let fits = |home: u8| !outlives || (class == Class::General && SAVED.contains(&home));
+        if let Some(last) = free.iter().rposition(|home| fits(*home)) {
+            let wanted = hint(f, intervals, homes, now).filter(|w| fits(*w));
+            let at = wanted.and_then(|w| free.iter().position(|r| *r == w)).unwrap_or(last);
             let home = free.remove(at);
             homes[r as usize] = Home::Reg(home);
             active.push((r, home));
             continue;
         }
-        let weakest = (0..active.len()).min_by(|a, b| {
+        let weakest = (0..active.len()).filter(|i| fits(active[*i].1)).min_by(|a, b| {
             let weight = |i: &usize| intervals[active[*i].0 as usize].weight;
             weight(a).total_cmp(&weight(b))
         });

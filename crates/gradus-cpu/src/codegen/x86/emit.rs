@@ -5,7 +5,7 @@
 
 use super::Isa;
 use super::allocate::{Allocation, Home, MASK_SCRATCH, VECTOR_SCRATCH, vectors};
-use super::encode::{Address, Code, Cond, Enc, Form, Label, Len, Operand, RSP};
+use super::encode::{Address, Bytes, Code, Cond, Enc, Form, Label, Len, Operand, RSP};
 use super::lir::{Base, Class, Function, Inst, Mem, Reg, Ri, Rm};
 use super::opcodes as op;
 
@@ -13,12 +13,12 @@ use super::opcodes as op;
 pub(super) const RAX: u8 = 0;
 pub(super) const RCX: u8 = 1;
 pub(super) const RDX: u8 = 2;
-const RSI: u8 = 6;
-const RDI: u8 = 7;
+pub(super) const RSI: u8 = 6;
+pub(super) const RDI: u8 = 7;
 /// The mask that gathers and scatters use up.
 const K7: u8 = 7;
 /// General registers that a function gives back as it found them.
-const SAVED: [u8; 6] = [3, 5, 12, 13, 14, 15];
+pub(super) const SAVED: [u8; 6] = [3, 5, 12, 13, 14, 15];
 
 /// Where calls find the context, from where they keep registers.
 const CONTEXT: u32 = 3 * 64;
@@ -41,13 +41,15 @@ pub(super) struct Emitter<'a> {
 }
 
 /// The bytes of a function.
-pub fn emit(f: &Function, homes: &Allocation, isa: Isa) -> Vec<u8> {
+pub fn emit(f: &Function, homes: &Allocation, isa: Isa) -> Bytes {
     let calls: Vec<usize> = (0..f.code.len()).filter(|i| matches!(f.code[*i], Inst::Call { .. })).collect();
     // Three arrays for each call, the context, then the registers.
     let kept = calls.iter().map(|i| homes.across(*i).count() as u32).max().unwrap_or(0);
     let saves = homes.frame.next_multiple_of(64);
+    // A frame is aligned, and so is the stack of whoever is called.
+    let least = if f.code.iter().any(|i| matches!(i, Inst::Run { .. })) { 64 } else { 0 };
     let frame = match calls.is_empty() {
-        true => homes.frame,
+        true => homes.frame.max(least),
         false => saves + 4 * 64 + kept * 64,
     };
     let mut e = Emitter { code: Code::default(), isa, f, homes, cold: Vec::new(), saves };
@@ -66,6 +68,10 @@ pub fn emit(f: &Function, homes: &Allocation, isa: Isa) -> Vec<u8> {
     for i in 0..f.code.len() {
         e.inst(i);
     }
+    if let Some(exit) = f.exit {
+        e.code.constant(RAX, 0);
+        e.code.place(exit);
+    }
     if frame > 0 {
         e.code.plain(true, None, &[0x8B], RSP, slot(frame.next_multiple_of(64)), &[]);
     }
@@ -76,11 +82,11 @@ pub fn emit(f: &Function, homes: &Allocation, isa: Isa) -> Vec<u8> {
         e.call(cold.inst);
         e.code.jump(cold.back);
     }
-    e.code.finish(&f.pool, f.entry)
+    Bytes { frame: frame.next_multiple_of(64), ..e.code.finish(&f.pool, f.entry) }
 }
 
 /// A place in the frame.
-fn slot(at: u32) -> Operand {
+pub(super) fn slot(at: u32) -> Operand {
     Operand::Mem(Address::At { base: RSP, index: None, disp: at as i32 })
 }
 

@@ -104,6 +104,25 @@ pub struct Code {
     jumps: Vec<(usize, Label)>,
     /// Displacements of constants, with the number of bytes of the instruction after them.
     constants: Vec<(usize, u32, u8)>,
+    /// Displacements of other functions, each at the end of its instruction.
+    references: Vec<(usize, Symbol)>,
+}
+
+/// A function of a module.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Symbol {
+    Kernel(u32),
+    Function(u32),
+    Piece(u32),
+}
+
+/// The bytes of a function, entered at the first, and where in them are the distances to others, counted from behind the four bytes of each.
+#[derive(Default)]
+pub struct Bytes {
+    pub code: Vec<u8>,
+    /// Bytes of the stack that it takes.
+    pub frame: u32,
+    pub references: Vec<(usize, Symbol)>,
 }
 
 /// What `vvvv` holds if there is no operand for it, before it is complemented.
@@ -308,8 +327,14 @@ impl Code {
         self.u32(0);
     }
 
+    /// Four bytes that will hold the distance to another function.
+    pub fn reference(&mut self, to: Symbol) {
+        self.references.push((self.bytes.len(), to));
+        self.u32(0);
+    }
+
     /// The bytes, with the constants behind the code, each of `size` bytes.
-    pub fn finish(mut self, pool: &[Vec<u8>], size: usize) -> Vec<u8> {
+    pub fn finish(mut self, pool: &[Vec<u8>], size: usize) -> Bytes {
         for (at, label) in &self.jumps {
             let distance = self.labels[label.0 as usize].wrapping_sub(*at as u32 + 4);
             self.bytes[*at..at + 4].copy_from_slice(&distance.to_le_bytes());
@@ -327,6 +352,6 @@ impl Code {
                 self.bytes.resize(from + size, 0);
             }
         }
-        self.bytes
+        Bytes { code: self.bytes, frame: 0, references: self.references }
     }
 }

@@ -10,7 +10,7 @@ const fn bmi(pp: u8, op: u8) -> Enc {
 }
 
 impl Emitter<'_> {
-    fn mov(&mut self, to: u8, from: Operand) {
+    pub(super) fn mov(&mut self, to: u8, from: Operand) {
         if from != Operand::Reg(to) {
             self.code.plain(true, None, &[0x8B], to, from, &[]);
         }
@@ -210,10 +210,12 @@ impl Emitter<'_> {
                 self.code.align(32);
                 self.code.place(*label);
             }
-            Inst::Branch(test, label) | Inst::LoopEnd(test, label) => {
+            Inst::Branch(test, label) | Inst::LoopEnd(Some(test), label) => {
                 self.test(test);
                 self.code.branch(test.cond, *label);
             }
+            Inst::Jump(label) | Inst::LoopEnd(None, label) => self.code.jump(*label),
+            Inst::Run { callee, context, count, fails } => self.run(*callee, *context, *count, *fails),
             // invariant: the emitter passes on only what it has no code for itself, and those are all above
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! Machine instructions before registers are chosen: virtual registers in any number, structured loops.
 
-use super::encode::{Cond, Enc, Label, Len};
+use super::encode::{Cond, Enc, Label, Len, Symbol};
 
 /// A virtual register. One may be written several times (what goes around a loop is).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
@@ -308,9 +308,20 @@ pub enum Inst {
     },
     Label(Label),
     Branch(Test, Label),
+    Jump(Label),
     /// The head of a loop, where its last instruction jumps to.
     LoopStart(Label),
-    LoopEnd(Test, Label),
+    /// The last instruction of a loop. None: it always goes on, and something inside jumps out.
+    LoopEnd(Option<Test>, Label),
+    /// Another function runs; what it is given and gives is at the start of the frame. Only those general registers outlive it that functions give back.
+    Run {
+        callee: Callee,
+        context: Reg,
+        /// How often the loop of a kernel that threads may share runs.
+        count: Option<Ri>,
+        /// Where to go if it fails.
+        fails: Option<Label>,
+    },
     /// A function of compiled Rust for `count` lanes. With a guard it is not called if no lane of the mask is set, and
     /// then the result is anything.
     Call {
@@ -325,6 +336,17 @@ pub enum Inst {
         b: Reg,
         guard: Option<Reg>,
     },
+}
+
+/// A function that a main body runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Callee {
+    /// A function of the same module.
+    Inside(Symbol),
+    /// A kernel, by whoever shares it between threads.
+    Shared(u32),
+    /// An entry of the library.
+    Library(u32),
 }
 
 /// What an instruction does with a register.
@@ -455,8 +477,14 @@ impl Inst {
                 all(f, &[*yes, *no]);
                 f(*dst, Def);
             }
-            Inst::Label(_) | Inst::LoopStart(_) => {}
-            Inst::Branch(test, _) | Inst::LoopEnd(test, _) => test.visit(f),
+            Inst::Label(_) | Inst::LoopStart(_) | Inst::Jump(_) | Inst::LoopEnd(None, _) => {}
+            Inst::Branch(test, _) | Inst::LoopEnd(Some(test), _) => test.visit(f),
+            Inst::Run { context, count, .. } => {
+                f(*context, Use);
+                if let Some(Ri::Reg(r)) = count {
+                    f(*r, Use);
+                }
+            }
             Inst::Call { dst, a, b, guard, .. } => {
                 all(f, &[*a, *b]);
                 guard.iter().for_each(|r| f(*r, Use));
@@ -481,4 +509,6 @@ pub struct Function {
     pub labels: u32,
     /// Bytes of the room for arrays in the frame.
     pub room: u32,
+    /// Where a main body that failed ends, with its status; one that did not gives 0.
+    pub exit: Option<Label>,
 }

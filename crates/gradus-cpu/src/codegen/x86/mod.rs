@@ -1,17 +1,20 @@
-//! Kernels as vector machine code, made by an assembler of our own.
+//! Modules as machine code, made by an assembler of our own.
 //!
-//! What the general code generator cannot do is what kernels live from: vectors of more than 128 bits. The way of a kernel:
-//! bools next to their uses (`order.rs`), the vector language, instructions on virtual registers (`select.rs`), registers for them (`allocate.rs`), bytes
-//! (`emit.rs`). It takes microseconds, and the results have the bits that the evaluator has.
+//! The way of a kernel: bools next to their uses (`order.rs`), the vector language, instructions on virtual registers (`select.rs`), registers for them
+//! (`allocate.rs`), bytes (`emit.rs`). Main bodies go the same way as scalars, with control flow and calls (`main.rs`, `calls.rs`), and `link.rs` puts the functions of a
+//! module one behind the other. It takes microseconds, and the results have the bits that the evaluator has.
 
 mod address;
 mod allocate;
+mod calls;
 mod emit;
 mod encode;
 mod general;
 mod lanes;
 mod lanewise;
+mod link;
 mod lir;
+mod main;
 mod memory;
 mod opcodes;
 mod order;
@@ -24,8 +27,15 @@ mod vector;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
-use crate::ir::{Kernel, Module};
-use crate::vector::{Machine, Rest, vectorize};
+use rustc_hash::FxHashSet;
+
+use crate::ir::{Buffer, Kernel, Module, Stmt};
+use crate::vector::{Machine, Rest, scalars, vectorize};
+use allocate::Allocation;
+use encode::Bytes;
+use lir::Function;
+
+pub use link::{Compiled, compile, load};
 
 /// The instructions that a machine has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,14 +70,35 @@ pub fn detect() -> Option<Isa> {
 }
 
 /// Position-independent machine code of a kernel: a [`KernelFn`](crate::abi::KernelFn) that begins at its first byte, with its
-/// constants behind it. None if something in it has no vector form here; another generator makes the kernel then.
+/// constants behind it. None if something in it has no form here, which is a fault: the tests hold that there is nothing of that kind.
 pub fn assemble(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Vec<u8>> {
+    kernel_code(module, kernel, isa).map(|made| made.bytes.code)
+}
+
+/// A function, as it was before it became bytes too, for who wants to read it.
+struct Made {
+    function: Function,
+    homes: Allocation,
+    bytes: Bytes,
+}
+
+fn kernel_code(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Made> {
     let kernel = order::ordered(module, kernel);
     let kernel = if isa == Isa::Avx512 { turns::turned(module, &kernel) } else { kernel };
     let code = vectorize(module, &kernel, &machine(isa));
-    let function = select::select(&code, isa)?;
+    made(select::select(&code, isa)?, isa)
+}
+
+/// The code of a main body, or of a piece of it.
+fn main_code(module: &Module, body: &[Stmt], swapped: &FxHashSet<Buffer>, isa: Isa) -> Option<Made> {
+    let code = scalars(module, body, &machine(isa));
+    made(main::select(&code, swapped, isa)?, isa)
+}
+
+fn made(function: Function, isa: Isa) -> Option<Made> {
     let homes = allocate::allocate(&function, isa);
-    Some(emit::emit(&function, &homes, isa))
+    let bytes = emit::emit(&function, &homes, isa);
+    Some(Made { function, homes, bytes })
 }
 
 /// What kernels are vectorized for.

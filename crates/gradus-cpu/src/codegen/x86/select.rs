@@ -7,7 +7,7 @@
 //! Code is made for the place where it stands and, for what does not change in a loop (addresses, constants, broadcasts),
 //! for the place before that loop. Level 0 is the kernel itself, level n the body of the n-th loop around.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Isa;
@@ -15,7 +15,7 @@ use super::encode::{Cond, Enc, Label, Len};
 use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
-use crate::ir::{Carried, Int, Op, Ty, Value};
+use crate::ir::{Buffer, Carried, Int, Op, Ty, Value};
 use crate::vector::{Code, Expr, Loop, Shape, Stmt};
 
 /// The most registers of a vector.
@@ -84,7 +84,9 @@ pub(super) struct Select<'a> {
     constants: FxHashMap<Vec<u8>, u32>,
     /// Constants in all lanes, by their bits and size: most are asked for many times.
     splats: FxHashMap<(u64, usize), Reg>,
-    context: Reg,
+    pub context: Reg,
+    /// Buffers whose addresses change while the function runs.
+    pub swapped: Option<&'a FxHashSet<Buffer>>,
     /// The vector that is made now, if it is one, and which of its registers.
     pub now: Option<Shape>,
     pub part: usize,
@@ -99,30 +101,9 @@ pub(super) fn is_general(ty: Ty) -> bool {
 
 /// The machine instructions of a kernel.
 pub(super) fn select(code: &Code, isa: Isa) -> Option<Function> {
-    let entry = match (code.has_vectors(), isa) {
-        (false, _) => 16,
-        (true, Isa::Avx2) => 32,
-        (true, Isa::Avx512) => 64,
-    };
-    let n = code.types.len();
-    let mut s = Select {
-        code,
-        isa,
-        f: Function { entry, ..Function::default() },
-        values: vec![Val::Unset; n],
-        levels: vec![0; n],
-        scopes: vec![Scope::default()],
-        forced: FxHashMap::default(),
-        constants: FxHashMap::default(),
-        splats: FxHashMap::default(),
-        context: Reg(0),
-        now: None,
-        part: 0,
-        active: None,
-    };
-    let (context, env, lo, hi) = (s.general_reg(), s.general_reg(), s.general_reg(), s.general_reg());
-    s.context = context;
-    s.emit(Inst::Entry { context, env, lo, hi });
+    let mut s = Select::new(code, isa);
+    let (env, lo, hi) = (s.general_reg(), s.general_reg(), s.general_reg());
+    s.emit(Inst::Entry { context: s.context, env, lo, hi });
     for (i, v) in code.inputs.iter().enumerate() {
         let from = Mem::at(env, 8 * i as i32);
         s.values[v.index()] = s.load_uniform(code.ty(*v), from);
@@ -137,9 +118,42 @@ pub(super) fn select(code: &Code, isa: Isa) -> Option<Function> {
         let bits = s.bits(*v)?;
         s.emit(Inst::Store { size: Size::Quad, src: bits, to: Mem::at(env, 8 * (code.inputs.len() + j) as i32) });
     }
-    let Scope { body, .. } = s.scopes.pop()?;
-    s.f.code = body;
-    Some(s.f)
+    s.finish()
+}
+
+impl<'a> Select<'a> {
+    pub fn new(code: &'a Code, isa: Isa) -> Select<'a> {
+        let entry = match (code.has_vectors(), isa) {
+            (false, _) => 16,
+            (true, Isa::Avx2) => 32,
+            (true, Isa::Avx512) => 64,
+        };
+        let n = code.types.len();
+        let mut s = Select {
+            code,
+            isa,
+            f: Function { entry, ..Function::default() },
+            values: vec![Val::Unset; n],
+            levels: vec![0; n],
+            scopes: vec![Scope::default()],
+            forced: FxHashMap::default(),
+            constants: FxHashMap::default(),
+            splats: FxHashMap::default(),
+            context: Reg(0),
+            swapped: None,
+            now: None,
+            part: 0,
+            active: None,
+        };
+        s.context = s.general_reg();
+        s
+    }
+
+    pub fn finish(mut self) -> Option<Function> {
+        let Scope { body, .. } = self.scopes.pop()?;
+        self.f.code = body;
+        Some(self.f)
+    }
 }
 
 impl Select<'_> {
@@ -377,7 +391,7 @@ impl Select<'_> {
     }
 
     /// The bits of a uniform value in a general register, as the main body wants them.
-    fn bits(&mut self, v: Value) -> Option<Reg> {
+    pub fn bits(&mut self, v: Value) -> Option<Reg> {
         if let Val::Const(bits) = self.values[v.index()] {
             return Some(self.general_const(bits as i64));
         }
@@ -435,7 +449,22 @@ impl Select<'_> {
 
     /// The address of a buffer.
     pub fn buffer(&mut self, b: u32) -> Reg {
-        self.entry(Once::Buffers, 0, Once::Buffer(b), b)
+        if !self.is_swapped(b) {
+            return self.entry(Once::Buffers, 0, Once::Buffer(b), b);
+        }
+        let (dst, from) = (self.general_reg(), self.buffer_entry(b));
+        self.emit(Inst::Load { size: Size::Quad, dst, from });
+        dst
+    }
+
+    /// Whether the address of a buffer has to be asked for each time.
+    pub fn is_swapped(&self, b: u32) -> bool {
+        self.swapped.is_some_and(|s| s.contains(&Buffer(b)))
+    }
+
+    /// Where the address of a buffer is.
+    pub fn buffer_entry(&mut self, b: u32) -> Mem {
+        Mem::at(self.table(Once::Buffers, 0), 8 * b as i32)
     }
 
     fn size(&mut self, i: u32) -> Reg {
@@ -456,7 +485,7 @@ impl Select<'_> {
         self.fresh(v)
     }
 
-    fn fresh(&mut self, v: Value) -> Val {
+    pub fn fresh(&mut self, v: Value) -> Val {
         let (ty, shape) = (self.code.ty(v), self.code.shape(v));
         match shape.is_vector() {
             true => {
@@ -531,6 +560,7 @@ impl Select<'_> {
             }
             Stmt::Store(access, value) => self.store(access, *value)?,
             Stmt::Loop(l) => self.loop_(l)?,
+            Stmt::Main(m) => self.main(m)?,
         }
         Some(())
     }
@@ -552,7 +582,7 @@ impl Select<'_> {
     }
 
     /// Copies what a value is to where another is, which has a shape.
-    fn assign(&mut self, from: Value, to: Val, shape: Shape, moves: &mut Vec<(Reg, Reg)>) -> Option<()> {
+    pub fn assign(&mut self, from: Value, to: Val, shape: Shape, moves: &mut Vec<(Reg, Reg)>) -> Option<()> {
         match to {
             Val::General(dst) => moves.push((dst, self.general(from)?)),
             Val::Uniform(dst) => moves.push((dst, self.vector(from, 0)?)),
@@ -576,7 +606,7 @@ impl Select<'_> {
     }
 
     /// All at once: one may be another's source.
-    fn moves(&mut self, moves: Vec<(Reg, Reg)>) {
+    pub fn moves(&mut self, moves: Vec<(Reg, Reg)>) {
         let written: Vec<Reg> = moves.iter().map(|m| m.0).collect();
         let mut late = Vec::new();
         for (dst, mut src) in moves {
@@ -595,15 +625,46 @@ impl Select<'_> {
         late.into_iter().for_each(|i| self.emit(i));
     }
 
-    fn loop_(&mut self, l: &Loop) -> Option<()> {
-        let to = self.int(l.to)?;
+    /// What goes around a loop, in registers of its own.
+    pub fn start(&mut self, carried: &[Carried]) -> Option<()> {
         let mut start = Vec::new();
-        for Carried { init, param, .. } in &l.carried {
+        for Carried { init, param, .. } in carried {
             let to = self.fresh(*param);
             self.assign(*init, to, self.code.shape(*param), &mut start)?;
             self.values[param.index()] = to;
         }
         self.moves(start);
+        Some(())
+    }
+
+    /// Inside of the loop: what can be made in the register of the one before it is.
+    pub fn renew(&mut self, carried: &[Carried], body: &[Stmt]) {
+        let nexts: Vec<Value> = carried.iter().map(|c| c.next).collect();
+        for c in carried {
+            self.levels[c.param.index()] = self.level() as u32;
+            // Masks in vectors may have other lanes than where they go.
+            let mask = self.code.ty(c.param) == Ty::Bool && self.code.shape(c.param).is_vector();
+            let same = self.code.shape(c.param) == self.code.shape(c.next);
+            if !mask && same && renewable(body, c.param, c.next, &nexts) {
+                self.forced.insert(c.next, self.values[c.param.index()]);
+            }
+        }
+    }
+
+    /// At the end of an iteration: what is next takes the place of what was.
+    pub fn go_on(&mut self, carried: &[Carried]) -> Option<()> {
+        let mut next = Vec::new();
+        for c in carried {
+            self.assign(c.next, self.values[c.param.index()], self.code.shape(c.param), &mut next)?;
+            self.forced.remove(&c.next);
+        }
+        self.moves(next);
+        Some(())
+    }
+
+    fn loop_(&mut self, l: &Loop) -> Option<()> {
+        let to = self.int(l.to)?;
+        self.start(&l.carried)?;
         let counter = self.general_reg();
         if l.trips() != Some(0) {
             let from = match l.from {
@@ -615,23 +676,9 @@ impl Select<'_> {
             let var = (l.step == 1).then_some((l.var, from));
             self.scopes.push(Scope { var, ..Scope::default() });
             self.set(l.var, Val::General(counter));
-            let nexts: Vec<Value> = l.carried.iter().map(|c| c.next).collect();
-            for c in &l.carried {
-                self.levels[c.param.index()] = self.level() as u32;
-                // Masks in vectors may have other lanes than where they go.
-                let mask = self.code.ty(c.param) == Ty::Bool && self.code.shape(c.param).is_vector();
-                let same = self.code.shape(c.param) == self.code.shape(c.next);
-                if !mask && same && renewable(&l.body, c.param, c.next, &nexts) {
-                    self.forced.insert(c.next, self.values[c.param.index()]);
-                }
-            }
+            self.renew(&l.carried, &l.body);
             self.block(&l.body)?;
-            let mut next = Vec::new();
-            for c in &l.carried {
-                self.assign(c.next, self.values[c.param.index()], self.code.shape(c.param), &mut next)?;
-                self.forced.remove(&c.next);
-            }
-            self.moves(next);
+            self.go_on(&l.carried)?;
             let Scope { pre, body, bumps, .. } = self.scopes.pop()?;
             pre.into_iter().for_each(|i| self.emit(i));
             self.emit(match from {
@@ -646,7 +693,7 @@ impl Select<'_> {
             self.emit(Inst::LoopStart(head));
             body.into_iter().chain(bumps).for_each(|i| self.emit(i));
             self.alu(Alu::Add, counter, counter, Ri::Imm(i32::try_from(l.step).ok()?));
-            self.emit(Inst::LoopEnd(more, head));
+            self.emit(Inst::LoopEnd(Some(more), head));
             self.emit(Inst::Label(done));
         }
         for c in &l.carried {

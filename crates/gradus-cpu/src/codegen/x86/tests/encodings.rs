@@ -10,7 +10,7 @@ const XMM: Len = Len(16);
 fn bytes(f: impl FnOnce(&mut Code)) -> Vec<u8> {
     let mut code = Code::default();
     f(&mut code);
-    code.finish(&[], 64)
+    code.finish(&[], 64).code
 }
 
 fn at(base: u8, index: Option<(u8, u8)>, disp: i32) -> Operand {
