@@ -306,6 +306,12 @@ fn vectorized(case: &Case) -> Result<String, String> {
     Ok(m.kernels.iter().map(|k| format!("kernel {}{}", k.name, vectors(k))).collect())
 }
 
+/// The main body in the vector language, as the assembler takes it.
+fn scalar_code(case: &Case) -> Result<String, String> {
+    let (m, machine) = (module(case)?, machine(case)?);
+    Ok(format!("main {}{}", m.name, vector::scalars(&m, &m.main, &machine)))
+}
+
 /// What is in memory after a module has run.
 fn evaluated(case: &Case) -> Result<String, String> {
     let m = module(case)?;
@@ -328,5 +334,6 @@ file_tests! {
     stage_expand "expand" expanded;
     stage_cut "cut" cut;
     stage_vectorize "vectorize" vectorized;
+    stage_scalars "scalars" scalar_code;
     stage_evaluate "evaluate" evaluated;
 }

@@ -76,20 +76,18 @@ impl Printer<'_> {
                 let results: Vec<Value> = w.carried.iter().map(|c| c.result).collect();
                 self.line(format_args!("{}while{} {{", defines(&results), self.with(&w.carried)));
                 self.block(&w.before);
-                self.line(format_args!("}} {} {{", w.condition));
+                self.line(format_args!("}} if {} {{", w.condition));
                 self.block(&w.body);
                 self.next(&w.carried, "");
                 self.line("}");
             }
             Main::Switch(s) => {
                 self.line(format_args!("{}switch {} {{", defines(&s.results), s.index));
-                self.depth += 1;
                 for (i, (body, ends)) in s.cases.iter().enumerate() {
-                    self.line(format_args!("{i} {{"));
+                    self.line(format_args!("case {i}:"));
                     self.block(body);
-                    self.line(format_args!("}} {}", list(ends, ", ")));
+                    self.line(format_args!("  give {}", list(ends, ", ")));
                 }
-                self.depth -= 1;
                 self.line("}");
             }
             Main::Run(r) => self.run(r),
@@ -108,7 +106,8 @@ impl Printer<'_> {
                 format!("library {entry} {}", arrays.join(" "))
             }
         };
-        self.line(format_args!("{}run {callee} {}", defines(&r.outputs), list(&r.inputs, " ")));
+        let given: String = r.inputs.iter().map(|v| format!(" {v}")).collect();
+        self.line(format_args!("{}run {callee}{given}", defines(&r.outputs)));
     }
 
     /// What goes around a loop, with what it is at first.
