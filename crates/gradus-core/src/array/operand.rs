@@ -176,8 +176,10 @@ pub(crate) fn broadcast_pair(a: &Array, b: impl Operand) -> Result<(Array, Array
                 return Ok((a.clone(), b));
             }
             let Some(dtype) = ta.dtype().promote(tb.dtype()) else {
+                // Whole numbers are cast to floats rather than the other way round.
+                let wanted = if ta.dtype().is_inexact() { ta.dtype() } else { tb.dtype() };
                 return Err(error!(DType, "{ta} and {tb} have no dtype that holds both without loss")
-                    .help(format!("cast one of them, as in `x.cast(DType::{})`", tb.dtype().rust_name())));
+                    .help(format!("cast one of them, as in `x.cast(DType::{})`", wanted.rust_name())));
             };
             let Some(shape) = broadcast_shapes(ta.shape(), tb.shape()) else {
                 return Err(error!(Shape, "{ta} and {tb} do not broadcast together")

@@ -249,7 +249,10 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
             };
         }
         let leaves = Leaves::of::<A>(args);
-        if let Err(e) = self.check(&leaves, self.place).and_then(|()| spend::<A>(args, &leaves, self.place)) {
+        // The line of a call is not known here; what is wrong with a key names it all the same.
+        let staged = |e: Error| e.note(format!("calls of `{}` are known by the line that staged it", self.name()));
+        let spent = |()| spend::<A>(args, &leaves, self.place).map_err(staged);
+        if let Err(e) = self.check(&leaves, self.place).and_then(spent) {
             return failed(&*self.function, args, &e);
         }
         if self.options.declared.is_none() {
