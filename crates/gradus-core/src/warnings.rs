@@ -48,6 +48,8 @@ kinds! {
     DiskCache = "W0005", "disk-cache";
     /// A program that could not be compiled, by a fault of Gradus, is interpreted.
     Interpreted = "W0006", "interpreted";
+    /// A loop that a limit of steps ended before its condition did.
+    LoopCutOff = "W0007", "loop-cut-off";
 }
 
 /// What is worth a look, where, and what to do.

@@ -1,6 +1,7 @@
 //! What newcomers stumbled over: messages that named the wrong line or argument, or advised what does not work, and options that did nothing.
 
 use gradus::prelude::*;
+use gradus::warnings::{self, WarningKind};
 
 fn said(a: &Array) -> String {
     a.clone().ok().expect_err("an error").to_string()
@@ -106,4 +107,35 @@ fn a_key_that_is_used_twice_is_said_with_its_line() {
         a + random::normal::<f64>(k.take(), [2])
     });
     all_of(&said(&g(&Key::new(1))), &["used before", &format!("newcomers.rs:{here}:")]);
+}
+
+#[test]
+fn a_loop_that_its_limit_ends_says_so() -> Result<()> {
+    let halve = |most: usize| {
+        move |x: &Array| {
+            let options = WhileOptions::new().history(History::Limit(most));
+            options.while_loop(|y: &Array| y.gt(1.0), |y| y * 0.5, x.clone())
+        }
+    };
+    let cut = |f: &dyn Fn() -> Array, want: &[f64]| -> Vec<String> {
+        let (y, all) = warnings::collect(f);
+        assert_eq!(y.to_vec::<f64>().unwrap(), want);
+        let all: Vec<String> =
+            all.iter().filter(|w| w.kind() == WarningKind::LoopCutOff).map(|w| w.to_string()).collect();
+        all.iter().for_each(|w| all_of(w, &["limit of 2 steps", "newcomers.rs", "History::Checkpoints"]));
+        all
+    };
+    let x = Array::from(16.0);
+    assert_eq!(cut(&|| halve(2)(&x), &[4.0]).len(), 1);
+    assert_eq!(cut(&|| halve(4)(&x), &[1.0]).len(), 0);
+    let staged = jit(halve(2));
+    assert_eq!(cut(&|| staged(&x), &[4.0]).len(), 1);
+    assert_eq!(cut(&|| staged(&x), &[4.0]).len(), 0, "once per program");
+    assert_eq!(cut(&|| jit(grad(halve(2)))(&x), &[0.25]).len(), 1);
+    assert_eq!(cut(&|| jit(grad(halve(9)))(&x), &[1.0 / 16.0]).len(), 0);
+    // A batch is one call, whichever example it is.
+    let xs = Array::from([1.0, 16.0, 0.5]);
+    assert_eq!(cut(&|| jit(vmap(halve(2)))(&xs), &[1.0, 4.0, 0.5]).len(), 1);
+    assert_eq!(cut(&|| jit(vmap(grad(halve(2))))(&xs), &[1.0, 0.25, 1.0]).len(), 1);
+    Ok(())
 }
