@@ -1,5 +1,6 @@
 //! Functions: plain Rust ones and what transformations make of them. Both can be transformed again.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -107,6 +108,13 @@ pub struct Transformed<'f, A: Arguments, O: Tree> {
 /// # }
 /// ```
 pub type Fun<A, O> = Transformed<'static, A, O>;
+
+/// What it stands for: `jit(grad(f))`.
+impl<A: Arguments, O: Tree> fmt::Debug for Transformed<'_, A, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.stack())
+    }
+}
 
 impl<A: Arguments, O: Tree> Clone for Transformed<'_, A, O> {
     fn clone(&self) -> Self {

@@ -114,6 +114,7 @@ fn functions_borrow_what_is_around_them() -> Result<()> {
     let step = jit(value_and_grad(loss));
     close(&step(&x).1, &[10.0, 6.0]);
     close(&step.clone()(&x).0, &[22.0]);
+    assert!(format!("{step:?}").starts_with("jit(value_and_grad("), "{step:?}");
     assert_eq!(step.stats().compiles + step.stats().shared, 1, "a clone has the same programs");
     // The arguments of a function that is being traced, too.
     let newton = jit(|x: &Array, a: &Array| {

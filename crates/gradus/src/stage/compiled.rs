@@ -1,5 +1,6 @@
 //! What looking ahead gives: the traced program, and the compiled one that can be called apart from its function.
 
+use std::fmt;
 use std::sync::Arc;
 
 use gradus_core::lint::{Lint, lint};
@@ -59,6 +60,12 @@ impl TracedFunction {
 pub struct Compiled<A: Arguments, O: Tree> {
     pub(super) core: Arc<Core<'static, A, O>>,
     pub(super) entry: Arc<Specialization<O>>,
+}
+
+impl<A: Arguments, O: Tree> fmt::Debug for Compiled<A, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Compiled({})", self.core.stack())
+    }
 }
 
 impl<A: Arguments, O: Tree> Compiled<A, O> {
@@ -130,7 +137,8 @@ impl<A: Arguments, O: Tree> Compiled<A, O> {
         }
         let mut inputs = leaves.arrays;
         inputs.extend(self.entry.captures.iter().cloned());
-        let outputs = self.core.executable(&self.entry)?.run(&inputs).map_err(|e| e.at(place))?;
+        let outputs = self.core.executable(&self.entry)?.run(&inputs);
+        let outputs = outputs.map_err(|e| self.core.named(&self.entry, &inputs, e).at(place))?;
         Ok(fill(&self.entry.template, outputs))
     }
 

@@ -37,7 +37,7 @@ pub fn entries() -> Vec<Entry> {
         two("convolution_2d", |k, image| {
             let mut y = Array::zeros::<f64>([4, 3]);
             for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-                y = y + image.index((i..i + 4, j..j + 3)) * k.index((i, j));
+                y += image.index((i..i + 4, j..j + 3)) * k.index((i, j));
             }
             (y.maximum(0.0) + (-y.abs()).exp().log1p()).sum()
         }),
