@@ -4,9 +4,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use gradus::args::Sig1;
 use gradus::cpu::Prepared;
-use gradus::extend::Signature;
+use gradus::extend::Arguments;
 use gradus::prelude::*;
 
 use crate::cases::Call;
@@ -48,7 +47,7 @@ impl Tier {
 
 /// A function staged for a tier.
 #[track_caller]
-pub fn stage<S: Signature, F: Func<S> + 'static>(tier: Tier, f: F) -> Fun<S> {
+pub fn stage<A: Arguments, O: Tree, F: Func<A, O> + 'static>(tier: Tier, f: F) -> Fun<A, O> {
     let f = match tier {
         Tier::Interpreter => jit(f).backend(gradus::Interpreter),
         Tier::Embedded => jit(f).tier(gradus::cpu::Tier::Embedded),
@@ -73,8 +72,8 @@ pub fn declaring<T>(text: &'static str, build: impl FnOnce() -> T) -> T {
 }
 
 /// A call of a scalar function that writes into a given buffer: what makes one of the staged function and its argument.
-pub fn call_into(tier: Tier) -> Option<fn(Fun<Sig1<Array, Array>>, Array) -> Call> {
-    fn make(f: Fun<Sig1<Array, Array>>, x: Array) -> Call {
+pub fn call_into(tier: Tier) -> Option<fn(Fun<(Array,), Array>, Array) -> Call> {
+    fn make(f: Fun<(Array,), Array>, x: Array) -> Call {
         let number = x.item::<f64>().unwrap_or_default();
         let prepared = match f.compile(&x).and_then(|c| c.prepared()) {
             Ok(prepared) => Rc::new(RefCell::new(prepared)),
@@ -97,6 +96,6 @@ pub fn call_into(tier: Tier) -> Option<fn(Fun<Sig1<Array, Array>>, Array) -> Cal
 }
 
 /// The scratch bytes that a compiled program says it needs.
-pub fn scratch_bytes<S: Signature>(compiled: &Compiled<S>) -> Option<u64> {
+pub fn scratch_bytes<A: Arguments, O: Tree>(compiled: &Compiled<A, O>) -> Option<u64> {
     compiled.scratch_bytes().map(|b| b as u64)
 }

@@ -37,7 +37,8 @@ pub enum History {
     /// is the least number with C(states - 1 + r, r) at least the number of steps: 5 for a hundred thousand steps and 32
     /// states.
     Checkpoints(usize),
-    /// The loop ends after so many steps at the latest, and what each of them needs is kept.
+    /// The loop ends after so many steps at the latest, and what each of them needs is kept. One that would have gone on is
+    /// warned of, once per program: [W0007](crate::warnings::WarningKind::LoopCutOff).
     Limit(usize),
 }
 

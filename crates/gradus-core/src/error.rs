@@ -198,7 +198,7 @@ impl fmt::Display for Error {
             Some(help) => write!(f, "\n  help: {help}"),
             // Nothing is left without a way on: each kind has a page.
             None => {
-                write!(f, "\n  help: the book has a page on {0}, and `gradus explain {0}` prints it", p.kind.code())
+                write!(f, "\n  help: `gradus::extend::error_page(\"{}\")` is the page of the book on it", p.kind.code())
             }
         }
     }

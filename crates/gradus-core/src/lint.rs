@@ -21,6 +21,8 @@ pub struct Lint {
     pub operation: &'static str,
     /// How that operation is written, with the operand that is tested as `x`; otherwise as a method of its name.
     pub written: Option<&'static str>,
+    /// A number that the operation takes well, as it is written.
+    pub safe: &'static str,
     /// The line of that operation.
     pub guarded: Location,
 }
@@ -28,15 +30,15 @@ pub struct Lint {
 impl Lint {
     /// What is odd, why, and what to do.
     fn texts(&self) -> [String; 3] {
-        let Lint { operation, guarded, written, .. } = self;
-        let safe = written.map_or_else(|| format!("x.{operation}()"), str::to_string);
+        let Lint { operation, guarded, written, safe, .. } = self;
+        let call = written.map_or_else(|| format!("x.{operation}()"), str::to_string);
         [
             format!(
                 "this `select` tests an operand of `{operation}` (at {guarded}), but both of its sides are computed"
             ),
             format!("where the slope of `{operation}` is infinite the derivative is zero times infinity, which is NaN"),
             format!(
-                "keep bad operands away from it with `mask.guarded(&x, 1.0, |x| {safe}, 0.0)`, or branch with `cond`"
+                "keep bad operands away from it with `mask.guarded(&x, {safe}, |x| {call}, 0.0)`, or branch with `cond`"
             ),
         ]
     }
@@ -74,9 +76,12 @@ fn look(p: &Program, found: &mut Vec<Lint>) {
         for side in &operands[1..] {
             definitions.partial_functions(*side, &tested, |guarded| {
                 let op = guarded.op();
-                let (operation, written) = (op.name(), op.limits().written);
-                let lint = Lint { place: e.place(), operation, written, guarded: guarded.place() };
-                if !found.contains(&lint) {
+                let limits = op.limits();
+                let (operation, written, safe) = (op.name(), limits.written, limits.safe);
+                let lint = Lint { place: e.place(), operation, written, safe, guarded: guarded.place() };
+                // Both in one call: the `select` and what it guards are parts of one operation of a library, which knows what it does.
+                let one_call = lint.place.is_known() && lint.place == lint.guarded;
+                if !one_call && !found.contains(&lint) {
                     found.push(lint);
                 }
             });

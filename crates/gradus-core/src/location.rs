@@ -115,6 +115,8 @@ pub(crate) struct Named {
     pub(crate) name: &'static str,
     /// Where its slope is infinite, in words.
     pub(crate) slope: Option<&'static str>,
+    /// A number far from there.
+    pub(crate) safe: &'static str,
 }
 
 /// What was done to a user's operation; the last rule comes first.
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_path_names_rules_from_the_last_to_the_first() {
-        let named = |name| Named { name, slope: None };
+        let named = |name| Named { name, slope: None, safe: "1.0" };
         let here = Location::caller();
         assert!(here.path().is_empty() && !here.path().is_backward());
         let there = here.through(Rule::Derivative, named("log")).through(Rule::Transpose, named("div"));

@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use crate::error::Location;
 
-/// The variable that turns warnings off: all (`off`), or some by their names (`no-unused-argument,no-large-constant`).
+/// The variable that turns warnings on and off: all off (`off`), some off by their names (`no-large-constant,no-recompilation`), or one on
+/// that is off by default (`unused-argument`).
 pub const VARIABLE: &str = "GRADUS_WARNINGS";
 
 macro_rules! kinds {
@@ -37,7 +38,7 @@ macro_rules! kinds {
 kinds! {
     /// A function is compiled again and again.
     Recompilation = "W0001", "recompilation";
-    /// An array argument that the function never reads.
+    /// An array argument that the function never reads. Off unless it is asked for: one signature for many functions is no mistake.
     UnusedArgument = "W0002", "unused-argument";
     /// A large array that the function captures instead of taking it.
     LargeConstant = "W0003", "large-constant";
@@ -47,6 +48,8 @@ kinds! {
     DiskCache = "W0005", "disk-cache";
     /// A program that could not be compiled, by a fault of Gradus, is interpreted.
     Interpreted = "W0006", "interpreted";
+    /// A loop that a limit of steps ended before its condition did.
+    LoopCutOff = "W0007", "loop-cut-off";
 }
 
 /// What is worth a look, where, and what to do.
@@ -150,7 +153,7 @@ impl fmt::Display for Warning {
 type Handler = Arc<dyn Fn(&Warning) + Send + Sync>;
 
 static HANDLER: RwLock<Option<Handler>> = RwLock::new(None);
-/// Kinds turned off by [`set_warning`]; the variable's come first.
+/// Kinds turned off by [`set_warning`]; the variable's and those that are off by default come first.
 static OFF: LazyLock<RwLock<Vec<WarningKind>>> =
     LazyLock::new(|| RwLock::new(turned_off(std::env::var(VARIABLE).as_deref().unwrap_or_default())));
 
@@ -199,11 +202,15 @@ pub fn collect<R>(f: impl FnOnce() -> R) -> (R, Vec<Warning>) {
     (result, warnings)
 }
 
-/// The kinds that a value of the variable turns off.
+/// Kinds that nobody hears of who did not ask.
+const QUIET: &[WarningKind] = &[WarningKind::UnusedArgument];
+
+/// The kinds that are off with a value of the variable.
 fn turned_off(setting: &str) -> Vec<WarningKind> {
     let words: Vec<&str> = setting.split(',').map(str::trim).collect();
     let named = |k: &&WarningKind| {
-        words.iter().any(|w| w.eq_ignore_ascii_case("off") || w.strip_prefix("no-") == Some(k.title()))
+        let off = words.iter().any(|w| w.eq_ignore_ascii_case("off") || w.strip_prefix("no-") == Some(k.title()));
+        off || (QUIET.contains(k) && !words.contains(&k.title()))
     };
     WarningKind::ALL.iter().filter(named).copied().collect()
 }
@@ -215,11 +222,11 @@ mod tests {
 
     #[test]
     fn the_variable_turns_off_all_or_some() {
-        assert_eq!(turned_off(""), []);
-        assert_eq!(turned_off("on"), []);
+        assert_eq!(turned_off(""), QUIET);
+        assert_eq!(turned_off("unused-argument"), []);
         assert_eq!(turned_off("off"), WarningKind::ALL);
-        let some = turned_off("no-unused-argument, no-disk-cache, no-such-thing");
-        assert_eq!(some, [WarningKind::UnusedArgument, WarningKind::DiskCache]);
+        let some = turned_off("unused-argument, no-large-constant, no-disk-cache, no-such-thing");
+        assert_eq!(some, [WarningKind::LargeConstant, WarningKind::DiskCache]);
     }
 
     #[test]

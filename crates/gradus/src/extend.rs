@@ -6,7 +6,7 @@
 //! | a backend | [`Backend`] and [`Executable`]; a program comes as [`Passed`], after the passes that the backend asks for, and [`interpret`] says what it means; [`pipeline`] has the stages before it |
 //! | a pass or a transformation | [`program`] (builder, text, verifier), [`transform`], [`optimize`] |
 //! | a tool that shows or compares | [`phases`], [`oracle`], [`lint`], [`error_page`] |
-//! | functions over arrays and functions of functions | [`array`](mod@array), [`types`], [`error`], [`Signature`], [`Arg`], [`Axes`] |
+//! | functions over arrays and functions of functions | [`array`](mod@array), [`types`], [`error`], [`Arguments`], [`Position`], [`HasJacobian`], [`Axes`] |
 //!
 //! These are the modules in which Gradus itself is written, and they change when it does; names at the root of the crate
 //! are kept with more care.
@@ -74,10 +74,9 @@
 //! # }
 //! ```
 
+pub use crate::arguments::{Arguments, Position};
 pub use crate::error_pages::error_page;
-pub use crate::function::Wrapped;
-pub use crate::signature::Signature;
-pub use crate::transforms::{Arg, Axes};
+pub use crate::transforms::{Axes, HasJacobian};
 pub use gradus_core::{
     Backend, Executable, Passed, array, error, interpret, lint, math, optimize, oracle, param_names, phases, pipeline,
     primitives, program, rules_of, scalar, testing, trace, transform, types,

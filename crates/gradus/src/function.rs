@@ -1,9 +1,10 @@
 //! Functions: plain Rust ones and what transformations make of them. Both can be transformed again.
 
+use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::signature::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8, Signature};
+use crate::arguments::Arguments;
 use crate::stage::{Compiled, Core, Declared, Explanation, OnBudget, Phases, Stats, TracedFunction};
 use crate::tree::Tree;
 use gradus_core::hunt::Hunt;
@@ -15,11 +16,20 @@ use gradus_cpu::{Cpu, Tier};
 /// Whatever a transformation takes: functions, closures, and the results of other transformations.
 ///
 /// Functions take one to eight arguments by reference, each a [`Tree`](trait@Tree), and give a tree. They are
-/// `Send + Sync`, so that what is made of them can be called from many threads. Transformations that keep a function
-/// (`jit`, `grad`, `vmap`) want it to own what it captures; those that only call it (`vjp`, `jvp`) do not.
-pub trait Func<S: Signature>: Send + Sync {
+/// `Send + Sync`, so that what is made of them can be called from many threads. They may borrow what is around them; what is
+/// made of them lives as long as that.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a function that can be staged or transformed",
+    label = "not a function over trees of arrays",
+    note = "a closure says the types of its arguments, which are references: `|x: &Array, model: &Model| ..`",
+    note = "it gives arrays, or a tuple of them; a number is made an array by `Array::from(y)`",
+    note = "a struct of arrays, taken or given, is one by `#[derive(Clone, Tree)]`",
+    note = "a number as an argument is `Num`, or `Static<usize>` if every value makes a program of its own",
+    note = "it may be called from several threads: what it captures is `Send + Sync`"
+)]
+pub trait Func<A: Arguments, O: Tree>: Send + Sync {
     /// Calls it.
-    fn apply(&self, args: S::Refs<'_>) -> S::Out;
+    fn apply(&self, args: A::Refs<'_>) -> O;
     /// The name that programs traced from it get.
     fn name(&self) -> String;
     /// The transformations it went through, such as `jit(grad(f))`.
@@ -51,50 +61,101 @@ fn short_name(path: &str) -> String {
     if segments.last().is_some_and(is_closure) { format!("{clean}_closure") } else { clean }
 }
 
-/// A function over the arguments of `S` with another result: what a transformation makes before it is a [`Fun`].
-pub struct Wrapped<S: Signature, O> {
-    pub(crate) call: WrappedCall<S, O>,
-    pub(crate) name: String,
-    pub(crate) stack: String,
+/// What a transformation makes of a function before it is one again.
+pub(crate) struct Wrapped<'f, A: Arguments, O: Tree> {
+    call: WrappedCall<'f, A, O>,
+    name: String,
+    stack: String,
 }
 
-pub(crate) type WrappedCall<S, O> = Box<dyn for<'a> Fn(<S as Signature>::Refs<'a>) -> O + Send + Sync>;
+pub(crate) type WrappedCall<'f, A, O> = Box<dyn for<'a> Fn(<A as Arguments>::Refs<'a>) -> O + Send + Sync + 'f>;
+
+impl<A: Arguments, O: Tree> Func<A, O> for Wrapped<'_, A, O> {
+    fn apply(&self, args: A::Refs<'_>) -> O {
+        (self.call)(args)
+    }
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+    fn stack(&self) -> String {
+        self.stack.clone()
+    }
+}
 
 /// The result of a transformation. It is called like a function and has methods that look inside.
-pub struct Fun<S: Signature> {
-    call: Box<S::Dyn>,
-    pub(crate) core: Arc<Core<S>>,
+///
+/// `'f` is what the function borrows. One that borrows nothing is a [`Fun`], which has a short type and can be stored.
+/// Clones share their programs.
+pub struct Transformed<'f, A: Arguments, O: Tree> {
+    call: Arc<A::Dyn<'f, O>>,
+    pub(crate) core: Arc<Core<'f, A, O>>,
 }
 
-impl<S: Signature> Fun<S> {
-    pub(crate) fn new(core: Core<S>) -> Fun<S> {
+/// A transformed or staged function that owns what it captures: the arguments as a tuple, and the result.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// struct Service {
+///     gradient: Fun<(Array, Array), Array>,
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let service = Service { gradient: jit(grad(|w: &Array, x: &Array| (w * x).sum())) };
+/// let g = (service.gradient)(&Array::from([1.0, 1.0]), &Array::from([5.0, 7.0]));
+/// assert_eq!(g.to_vec::<f64>()?, [5.0, 7.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub type Fun<A, O> = Transformed<'static, A, O>;
+
+/// What it stands for: `jit(grad(f))`.
+impl<A: Arguments, O: Tree> fmt::Debug for Transformed<'_, A, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.stack())
+    }
+}
+
+impl<A: Arguments, O: Tree> Clone for Transformed<'_, A, O> {
+    fn clone(&self) -> Self {
+        Transformed { call: self.call.clone(), core: self.core.clone() }
+    }
+}
+
+impl<'f, A: Arguments, O: Tree> Transformed<'f, A, O> {
+    pub(crate) fn new(core: Core<'f, A, O>) -> Self {
         let core = Arc::new(core);
         let shared = core.clone();
-        Fun { call: S::boxed(move |args| shared.call(args)), core }
+        Transformed { call: A::boxed(move |args| shared.call(args)).into(), core }
     }
 
     /// A function that a transformation made of `f` and that runs as it is called, without staging.
     #[track_caller]
-    pub(crate) fn direct<G, O>(transform: &'static str, f: &dyn Func<G>, call: WrappedCall<G, O>) -> Fun<S>
-    where
-        G: Signature<WithOut<O> = S>,
-        O: Tree,
-    {
-        let name = format!("{transform}_{}", f.name());
-        let wrapped = Wrapped { call, name, stack: f.stack() };
-        Fun::new(Core::new(transform, false, G::function(wrapped), Location::caller()))
+    pub(crate) fn direct<P: Tree>(
+        transform: &'static str,
+        f: &(dyn Func<A, P> + '_),
+        call: WrappedCall<'f, A, O>,
+    ) -> Self {
+        Transformed::named(transform, (f.name(), f.stack()), call)
+    }
+
+    /// As [`direct`](Transformed::direct), of a function with this name and stack.
+    #[track_caller]
+    pub(crate) fn named(transform: &'static str, of: (String, String), call: WrappedCall<'f, A, O>) -> Self {
+        let wrapped = Wrapped { call, name: format!("{transform}_{}", of.0), stack: of.1 };
+        Transformed::new(Core::new(transform, false, Arc::new(wrapped), Location::caller()))
     }
 
     /// How tracing treats values: by type only, or with values at hand and guards.
-    pub fn mode(self, mode: Mode) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.mode = mode))
+    pub fn mode(self, mode: Mode) -> Self {
+        Transformed::new(self.core.with_options(|o| o.mode = mode))
     }
 
     /// What the optimizer may change: by default nothing. `Exactness::Relaxed` takes `0·x` for 0 and `x + 0.0` for x, which
     /// is wrong for NaN, infinities and the sign of zero; compiled code also multiplies by a reciprocal where several are
     /// divided by one number, which can change the last bit.
-    pub fn exactness(self, exactness: Exactness) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.pipeline.exactness = exactness))
+    pub fn exactness(self, exactness: Exactness) -> Self {
+        Transformed::new(self.core.with_options(|o| o.pipeline.exactness = exactness))
     }
 
     /// Hunts for the first operation that makes a NaN, or an infinity, forward or backward: a call that meets one gives an
@@ -112,13 +173,13 @@ impl<S: Signature> Fun<S> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn hunt(self, hunt: Hunt) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.pipeline.hunt = hunt))
+    pub fn hunt(self, hunt: Hunt) -> Self {
+        Transformed::new(self.core.with_options(|o| o.pipeline.hunt = hunt))
     }
 
     /// Who runs it: `Interpreter`, or the native compiler `Cpu` with options of its own.
-    pub fn backend(self, backend: impl Backend + 'static) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.pipeline.backend = Arc::new(backend)))
+    pub fn backend(self, backend: impl Backend + 'static) -> Self {
+        Transformed::new(self.core.with_options(|o| o.pipeline.backend = Arc::new(backend)))
     }
 
     /// Holds calls against the interpreter, every one or the first of each compiled program: compiled code runs, the program is
@@ -136,24 +197,24 @@ impl<S: Signature> Fun<S> {
     /// assert_eq!(f(&Array::from([0.0_f64, 0.0])).item::<f64>()?, 0.0);
     /// # Ok::<(), gradus::Error>(())
     /// ```
-    pub fn verify(self) -> Fun<S> {
+    pub fn verify(self) -> Self {
         self.verify_calls(Verify::Every)
     }
 
-    /// Which calls are held against the interpreter, as [`verify`](Fun::verify) does every one: the first of each program, or none where the
+    /// Which calls are held against the interpreter, as [`verify`](Transformed::verify) does every one: the first of each program, or none where the
     /// environment asks for all.
-    pub fn verify_calls(self, calls: Verify) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.pipeline.running.verify = calls))
+    pub fn verify_calls(self, calls: Verify) -> Self {
+        Transformed::new(self.core.with_options(|o| o.pipeline.running.verify = calls))
     }
 
     /// Makes a program that Gradus fails to compile an error, [`G0021`](crate::ErrorKind::Internal). Without this it is interpreted, with a warning.
     /// So does `GRADUS_STRICT=1` for a whole process.
-    pub fn strict(self) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.pipeline.running.strict = true))
+    pub fn strict(self) -> Self {
+        Transformed::new(self.core.with_options(|o| o.pipeline.running.strict = true))
     }
 
     /// Which code generator of the native compiler makes its code.
-    pub fn tier(self, tier: Tier) -> Fun<S> {
+    pub fn tier(self, tier: Tier) -> Self {
         self.backend(Cpu::new().tier(tier))
     }
 
@@ -174,23 +235,23 @@ impl<S: Signature> Fun<S> {
     /// # Ok::<(), gradus::Error>(())
     /// ```
     #[track_caller]
-    pub fn symbolic(self, arguments: &str) -> Fun<S> {
+    pub fn symbolic(self, arguments: &str) -> Self {
         let declared = Declared::read(arguments, Location::caller());
-        Fun::new(self.core.with_options(|o| o.declared = Some(declared)))
+        Transformed::new(self.core.with_options(|o| o.declared = Some(declared)))
     }
 
-    /// Sizes of a [symbolic](Fun::symbolic) function that were met in so many calls get a program of their own from then on: it is
+    /// Sizes of a [symbolic](Transformed::symbolic) function that were met in so many calls get a program of their own from then on: it is
     /// compiled for exactly these sizes, which can be a little faster, and costs a compilation for each. By default none do.
-    pub fn specialize_after(self, calls: u32) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.specialize_after = Some(calls)))
+    pub fn specialize_after(self, calls: u32) -> Self {
+        Transformed::new(self.core.with_options(|o| o.specialize_after = Some(calls)))
     }
 
     /// The most bytes of programs and machine code that this function keeps; the least recently used go first.
-    pub fn cache_limit(self, bytes: usize) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.cache_limit = bytes))
+    pub fn cache_limit(self, bytes: usize) -> Self {
+        Transformed::new(self.core.with_options(|o| o.cache_limit = bytes))
     }
 
-    /// How many programs calls may need before there is a warning, or whatever [`on_budget`](Fun::on_budget) says: 16
+    /// How many programs calls may need before there is a warning, or whatever [`on_budget`](Transformed::on_budget) says: 16
     /// unless it is set, here or by `GRADUS_BUDGET`. Programs made ahead by `compile` do not count.
     ///
     /// ```
@@ -202,13 +263,13 @@ impl<S: Signature> Fun<S> {
     /// assert_eq!(e.kind(), ErrorKind::Budget);
     /// assert!(e.to_string().contains("argument 0 varies in dimension 0 (1, 2, 3)"));
     /// ```
-    pub fn budget(self, programs: usize) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.budget.programs = programs))
+    pub fn budget(self, programs: usize) -> Self {
+        Transformed::new(self.core.with_options(|o| o.budget.programs = programs))
     }
 
-    /// What happens when calls need more programs than the [`budget`](Fun::budget).
-    pub fn on_budget(self, then: OnBudget) -> Fun<S> {
-        Fun::new(self.core.with_options(|o| o.budget.then = then))
+    /// What happens when calls need more programs than the [`budget`](Transformed::budget).
+    pub fn on_budget(self, then: OnBudget) -> Self {
+        Transformed::new(self.core.with_options(|o| o.budget.then = then))
     }
 
     /// How often it was traced, compiled and found ready.
@@ -227,15 +288,15 @@ impl<S: Signature> Fun<S> {
     }
 }
 
-impl<S: Signature> Deref for Fun<S> {
-    type Target = S::Dyn;
-    fn deref(&self) -> &S::Dyn {
+impl<'f, A: Arguments, O: Tree> Deref for Transformed<'f, A, O> {
+    type Target = A::Dyn<'f, O>;
+    fn deref(&self) -> &Self::Target {
         &self.call
     }
 }
 
-impl<S: Signature> Func<S> for Fun<S> {
-    fn apply(&self, args: S::Refs<'_>) -> S::Out {
+impl<A: Arguments, O: Tree> Func<A, O> for Transformed<'_, A, O> {
+    fn apply(&self, args: A::Refs<'_>) -> O {
         self.core.call(args)
     }
     fn name(&self) -> String {
@@ -247,9 +308,9 @@ impl<S: Signature> Func<S> for Fun<S> {
 }
 
 macro_rules! arities {
-    ($($sig:ident($($arg:ident $v:ident),*);)*) => {$(
-        // `Fn` is fundamental: that `Fun` is not one is known here, so these do not overlap with the impl above.
-        impl<Function, $($arg: Tree,)* Out: Tree> Func<$sig<$($arg,)* Out>> for Function
+    ($(($($arg:ident $v:ident),*);)*) => {$(
+        // `Fn` is fundamental: that `Transformed` is not one is known here, so these do not overlap with the impl above.
+        impl<Function, $($arg: Tree,)* Out: Tree> Func<($($arg,)*), Out> for Function
         where
             Function: Fn($(&$arg),*) -> Out + Send + Sync,
         {
@@ -262,18 +323,11 @@ macro_rules! arities {
         }
 
         #[allow(clippy::too_many_arguments)]
-        impl<$($arg: Tree,)* Out: Tree> Fun<$sig<$($arg,)* Out>> {
+        impl<$($arg: Tree,)* Out: Tree> Transformed<'_, ($($arg,)*), Out> {
             /// The program of the function for arguments of these types; numbers are not needed, specs will do.
             #[track_caller]
             pub fn trace(&self, $($v: &$arg),*) -> Result<TracedFunction> {
                 self.core.trace(($($v,)*))
-            }
-
-            /// Makes the function ready ahead of a call. What is frozen stays so: a call with another frozen value
-            /// is an error that names it.
-            #[track_caller]
-            pub fn compile(&self, $($v: &$arg),*) -> Result<Compiled<$sig<$($arg,)* Out>>> {
-                self.core.compile(($($v,)*))
             }
 
             /// Every phase of a call with these arguments, with its program, time and size.
@@ -289,7 +343,17 @@ macro_rules! arities {
         }
 
         #[allow(clippy::too_many_arguments)]
-        impl<$($arg: Tree,)* Out: Tree> Compiled<$sig<$($arg,)* Out>> {
+        impl<$($arg: Tree,)* Out: Tree> Fun<($($arg,)*), Out> {
+            /// Makes the function ready ahead of a call. What is frozen stays so: a call with another frozen value
+            /// is an error that names it.
+            #[track_caller]
+            pub fn compile(&self, $($v: &$arg),*) -> Result<Compiled<($($arg,)*), Out>> {
+                self.core.compile(($($v,)*))
+            }
+        }
+
+        #[allow(clippy::too_many_arguments)]
+        impl<$($arg: Tree,)* Out: Tree> Compiled<($($arg,)*), Out> {
             /// Runs the compiled program.
             #[track_caller]
             pub fn call(&self, $($v: &$arg),*) -> Result<Out> {
@@ -299,14 +363,14 @@ macro_rules! arities {
     )*};
 }
 arities! {
-    Sig1(A a);
-    Sig2(A a, B b);
-    Sig3(A a, B b, C c);
-    Sig4(A a, B b, C c, D d);
-    Sig5(A a, B b, C c, D d, E e);
-    Sig6(A a, B b, C c, D d, E e, F_ f);
-    Sig7(A a, B b, C c, D d, E e, F_ f, G g);
-    Sig8(A a, B b, C c, D d, E e, F_ f, G g, H h);
+    (A a);
+    (A a, B b);
+    (A a, B b, C c);
+    (A a, B b, C c, D d);
+    (A a, B b, C c, D d, E e);
+    (A a, B b, C c, D d, E e, F_ f);
+    (A a, B b, C c, D d, E e, F_ f, G g);
+    (A a, B b, C c, D d, E e, F_ f, G g, H h);
 }
 
 #[cfg(test)]

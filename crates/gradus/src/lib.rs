@@ -27,16 +27,16 @@
 //! |---|---|
 //! | arrays | [`Array`], [`Index`], [`Operand`], [`Element`], [`DType`], [`Shape`], [`Dim`], [`Type`], [`Complex`], [`bf16`](struct@bf16), [`f16`](struct@f16) |
 //! | errors | [`Result`], [`Error`], [`ErrorKind`] |
-//! | staging | [`jit`], [`Fun`], [`Func`], [`Compiled`], [`Program`], [`Interpreter`] |
+//! | staging | [`jit`], [`Fun`], [`Transformed`], [`Func`], [`Compiled`], [`Program`], [`Interpreter`] |
 //! | options of `jit` | [`Mode`], [`Exactness`], [`Hunt`], [`Verify`], [`OnBudget`] |
-//! | gradients | [`grad`], [`value_and_grad`], [`grad_with_aux`], [`value_and_grad_with_aux`], [`grad_by`], [`grad_all`] |
-//! | other derivatives | [`jvp`], [`vjp`], [`Pullback`], [`linearize`], [`Linear`], [`jacfwd`], [`jacrev`], [`hessian`], [`hvp`], [`check_grads`] |
+//! | gradients | [`grad`], [`value_and_grad`], [`grad_with_aux`], [`value_and_grad_with_aux`], [`grad_by`], [`Arg`], [`grad_all`] |
+//! | other derivatives | [`jvp`], [`vjp`], [`Pullback`], [`linearize`], [`Linear`], [`jacfwd`], [`jacfwd_by`], [`jacrev`], [`jacrev_by`], [`hessian`], [`hvp`], [`check_grads`] |
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`], [`Vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
-//! | values in functions | [`tree`], [`random`], [`args`] |
+//! | values in functions | [`tree`], [`random`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
@@ -48,6 +48,7 @@
 // Code that the derive writes says `::gradus`, inside this crate too.
 extern crate self as gradus;
 
+mod arguments;
 #[cfg(doctest)]
 mod book;
 pub mod cache;
@@ -60,17 +61,17 @@ mod function;
 pub mod inspect;
 pub mod prelude;
 pub mod random;
-mod signature;
 mod stage;
 mod transforms;
 pub mod tree;
 pub mod warnings;
 
+pub use arguments::Arg;
 pub use control::{
     Checkpoint, ScanOptions, WhileOptions, associative_scan, checkpoint, cond, custom_jvp, custom_vjp, fori_loop, map,
     scan, stop_gradient, switch, while_loop,
 };
-pub use function::{Fun, Func};
+pub use function::{Fun, Func, Transformed};
 pub use gradus_core::control::{History, Steps};
 pub use gradus_core::hunt::Hunt;
 pub use gradus_core::optimize::Exactness;
@@ -80,9 +81,8 @@ pub use gradus_core::{
     Array, Complex, DType, Dim, Element, Error, ErrorKind, Index, Interpreter, Mode, Operand, Program, Result, Shape,
     Type, bf16, f16, interop,
 };
-pub use signature::args;
 pub use stage::{Compiled, OnBudget, jit};
 pub use transforms::{
-    Linear, Pullback, Vmap, check_grads, grad, grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacrev, jvp,
-    linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
+    Linear, Pullback, Vmap, check_grads, grad, grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacfwd_by,
+    jacrev, jacrev_by, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp, vmap,
 };

@@ -7,10 +7,10 @@
 //! |---|---|
 //! | arrays | [`Array`], [`Index`], [`Operand`], [`Element`], [`DType`], [`Shape`], [`Dim`], [`Type`], [`Complex`], [`bf16`](struct@bf16), [`f16`](struct@f16) |
 //! | errors | [`Result`], [`Error`], [`ErrorKind`] |
-//! | staging | [`jit`], [`Fun`], [`Func`], [`Compiled`], [`Program`] |
+//! | staging | [`jit`], [`Fun`], [`Transformed`], [`Func`], [`Compiled`], [`Program`] |
 //! | options of `jit` | [`Mode`], [`Exactness`], [`Hunt`], [`Verify`], [`OnBudget`], [`Tier`] |
-//! | gradients | [`grad`], [`value_and_grad`], [`grad_with_aux`], [`value_and_grad_with_aux`], [`grad_by`], [`grad_all`] |
-//! | other derivatives | [`jvp`], [`vjp`], [`Pullback`], [`linearize`], [`jacfwd`], [`jacrev`], [`hessian`], [`hvp`], [`check_grads`] |
+//! | gradients | [`grad`], [`value_and_grad`], [`grad_with_aux`], [`value_and_grad_with_aux`], [`grad_by`], [`Arg`], [`grad_all`] |
+//! | other derivatives | [`jvp`], [`vjp`], [`Pullback`], [`linearize`], [`jacfwd`], [`jacfwd_by`], [`jacrev`], [`jacrev_by`], [`hessian`], [`hvp`], [`check_grads`] |
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
@@ -23,12 +23,12 @@ pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io
 pub use crate::random::{self, Key};
 pub use crate::tree::{Num, Static, TrackNumbers, Tree};
 pub use crate::{
-    Array, Complex, DType, Dim, Element, Error, ErrorKind, Index, Operand, Program, Result, Shape, Type, bf16, f16,
+    Arg, Compiled, Exactness, Fun, Func, Hunt, Mode, OnBudget, Pullback, Transformed, Verify, check_grads, grad,
+    grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacfwd_by, jacrev, jacrev_by, jit, jvp, linearize,
+    value_and_grad, value_and_grad_with_aux, vjp, vmap,
 };
 pub use crate::{
-    Compiled, Exactness, Fun, Func, Hunt, Mode, OnBudget, Pullback, Verify, check_grads, grad, grad_all, grad_by,
-    grad_with_aux, hessian, hvp, jacfwd, jacrev, jit, jvp, linearize, value_and_grad, value_and_grad_with_aux, vjp,
-    vmap,
+    Array, Complex, DType, Dim, Element, Error, ErrorKind, Index, Operand, Program, Result, Shape, Type, bf16, f16,
 };
 pub use crate::{
     History, Policy, ScanOptions, Steps, WhileOptions, associative_scan, checkpoint, cond, custom_jvp, custom_vjp,

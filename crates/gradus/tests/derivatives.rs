@@ -14,12 +14,12 @@ fn close(a: &Array, b: &[f64]) {
 fn forward_and_reverse() -> Result<()> {
     let f = |x: &Array| (x * x).sin();
     let x = Array::from(0.7_f64);
-    let (y, dy) = jvp(f, &x, &Array::from(1.0_f64))?;
-    let (y2, pullback) = vjp(f, &x)?;
+    let (y, dy) = jvp(f, &x, &Array::from(1.0_f64));
+    let (y2, pullback) = vjp(f, &x);
     assert_eq!(y.item::<f64>()?, y2.item::<f64>()?);
-    assert!((dy.item::<f64>()? - pullback.call(&Array::from(1.0_f64))?.item::<f64>()?).abs() < 1e-15);
+    assert!((dy.item::<f64>()? - pullback.call(&Array::from(1.0_f64)).item::<f64>()?).abs() < 1e-15);
     // the two halves of reverse mode are programs, and what passes between them can be seen
-    println!("{}\n{}", pullback.primal(), pullback.program());
+    println!("{}\n{}", pullback.primal()?, pullback.program()?);
     assert!(!pullback.residuals().is_empty());
     println!("{} bytes of residuals: {:?}", pullback.residual_bytes(), pullback.residuals());
     Ok(())
@@ -95,10 +95,10 @@ fn memory_of_a_gradient_is_a_choice() -> Result<()> {
     let plain = |x: &Array| (0..8).fold(x.clone(), |h, _| layer(&h)).sum();
     let saved = |x: &Array| (0..8).fold(x.clone(), |h, _| checkpoint(layer)(&h)).sum();
     let x = Array::from(vec![0.3_f64; 1000]);
-    let (_, a) = vjp(plain, &x)?;
-    let (_, b) = vjp(saved, &x)?;
+    let (_, a) = vjp(plain, &x);
+    let (_, b) = vjp(saved, &x);
     assert!(b.residual_bytes() * 2 < a.residual_bytes());
-    close(&a.call(&Array::from(1.0_f64))?, &b.call(&Array::from(1.0_f64))?.to_vec::<f64>()?);
+    close(&a.call(&Array::from(1.0_f64)), &b.call(&Array::from(1.0_f64)).to_vec::<f64>()?);
     Ok(())
 }
 
@@ -159,7 +159,7 @@ fn a_model_is_a_struct() -> Result<()> {
 fn gradients_by_any_argument_and_with_aux() -> Result<()> {
     let f = |x: &Array, y: &Array| x * x * y;
     let (x, y) = (Array::from(3.0_f64), Array::from(5.0_f64));
-    assert_eq!(grad_by::<1, _>(f)(&x, &y).item::<f64>()?, 9.0);
+    assert_eq!(grad_by(1, f)(&x, &y).item::<f64>()?, 9.0);
     let (dx, dy) = jit(grad_all(f))(&x, &y);
     assert_eq!((dx.item::<f64>()?, dy.item::<f64>()?), (30.0, 9.0));
     let (g, aux) = grad_with_aux(|x: &Array| (x * x, x + 1.0_f64))(&x);
@@ -177,9 +177,9 @@ fn jacobians_agree_in_both_modes() -> Result<()> {
     close(&jacrev(f)(&x), &want);
     close(&jacfwd(f)(&x), &want);
     close(&jit(jacfwd(f))(&x), &want);
-    let (_, linear) = linearize(f, &x)?;
-    close(&linear.call(&Array::from([1.0_f64, 0.0]))?, &[0.5, 0.0]);
-    close(&hvp(|x: &Array| (x * x * x).sum(), &x, &Array::from([1.0_f64, 2.0]))?, &[12.0, 6.0]);
+    let (_, linear) = linearize(f, &x);
+    close(&linear.call(&Array::from([1.0_f64, 0.0])), &[0.5, 0.0]);
+    close(&hvp(|x: &Array| (x * x * x).sum())(&x, &Array::from([1.0_f64, 2.0])), &[12.0, 6.0]);
     Ok(())
 }
 

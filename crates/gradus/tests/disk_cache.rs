@@ -38,7 +38,7 @@ impl Drop for Folder {
     }
 }
 
-type Unary = Fun<gradus::args::Sig1<Array, Array>>;
+type Unary = Fun<(Array,), Array>;
 
 /// A function of each kind of code: kernels, products, special functions, control flow, single primitives.
 fn functions() -> Vec<(&'static str, Unary)> {

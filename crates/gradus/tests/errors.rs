@@ -188,7 +188,7 @@ fn row_e4_errors_of_control_flow_and_custom_rules_have_golden_messages() {
         |x: &Array| (x.clone(), ()),
         |_: &(), bar: &Array| bar.clamp(-1.0_f64, 1.0_f64),
     );
-    golden("forward_mode_of_a_backward_pass", &jvp(clipped, &x, &x).unwrap_err());
+    golden("forward_mode_of_a_backward_pass", &failed(jvp(clipped, &x, &x).1));
     let captured = grad(|w: &Array| {
         let w = w.clone();
         custom_jvp(move |x: &Array| x * &w, |x: &Array, x_dot: &Array| (x.clone(), x_dot.clone()))(&Array::from(

@@ -6,7 +6,6 @@ use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 
-use gradus::args::Sig1;
 use gradus::cpu::Cpu;
 use gradus::prelude::*;
 use gradus::{Interpreter, Verify};
@@ -47,7 +46,7 @@ fn bits(a: &Array) -> Result<u64> {
 }
 
 /// The same function in machine code of each tier, called on a small stack, and interpreted: the same bits.
-fn same_on_small_stacks(f: impl Fn() -> Fun<Sig1<Array, Array>> + Sync) -> Result<()> {
+fn same_on_small_stacks(f: impl Fn() -> Fun<(Array,), Array> + Sync) -> Result<()> {
     let x = Array::from(0.7_f64);
     let want = on_stack(LARGE, || bits(&jit(f()).backend(Interpreter)(&x)))?;
     for tier in [Tier::Embedded, Tier::Llvm] {

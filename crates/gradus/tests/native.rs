@@ -21,7 +21,7 @@ fn bits(a: &Array) -> Result<Vec<u64>> {
 fn row_r1_value_and_derivative_are_one_kernel() -> Result<()> {
     let both = jit(|x: &Array| {
         let one = x.ones_like();
-        jvp(gelu, x, &one).unwrap_or_else(|e| (Array::from(e.clone()), Array::from(e)))
+        jvp(gelu, x, &one)
     });
     let phases = both.phases(&numbers(1000))?;
     let kernels = &phases.iter().find(|p| p.name == "lower").unwrap().text;
@@ -235,7 +235,7 @@ fn relaxed_code_divides_once() -> Result<()> {
 /// A compiler that is not there is no news for calls, but whoever asks is told.
 #[test]
 fn explain_names_the_compiler() {
-    let line = |f: Fun<gradus::args::Sig1<Array, Array>>| {
+    let line = |f: Fun<(Array,), Array>| {
         let text = f.explain(&numbers(3)).to_string();
         text.lines().find(|l| l.contains("compiler: ")).map(str::to_owned)
     };

@@ -63,7 +63,6 @@ fn nest(level: Level, depth: usize, x: &Array) -> Array {
         return x.sin();
     }
     let inner = move |x: &Array| nest(level, depth - 1, x);
-    let failed = |e: Error| Array::from(e);
     match level {
         Level::Fori => fori_loop(0, 1, |_, x: &Array| inner(x), x.clone()),
         Level::Scan => scan(|c: &Array, _: &Array| (inner(c), c.clone()), x.clone(), &Array::from([1.0_f64])).0,
@@ -86,8 +85,8 @@ fn nest(level: Level, depth: usize, x: &Array) -> Array {
         Level::Jit => jit(inner)(x),
         Level::Vmap => vmap(inner)(&x.reshape([1])).index(0),
         Level::Grad => grad(inner)(x),
-        Level::Jvp => jvp(inner, x, &x.ones_like()).map_or_else(failed, |(y, _)| y),
-        Level::Vjp => vjp(inner, x).map_or_else(failed, |(y, _)| y),
+        Level::Jvp => jvp(inner, x, &x.ones_like()).0,
+        Level::Vjp => vjp(inner, x).0,
         Level::Jacobian => jacfwd(inner)(x),
     }
 }

@@ -4,7 +4,6 @@
 
 use std::process::Command;
 
-use gradus::args::Sig1;
 use gradus::prelude::*;
 
 const KIB: usize = 1 << 10;
@@ -57,7 +56,7 @@ const OPERATIONS: &[(&str, Operation)] = &[
 ];
 
 /// The same for compiled functions, which are compiled before there is too little memory for that.
-fn compiled() -> Vec<(&'static str, Fun<Sig1<Array, Array>>)> {
+fn compiled() -> Vec<(&'static str, Fun<(Array,), Array>)> {
     fn rows(x: &Array) -> Array {
         scan(|c: &Array, r: &Array| (c + r, c * r), Array::zeros::<f64>([1024]), x).1
     }

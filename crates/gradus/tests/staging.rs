@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use gradus::args::{Sig1, Sig2};
 use gradus::prelude::*;
 
 fn f(x: &Array) -> Array {
@@ -117,11 +116,11 @@ fn an_error_names_the_line_that_made_it() {
 /// A staged function that calls itself with the same arguments: an error that names it, not a stack that overflows.
 #[test]
 fn row_e4_a_staged_function_that_calls_itself_is_refused() {
-    static ENDLESS: LazyLock<Fun<Sig1<Array, Array>>> = LazyLock::new(|| jit(endless));
+    static ENDLESS: LazyLock<Fun<(Array,), Array>> = LazyLock::new(|| jit(endless));
     fn endless(x: &Array) -> Array {
         ENDLESS(x) + 1.0
     }
-    static PAIR: LazyLock<Fun<Sig1<Array, (Array, [Array; 2])>>> = LazyLock::new(|| jit(pair));
+    static PAIR: LazyLock<Fun<(Array,), (Array, [Array; 2])>> = LazyLock::new(|| jit(pair));
     fn pair(x: &Array) -> (Array, [Array; 2]) {
         let (a, [b, c]) = PAIR(x);
         (&a + 1.0, [b, c * a])
@@ -130,7 +129,7 @@ fn row_e4_a_staged_function_that_calls_itself_is_refused() {
     fn anew(x: &Array) -> Array {
         jit(anew)(x) + 1.0
     }
-    static GROWING: LazyLock<Fun<Sig1<Array, Array>>> = LazyLock::new(|| jit(growing));
+    static GROWING: LazyLock<Fun<(Array,), Array>> = LazyLock::new(|| jit(growing));
     fn growing(x: &Array) -> Array {
         GROWING(&Array::concatenate([x, &x.index(..1)], 0)).sum()
     }
@@ -154,7 +153,7 @@ fn row_e4_a_staged_function_that_calls_itself_is_refused() {
 /// A result whose structure only the function knows, and a function that never ends: a panic with the same text.
 #[test]
 fn without_a_structure_the_error_is_a_panic() {
-    static LIST: LazyLock<Fun<Sig1<Array, Vec<Array>>>> = LazyLock::new(|| jit(list));
+    static LIST: LazyLock<Fun<(Array,), Vec<Array>>> = LazyLock::new(|| jit(list));
     fn list(x: &Array) -> Vec<Array> {
         LIST(x)
     }
@@ -166,11 +165,11 @@ fn without_a_structure_the_error_is_a_panic() {
 /// Recursion that ends is as good as any other: by a frozen number, by a shape, by functions inside functions.
 #[test]
 fn recursion_that_ends_is_fine() {
-    static POWER: LazyLock<Fun<Sig2<Array, Static<usize>, Array>>> = LazyLock::new(|| jit(power));
+    static POWER: LazyLock<Fun<(Array, Static<usize>), Array>> = LazyLock::new(|| jit(power));
     fn power(x: &Array, n: &Static<usize>) -> Array {
         if n.0 == 0 { x.ones_like() } else { x * POWER(x, &Static(n.0 - 1)) }
     }
-    static HALVES: LazyLock<Fun<Sig1<Array, Array>>> = LazyLock::new(|| jit(halves));
+    static HALVES: LazyLock<Fun<(Array,), Array>> = LazyLock::new(|| jit(halves));
     fn halves(x: &Array) -> Array {
         let n = x.known_dims().unwrap()[0];
         if n == 1 { x.sum() } else { HALVES(&x.index(..n as i64 / 2)) + HALVES(&x.index(n as i64 / 2..)) }

@@ -136,7 +136,9 @@ fn silence_by_choice() {
     assert!(recompilations(|| (1..=5).for_each(|n| drop(outer(&rows(n))))).is_empty());
 }
 
+/// They are off by default; a collector of its own thread sees only what its thread does.
 fn unused(f: impl FnOnce()) -> Vec<Warning> {
+    warnings::set_warning(WarningKind::UnusedArgument, true);
     of_kind(WarningKind::UnusedArgument, f)
 }
 
@@ -178,8 +180,7 @@ fn what_is_read_in_any_way_is_not_unused() {
     quiet(&|| drop(jit(grad(grad(|x: &Array| x * 3.0)))(&Array::from(1.0_f64))));
     let by_hand = |x: &Array| {
         let linear = |x: &Array| (x * 3.0).sum();
-        let slope = vjp(linear, x).and_then(|(_, pullback)| pullback.call(&Array::from(1.0_f64)));
-        slope.unwrap_or_else(Array::from)
+        vjp(linear, x).1.call(&Array::from(1.0))
     };
     quiet(&|| drop(jit(by_hand)(&x)));
     // A guard reads too.
@@ -213,6 +214,19 @@ fn a_large_array_that_is_captured_is_named_with_the_line_that_uses_it() {
         .is_empty()
     );
     assert!(large(&|| drop(jit(|x: &Array, t: &Array| (x * t).sum())(&x, &table))).is_empty());
+    // What is repeated is stored once: a row of a few numbers, and one of many.
+    for n in [3, 1000] {
+        let row = Array::from((0..n).map(f64::from).collect::<Vec<_>>());
+        let wide = row.broadcast_to((1 << 10, n));
+        let f = jit({
+            let wide = wide.clone();
+            move |x: &Array| (x * &wide).sum() + wide.sum()
+        });
+        assert!(large(&|| drop(f(&x))).is_empty());
+        assert_eq!(f(&x).item::<f64>().unwrap(), 3.0 * wide.sum().item::<f64>().unwrap());
+        let captured: usize = f.trace(&x).unwrap().captures().iter().map(|a| a.concrete().unwrap().count()).sum();
+        assert_eq!(captured, if n > 64 { 1000 } else { 0 });
+    }
     // One number everywhere is no large array.
     assert!(large(&|| drop(jit(|x: &Array| (x * Array::ones::<f64>([1 << 20])).sum())(&x))).is_empty());
 }
@@ -233,6 +247,11 @@ fn a_select_over_a_partial_function_is_named_when_it_is_traced() {
     let found = partial(&|| drop(jit(grad(root))(&x)));
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].place().line(), Some(here));
+    // A number that is safe for the function in question.
+    let (asin, acosh) =
+        (|x: &Array| x.abs().lt(1.0).select(x.asin(), 0.0), |x: &Array| x.gt(1.0).select(x.acosh(), 0.0));
+    assert!(partial(&|| drop(jit(asin)(&x)))[0].to_string().contains("mask.guarded(&x, 0.0, |x| x.asin(), 0.0)"));
+    assert!(partial(&|| drop(jit(acosh)(&x)))[0].to_string().contains("mask.guarded(&x, 2.0, |x| x.acosh(), 0.0)"));
     let safe = |x: &Array| x.gt(0.0_f64).guarded(x, 1.0_f64, |x| x.sqrt(), 0.0_f64).sum();
     assert!(partial(&|| drop(jit(grad(safe))(&x))).is_empty());
 }
@@ -249,15 +268,20 @@ fn warnings_are_turned_off_by_their_kind() {
             assert!(output.status.success(), "{output:?}");
             String::from_utf8(output.stderr).unwrap()
         };
-        assert!(run("", "").contains("[W0002]"));
-        assert!(!run("", "off").contains("[W0002]"));
-        assert!(!run("", "no-unused-argument").contains("[W0002]"));
-        assert!(run("", "no-large-constant").contains("[W0002]"));
-        assert!(!run("call", "").contains("[W0002]"));
+        assert!(run("", "").contains("[W0004]"));
+        assert!(!run("", "off").contains("[W0004]"));
+        assert!(!run("", "no-select-over-partial").contains("[W0004]"));
+        assert!(run("", "no-large-constant").contains("[W0004]"));
+        assert!(!run("call", "").contains("[W0004]"));
+        // One that is off by default is heard of by those who ask.
+        assert!(!run("", "").contains("[W0002]"));
+        assert!(run("", "unused-argument").contains("[W0002]"));
+        assert!(!run("", "off,unused-argument").contains("[W0002]"));
         return;
     };
     if setting == "call" {
-        gradus::warnings::set_warning(WarningKind::UnusedArgument, false);
+        gradus::warnings::set_warning(WarningKind::SelectOverPartial, false);
     }
-    drop(jit(|x: &Array, _y: &Array| x.sin())(&Array::from(1.0_f64), &Array::from(1.0_f64)));
+    let f = jit(|x: &Array, _y: &Array| x.gt(0.0).select(x.sqrt(), 0.0));
+    drop(f(&Array::from(1.0_f64), &Array::from(1.0_f64)));
 }

@@ -112,7 +112,7 @@ fn a_number_without_a_sign_moves_down_with_zeros() {
         assert_eq!(y.to_vec::<i32>().unwrap(), [-4, 3]);
     }
     assert_eq!((Array::from([255_u8]) >> 8).to_vec::<u8>().unwrap(), [0]);
-    assert_eq!((200_u8 >> Array::from([1_u8, 9])).to_vec::<u8>().unwrap(), [100, 0]);
+    assert_eq!((200 >> Array::from([1_u8, 9])).to_vec::<u8>().unwrap(), [100, 0]);
 }
 
 #[test]

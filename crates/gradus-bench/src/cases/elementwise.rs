@@ -23,7 +23,7 @@ fn gelu_tanh(x: &Array) -> Array {
 }
 
 /// The value and the derivative, element by element.
-fn with_derivative(f: fn(&Array) -> Array) -> impl Fn(&Array) -> Result<(Array, Array)> + Send + Sync + 'static {
+fn with_derivative(f: fn(&Array) -> Array) -> impl Fn(&Array) -> (Array, Array) + Send + Sync + 'static {
     move |x: &Array| jvp(f, x, &x.ones_like())
 }
 

@@ -206,6 +206,18 @@ impl Concrete {
         })
     }
 
+    /// The array without the axes along which it is repeated, and the axes that stay; none if there are none.
+    pub(crate) fn unrepeated(&self) -> Option<(Concrete, Vec<usize>)> {
+        let axes: Vec<usize> =
+            (0..self.dims().len()).filter(|i| self.strides()[*i] != 0 || self.dims()[*i] <= 1).collect();
+        if axes.len() == self.dims().len() {
+            return None;
+        }
+        let shape = axes.iter().map(|i| self.dims()[*i]).collect();
+        let strides = axes.iter().map(|i| self.strides()[*i]).collect();
+        Some((self.view(shape, strides, self.offset()), axes))
+    }
+
     /// The elements in row-major order, borrowed if they stand that way. Empty if the dtype is another. A copy that there is
     /// no memory for ends the process: see [`try_values`](Concrete::try_values).
     pub fn values<T: Element>(&self) -> Cow<'_, [T]> {

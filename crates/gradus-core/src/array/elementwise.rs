@@ -1,6 +1,9 @@
 //! Operators, and the methods that treat every element alike.
 
-use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
+use std::ops::{
+    Add, AddAssign, BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Div, DivAssign, Mul, MulAssign,
+    Neg, Not, Rem, RemAssign, Shl, ShlAssign, Shr, ShrAssign, Sub, SubAssign,
+};
 
 use super::operand::{binary, broadcast, broadcast_pair, broadcast_shapes, checked, dim_as, number_like};
 use super::{Array, Operand, OperandValue};
@@ -25,7 +28,7 @@ macro_rules! primitive {
     };
 }
 macro_rules! operators {
-    ($($trait:ident $method:ident $primitive:ident),*) => {$(
+    ($($trait:ident $method:ident $assign:ident $assign_method:ident $primitive:ident),*) => {$(
         impl<R: Operand> $trait<R> for &Array {
             type Output = Array;
             #[track_caller]
@@ -40,8 +43,16 @@ macro_rules! operators {
                 binary(primitive!($primitive, self), &self, other)
             }
         }
-        left_numbers!($trait $method $primitive:
-            bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64, Complex<f32>, Complex<f64>);
+        /// The array becomes the result; other clones of it stay as they are.
+        impl<R: Operand> $assign<R> for Array {
+            #[track_caller]
+            fn $assign_method(&mut self, other: R) {
+                *self = binary(primitive!($primitive, self), self, other);
+            }
+        }
+        // Of the types that a literal can have, one float and one integer, the ones that Rust itself falls back to: with two of them
+        // `(1.0 - x).log()` would not know which is meant. Numbers of other types stand on the right, or are made arrays.
+        left_numbers!($trait $method $primitive: bool i32 f16 bf16 f64, Complex<f32>, Complex<f64>);
     )*};
 }
 macro_rules! left_numbers {
@@ -67,8 +78,10 @@ macro_rules! left_numbers {
     };
 }
 operators!(
-    Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem,
-    BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor, Shl shl ShiftLeft, Shr shr ShiftRight
+    Add add AddAssign add_assign Add, Sub sub SubAssign sub_assign Sub, Mul mul MulAssign mul_assign Mul,
+    Div div DivAssign div_assign Div, Rem rem RemAssign rem_assign Rem, BitAnd bitand BitAndAssign bitand_assign And,
+    BitOr bitor BitOrAssign bitor_assign Or, BitXor bitxor BitXorAssign bitxor_assign Xor,
+    Shl shl ShlAssign shl_assign ShiftLeft, Shr shr ShrAssign shr_assign ShiftRight
 );
 
 /// A number on the left of an operator: it takes the dtype of the array on its right.

@@ -168,6 +168,9 @@ impl Array {
     }
 
     /// One dimension, which may be symbolic; negative axes count from the end. An axis that is not there has size 1.
+    ///
+    /// It stands in shapes and beside arrays, so a function that gives an array needs no number: `x.sum() / x.dim(0)`. Numbers are what
+    /// [`sizes`](Array::sizes) gives.
     pub fn dim(&self, axis: isize) -> Dim {
         let rank = self.rank() as isize;
         let axis = if axis < 0 { axis + rank } else { axis };
@@ -179,10 +182,39 @@ impl Array {
         self.shape().size()
     }
 
+    /// The dimensions as so many numbers: `let [n, d] = x.sizes()?`. An error if the array has another number of axes, if one is
+    /// symbolic, or if the array carries one.
+    ///
+    /// ```
+    /// # use gradus_core::Array;
+    /// let x = Array::zeros::<f32>([2, 3]);
+    /// let [n, d] = x.sizes()?;
+    /// assert_eq!((n, d), (2, 3));
+    /// let e = x.sizes::<1>().unwrap_err();
+    /// assert!(e.to_string().contains("f32[2,3] has 2 axes"));
+    /// # Ok::<(), gradus_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn sizes<const N: usize>(&self) -> Result<[usize; N]> {
+        let place = Location::caller();
+        let dims = self.known_dims_at(place)?;
+        <[usize; N]>::try_from(dims.as_slice()).map_err(|_| {
+            let axes = |n: usize| if n == 1 { "1 axis".to_string() } else { format!("{n} axes") };
+            let has = self.ty().map_or_else(|_| String::new(), Type::to_string);
+            error!(Shape, "{has} has {}, and the sizes of {N} are asked for", axes(dims.len()))
+                .at(place)
+                .help("name as many sizes as there are axes; `x.known_dims()` gives them as a `Vec`")
+        })
+    }
+
     /// The dimensions as numbers; an error if one is symbolic or the array carries one.
     #[track_caller]
     pub fn known_dims(&self) -> Result<Vec<usize>> {
-        let (ty, place) = (self.ty()?, Location::caller());
+        self.known_dims_at(Location::caller())
+    }
+
+    fn known_dims_at(&self, place: Location) -> Result<Vec<usize>> {
+        let ty = self.ty()?;
         ty.shape().known().map(|d| d.to_vec()).ok_or_else(|| {
             error!(NotConcrete, "the shape of {ty} is symbolic, so its dimensions have no numbers here")
                 .at(place)

@@ -40,7 +40,10 @@ impl Operand for OperandValue {
 }
 
 /// Whatever can stand beside an array in an operator: arrays, references to them, and Rust numbers.
-#[diagnostic::on_unimplemented(message = "`{Self}` cannot be an operand beside an array")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an operand beside an array",
+    note = "arrays, references to them, numbers and dimensions can; make an array of other values: `Array::from(..)`"
+)]
 pub trait Operand {
     /// The operand.
     fn into_operand(self) -> OperandValue;
@@ -88,6 +91,12 @@ number_operands!(bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64
 impl Operand for usize {
     fn into_operand(self) -> OperandValue {
         OperandValue::Number(Scalar::U64(self as u64))
+    }
+}
+
+impl Operand for isize {
+    fn into_operand(self) -> OperandValue {
+        OperandValue::Number(Scalar::I64(self as i64))
     }
 }
 
@@ -167,8 +176,10 @@ pub(crate) fn broadcast_pair(a: &Array, b: impl Operand) -> Result<(Array, Array
                 return Ok((a.clone(), b));
             }
             let Some(dtype) = ta.dtype().promote(tb.dtype()) else {
+                // Whole numbers are cast to floats rather than the other way round.
+                let wanted = if ta.dtype().is_inexact() { ta.dtype() } else { tb.dtype() };
                 return Err(error!(DType, "{ta} and {tb} have no dtype that holds both without loss")
-                    .help(format!("cast one of them, as in `x.cast(DType::{})`", tb.dtype().rust_name())));
+                    .help(format!("cast one of them, as in `x.cast(DType::{})`", wanted.rust_name())));
             };
             let Some(shape) = broadcast_shapes(ta.shape(), tb.shape()) else {
                 return Err(error!(Shape, "{ta} and {tb} do not broadcast together")

@@ -90,6 +90,8 @@ fn is_watched(op: &Op) -> bool {
 struct Subject {
     name: &'static str,
     not_finite: Option<NotFinite>,
+    /// A number that it takes well.
+    safe: &'static str,
     place: Location,
     /// Whether an element of its result is made of the same element of each operand.
     by_element: bool,
@@ -97,7 +99,9 @@ struct Subject {
 
 impl Subject {
     fn of(op: &Op, place: Location) -> Subject {
-        Subject { name: op.name(), not_finite: op.limits().not_finite, place, by_element: op.is_elementwise() }
+        let limits = op.limits();
+        let (name, by_element) = (op.name(), op.is_elementwise());
+        Subject { name, not_finite: limits.not_finite, safe: limits.safe, place, by_element }
     }
 }
 

@@ -164,11 +164,14 @@ impl Found<'_> {
 
 /// The way out, by what is known of the operation that was caught and of the user's operation whose derivative it belongs to.
 fn hint(subject: Subject, written: Option<Named>) -> Option<String> {
-    let safe = "keep such operands away with `mask.guarded(&x, 1.0, |x| .., 0.0)`";
-    if let Some((written, where_)) = written.and_then(|w| Some((w.name, w.slope?))) {
+    let away = |safe: &str| format!("keep such operands away with `mask.guarded(&x, {safe}, |x| .., 0.0)`");
+    let safe = away(subject.safe);
+    if let Some((written, where_)) = written.and_then(|w| Some((w, w.slope?))) {
         return Some(format!(
-            "the slope of `{written}` is infinite {where_}, also where a `select` drops its value: {safe}; \
-             `.trace(..)?.lints()` lists such places"
+            "the slope of `{}` is infinite {where_}, also where a `select` drops its value: {}; \
+             `.trace(..)?.lints()` lists such places",
+            written.name,
+            away(written.safe)
         ));
     }
     Some(match subject.not_finite? {

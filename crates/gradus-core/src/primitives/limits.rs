@@ -9,6 +9,8 @@ pub struct Limits {
     pub operand: Option<usize>,
     /// How it is written with that operand as `x`; otherwise as a method of its name.
     pub written: Option<&'static str>,
+    /// A number that is far from there, as it is written: what takes the place of operands that are kept away.
+    pub safe: &'static str,
     /// How it makes a NaN or an infinity of finite numbers.
     pub not_finite: Option<NotFinite>,
 }
@@ -35,7 +37,7 @@ pub enum NotFinite {
 impl Limits {
     /// A function that ends, or has an infinite slope, at some values of its first operand.
     pub const fn at(slope: &'static str) -> Limits {
-        Limits { slope: Some(slope), operand: Some(0), written: None, not_finite: None }
+        Limits { slope: Some(slope), operand: Some(0), ..Limits::NONE }
     }
 
     /// One that is defined on a part of the numbers only.
@@ -53,6 +55,11 @@ impl Limits {
         Limits { written: Some(written), ..self }
     }
 
+    /// A number far from its limits, where 1 is not.
+    pub const fn safe(self, safe: &'static str) -> Limits {
+        Limits { safe, ..self }
+    }
+
     /// Nothing but this.
-    pub const NONE: Limits = Limits { slope: None, operand: None, written: None, not_finite: None };
+    pub const NONE: Limits = Limits { slope: None, operand: None, written: None, safe: "1.0", not_finite: None };
 }

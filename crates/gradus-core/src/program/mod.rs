@@ -405,10 +405,19 @@ impl Program {
 
     /// The numbers that input types give to the symbols of this program; an error names what does not fit.
     pub fn solve_symbols(&self, types: &[Type]) -> Result<FxHashMap<Arc<str>, i64>> {
+        self.solve_symbols_of(types, &|i| format!("argument {i}"))
+    }
+
+    /// As [`solve_symbols`](Program::solve_symbols), with names for the inputs.
+    pub fn solve_symbols_of(
+        &self,
+        types: &[Type],
+        named: &dyn Fn(usize) -> String,
+    ) -> Result<FxHashMap<Arc<str>, i64>> {
         let mut bindings = FxHashMap::default();
         let mut told: FxHashMap<Arc<str>, (usize, usize)> = FxHashMap::default();
         let misfit = |i: usize, have: &Type, want: &Type| {
-            error!(Signature, "argument {i} of `{}` is {have} where {want} is wanted", self.name)
+            error!(Signature, "{} of `{}` is {have} where {want} is wanted", named(i), self.name)
         };
         // Symbols that stand alone, or in a linear expression of one symbol, say their number.
         for (i, (want, have)) in self.inputs().iter().zip(types).enumerate() {
@@ -428,7 +437,7 @@ impl Program {
         let origins = |symbols: &[Arc<str>]| -> String {
             let one = |s: &Arc<str>| {
                 let (i, axis) = told.get(s)?;
-                Some(format!("{s}={} (dimension {axis} of argument {i})", lookup(s)?))
+                Some(format!("{s}={} (dimension {axis} of {})", lookup(s)?, named(*i)))
             };
             symbols.iter().filter_map(one).collect::<Vec<_>>().join(", ")
         };
@@ -446,10 +455,23 @@ impl Program {
             if !constraint.check(&lookup).map_err(|e| error!(Constraint, "{constraint}: {e}"))? {
                 let bound = origins(&constraint.symbols());
                 return Err(error!(Constraint, "`{}` wants {constraint}, but here {bound}", self.name)
+                    .at(self.place_of_condition(constraint).unwrap_or_default())
                     .help("the program was traced for every size of these symbols, and what it does is possible only where this holds: give it arrays that fit, by padding or cutting, or declare the dimension as a number"));
             }
         }
         Ok(bindings)
+    }
+
+    /// The line of the first operation whose type rule asks for a condition, here or in a program inside. An operation that the optimizer
+    /// dropped is not found.
+    fn place_of_condition(&self, condition: &Constraint) -> Option<Location> {
+        self.equations.iter().find_map(|e| {
+            let types: Vec<Type> = self.operands(e).iter().map(|a| self.ty(*a).clone()).collect();
+            let mut asked = Vec::new();
+            let inside = || e.op().programs().iter().find_map(|p| p.place_of_condition(condition));
+            let here = infer(e.op(), &types, &mut asked).is_ok() && asked.contains(condition);
+            inside().or_else(|| here.then(|| e.place())).filter(|p| p.is_known())
+        })
     }
 
     /// The program that returns some of the outputs, in the order given.

@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 use crate::array::{Array, Form};
 use crate::error::{Error, Location, Result, error};
 use crate::hunt::look_at;
+use crate::primitives::control::{Scan, While};
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Program, ValueId, infer};
@@ -262,7 +263,9 @@ fn bind_at(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     if passed_over {
         return Ok(results.into_iter().map(Array::of_type).collect());
     }
-    let later = symbolic || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
+    // A loop over numbers is a part of the program that is being traced: it may take its time, and compiled code is faster.
+    let is_loop = op.is::<Scan>() || op.is::<While>();
+    let later = symbolic || is_loop || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
     if later && !spec && is_tracing() {
         return state::record(op, inputs, place);
     }

@@ -8,8 +8,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{Guard, Mode, Traced, Tracer, not_concrete};
-use crate::array::{Array, Form};
+use crate::array::{Array, Concrete, Form};
 use crate::error::{Error, Location, Result, error, fail};
+use crate::primitives::shaping::Broadcast;
 use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Builder, Constant, Equation, Program, ValueId, eliminate_dead_code, infer};
 use crate::stack::{self, DEEPEST};
@@ -39,6 +40,8 @@ struct State {
     captures: Vec<Array>,
     /// Captures by identity, so that one array captured twice is one input.
     captured: FxHashMap<CaptureKey, usize>,
+    /// Arrays of which a part was captured: while they are here, their identity is not that of another.
+    repeated: Vec<Arc<Concrete>>,
     guards: Vec<(Atom, Guard)>,
     guarded: FxHashMap<Atom, ()>,
     /// The first read that had no answer. It ends the trace with an error even if the user's code swallowed it.
@@ -153,6 +156,7 @@ impl Active {
             numbers: FxHashMap::default(),
             captures: Vec::new(),
             captured: FxHashMap::default(),
+            repeated: Vec::new(),
             guards: Vec::new(),
             guarded: FxHashMap::default(),
             failed_read: None,
@@ -238,7 +242,19 @@ fn atom_of(array: &Array, place: Location) -> Result<Atom> {
             if state.closed || c.splat_value().is_some() || c.count() <= EMBED_LIMIT {
                 return Ok(state.builder.constant(Constant::array(c)));
             }
-            Ok(state.capture(array, CaptureKey::Buffer(Arc::as_ptr(c) as usize), c.ty()))
+            let key = CaptureKey::Buffer(Arc::as_ptr(c) as usize);
+            let Some((unrepeated, axes)) = c.unrepeated() else { return Ok(state.capture(array, key, c.ty())) };
+            // What is repeated is stored once, and the program repeats it.
+            let once = if unrepeated.count() <= EMBED_LIMIT {
+                state.builder.constant(Constant::array(&unrepeated))
+            } else {
+                let ty = unrepeated.ty().clone();
+                state.repeated.push(c.clone());
+                state.capture(&unrepeated.into(), key, &ty)
+            };
+            let repeat = Op::new(Broadcast { shape: c.ty().shape().clone(), axes });
+            let value = state.builder.push(repeat, &[once], smallvec::smallvec![c.ty().clone()], place)?.result();
+            Ok(value.into())
         }),
         Form::Traced(t) => {
             check_alive(t, place)?;

@@ -59,7 +59,8 @@ fn place_of(equation: &Equation, otherwise: Location) -> Location {
 /// The place that a rule of an equation's operation runs on behalf of: what it records is there because of the rule.
 fn behind(rule: Rule, equation: &Equation, otherwise: Location) -> Location {
     let op = equation.op();
-    place_of(equation, otherwise).through(rule, Named { name: op.name(), slope: op.limits().slope })
+    let limits = op.limits();
+    place_of(equation, otherwise).through(rule, Named { name: op.name(), slope: limits.slope, safe: limits.safe })
 }
 
 /// The line of the first effect of some kind in a program or in what it holds.

@@ -213,8 +213,9 @@ impl Back<'_> {
         let rule = Transpose { operands: &operands, cotangents: result_bars };
         let made = e.op().transpose(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
         let Transposed::Cotangents(all) = made else {
-            return Err(missing(e, "transpose", "")
-                .note("reverse mode differentiates by transposing linear operations; this one is not linear here"));
+            let way_out = "a rule of your own (`custom_jvp`) is linear in tangents: it multiplies them by values and adds them, and nothing else";
+            return Err(missing(e, "transpose", way_out)
+                .note("reverse mode transposes what is done with tangents, and this is not linear in them"));
         };
         for ((&a, operand), bar) in program.operands(e).iter().zip(&operands).zip(all) {
             let (Some(v), Linear::Unknown(ty), Some(bar)) = (a.value(), operand, bar) else { continue };

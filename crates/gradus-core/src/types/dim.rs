@@ -749,3 +749,9 @@ macro_rules! conversions {
 }
 
 conversions!(usize isize u32 i32 i64);
+
+impl From<&Dim> for Dim {
+    fn from(dim: &Dim) -> Dim {
+        dim.clone()
+    }
+}

@@ -163,7 +163,8 @@ impl PartialEq<[usize]> for Shape {
     }
 }
 
-/// What may be written where a shape is wanted: `[2, 3]`, a `Vec`, a slice, dimensions taken from another array.
+/// What may be written where a shape is wanted: `[2, 3]`, a `Vec`, a slice, dimensions taken from another array; and a tuple, whose
+/// sizes may have different types: `(n, -1)`, `(x.dim(0), 3)`.
 ///
 /// One dimension of `-1` means "whatever is left" where an operation (reshape) can say what that is.
 pub trait IntoShape {
@@ -209,4 +210,22 @@ macro_rules! into_shape {
     )*};
 }
 // i32 is here for literals: `[2, 3]` with no other hint falls back to it.
-into_shape!(usize, i32, i64, Dim);
+into_shape!(usize, isize, i32, i64, Dim);
+
+macro_rules! mixed_shapes {
+    ($(($($size:ident $index:tt)+))*) => {$(
+        impl<$($size: Into<Dim>),+> IntoShape for ($($size,)+) {
+            fn into_shape(self) -> Shape {
+                [$(self.$index.into()),+].into_iter().collect()
+            }
+        }
+    )*};
+}
+mixed_shapes! {
+    (A 0)
+    (A 0 B 1)
+    (A 0 B 1 C 2)
+    (A 0 B 1 C 2 D 3)
+    (A 0 B 1 C 2 D 3 E 4)
+    (A 0 B 1 C 2 D 3 E 4 F 5)
+}

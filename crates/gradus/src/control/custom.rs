@@ -6,9 +6,8 @@ use gradus_core::trace;
 use gradus_core::{Array, Error, ErrorKind, Location, Mode, Result, control};
 
 use super::{as_operation, only_type, same_types, trace_body};
-use crate::function::{Fun, Func};
-use crate::signature::Signature;
-use crate::signature::args::Sig2;
+use crate::arguments::Arguments;
+use crate::function::{Func, Transformed};
 use crate::stage::{Leaves, Replace, fill, trace_function};
 use crate::tree::Tree;
 
@@ -32,22 +31,23 @@ use crate::tree::Tree;
 /// # }
 /// ```
 #[track_caller]
-pub fn custom_jvp<S, F, R>(f: F, rule: R) -> Fun<S>
+pub fn custom_jvp<'f, A, O, F, R>(f: F, rule: R) -> Transformed<'f, A, O>
 where
-    S: Signature<WithOut<<S as Signature>::Out> = S>,
-    F: Func<S> + 'static,
-    R: Func<Sig2<S::Packed, S::Packed, (S::Out, S::Out)>> + 'static,
+    A: Arguments,
+    O: Tree,
+    F: Func<A, O> + 'f,
+    R: Func<(A::Packed, A::Packed), (O, O)> + 'f,
 {
     let f = Arc::new(f);
     let (inner, made_at) = (f.clone(), Location::caller());
     as_operation("custom_jvp", f, made_at, move |args, function, template, place| {
-        let packed = S::pack(args);
+        let packed = A::pack(args);
         let arrays = packed.leaves();
         let types = super::types_of(&packed, place)?;
         let dotted: Vec<bool> = arrays.iter().map(|a| a.dtype().is_inexact()).collect();
         let dots = types.iter().zip(&dotted).filter(|(_, on)| **on).map(|(t, _)| t.clone());
         let inputs: Vec<_> = types.iter().cloned().chain(dots).collect();
-        let mut shown: Option<(S::Out, S::Out)> = None;
+        let mut shown: Option<(O, O)> = None;
         let made = trace_body(&format!("{}_rule", inner.name()), &inputs, place, |ts| {
             let (values, dots) = ts.split_at(types.len());
             let x = fill(&packed, values.to_vec());
@@ -93,27 +93,26 @@ where
 /// # }
 /// ```
 #[track_caller]
-pub fn custom_vjp<S, K, F, W, B>(f: F, forward: W, backward: B) -> Fun<S>
+pub fn custom_vjp<'f, A, O, K, F, W, B>(f: F, forward: W, backward: B) -> Transformed<'f, A, O>
 where
-    S: Signature<WithOut<<S as Signature>::Out> = S>,
+    A: Arguments,
+    O: Tree,
     K: Tree,
-    F: Func<S> + 'static,
-    W: Func<S::WithOut<(S::Out, K)>> + 'static,
-    S::WithOut<(S::Out, K)>: for<'a> Signature<Refs<'a> = S::Refs<'a>, Args = S::Args, Out = (S::Out, K)>,
-    B: Func<Sig2<K, S::Out, S::Packed>> + 'static,
+    F: Func<A, O> + 'f,
+    W: Func<A, (O, K)> + 'f,
+    B: Func<(K, O), A::Packed> + 'f,
 {
     let f = Arc::new(f);
     let (inner, made_at) = (f.clone(), Location::caller());
     as_operation("custom_vjp", f, made_at, move |args, function, template, place| {
-        let leaves = Leaves::of::<S>(args);
+        let leaves = Leaves::of::<A>(args);
         let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();
         let (ahead, (y, kept)) =
-            trace_function::<S::WithOut<(S::Out, K)>>(&forward, args, &specs, Mode::Abstract, place)
-                .map_err(|e| e.error)?;
+            trace_function::<A, (O, K)>(&forward, args, &specs, Mode::Abstract, place).map_err(|e| e.error)?;
         let name = inner.name();
         let what = format!("the forward pass of `{name}`");
         same_types(template, &y, &what, ("is the function's result", "the pass's"), place)?;
-        let packed = S::pack(args);
+        let packed = A::pack(args);
         let results = template.leaves();
         let residuals = ahead.program.output_types().split_off(results.len());
         let dotted: Vec<bool> = results.iter().map(|a| a.dtype().is_inexact()).collect();
@@ -121,7 +120,7 @@ where
         let bars = bars.collect::<Result<Vec<_>>>()?;
         let types: Vec<_> = residuals.iter().cloned().chain(bars).collect();
         let zeros = ahead.program.output_types();
-        let mut shown: Option<S::Packed> = None;
+        let mut shown: Option<A::Packed> = None;
         let made = trace_body(&format!("{name}_backward"), &types, place, |ts| {
             let (saved, bars) = ts.split_at(residuals.len());
             let like: Vec<Array> = zeros[..results.len()].iter().map(|t| Array::of_type(t.clone())).collect();

@@ -1,9 +1,14 @@
 //! Loops whose length is part of the program: `scan`, `map`, `fori_loop`, `while_loop`, `associative_scan`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use gradus_core::array::{OperandValue, dim_as};
 use gradus_core::control::{self, History, Steps};
+use gradus_core::primitives::Op;
+use gradus_core::primitives::effects::{Callback, Host, Kind};
 use gradus_core::trace::{self, Traced};
 use gradus_core::transform::vmap_on;
+use gradus_core::warnings::{Warning, WarningKind};
 use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Index, Location, Operand, Result, Scalar, Type};
 
 use super::{failed, same_types, trace_body, types_of};
@@ -248,12 +253,8 @@ fn bounds(lower: OperandValue, upper: OperandValue) -> Result<(Array, Array, DTy
 ///
 /// # fn main() -> Result<()> {
 /// // the square root of a, by Newton's iteration
-/// let root = |a: &Array| {
-///     let a = a.clone();
-///     let b = a.clone();
-///     while_loop(move |x: &Array| (x * x - &a).abs().gt(1e-12_f64), move |x| (x + &b / x) * 0.5_f64, Array::from(1.0_f64))
-/// };
-/// let slope = jit(grad(root))(&Array::from(2.0_f64)).item::<f64>()?;
+/// let root = |a: &Array| while_loop(|x: &Array| (x * x - a).abs().gt(1e-12), |x| (x + a / x) * 0.5, Array::from(1.0));
+/// let slope = jit(grad(root))(&Array::from(2.0)).item::<f64>()?;
 /// assert!((slope - 0.5 / 2.0_f64.sqrt()).abs() < 1e-9);
 /// # Ok(())
 /// # }
@@ -309,12 +310,38 @@ fn run_while<T: Tree>(
     place: Location,
 ) -> T {
     let result = traced_loop(&condition, &body, &init, place).and_then(|(condition, body)| {
-        trace::at_place(place, || control::while_loop(&condition, &body, &init.leaves(), history))
+        trace::at_place(place, || {
+            let outputs = control::while_loop(&condition, &body, &init.leaves(), history)?;
+            if let History::Limit(most) = history {
+                warn_if_cut_off(most, &condition, &outputs, place)?;
+            }
+            Ok(outputs)
+        })
     });
     match result {
         Ok(outputs) => fill(&init, outputs),
         Err(e) => poison(&init, &e.at(place)),
     }
+}
+
+/// Asks the condition once more: if it still holds, the limit ended the loop, and the result is not what the loop was for.
+fn warn_if_cut_off(most: usize, condition: &Traced, outputs: &[Array], place: Location) -> Result<()> {
+    let inputs: Vec<Array> = outputs.iter().chain(&condition.captures).cloned().collect();
+    let goes_on = trace::inline(&condition.program, &inputs)?;
+    let said = AtomicBool::new(false);
+    let host = Host::new(place, move |values| {
+        if values[0].any().item::<bool>()? && !said.swap(true, Ordering::Relaxed) {
+            Warning::new(WarningKind::LoopCutOff, format!("a loop was ended by its limit of {most} steps"))
+                .at(place)
+                .note("its condition still holds: the result is that of the first steps, and so are its derivatives")
+                .help("raise `History::Limit`, or use `History::Checkpoints`, which has no limit of steps")
+                .emit();
+        }
+        Ok(Vec::new())
+    });
+    // One call for a whole batch.
+    let look = Callback::giving(Kind::Debug, host, Vec::new(), true);
+    trace::bind_all(Op::new(look), &goes_on).first().and_then(Array::error).map_or(Ok(()), |e| Err(e.clone()))
 }
 
 fn traced_loop<T: Tree>(

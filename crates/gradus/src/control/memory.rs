@@ -7,9 +7,10 @@ use gradus_core::primitives::control::Policy;
 use gradus_core::{Location, control};
 
 use super::as_operation;
-use crate::function::{Fun, Func};
-use crate::signature::Signature;
+use crate::arguments::Arguments;
+use crate::function::{Func, Transformed};
 use crate::stage::Leaves;
+use crate::tree::Tree;
 
 /// A function whose derivative saves its arguments only, and computes the rest again; [`Checkpoint::policy`] says otherwise.
 ///
@@ -19,32 +20,29 @@ use crate::stage::Leaves;
 /// # fn main() -> Result<()> {
 /// let layer = |x: &Array| x.sin().exp().tanh();
 /// let x = Array::from(vec![0.3_f64; 1000]);
-/// let (_, plain) = vjp(move |x: &Array| layer(&layer(x)).sum(), &x)?;
-/// let (_, saving) = vjp(move |x: &Array| checkpoint(layer)(&checkpoint(layer)(x)).sum(), &x)?;
+/// let (_, plain) = vjp(move |x: &Array| layer(&layer(x)).sum(), &x);
+/// let (_, saving) = vjp(move |x: &Array| checkpoint(layer)(&checkpoint(layer)(x)).sum(), &x);
 /// assert!(2 * saving.residual_bytes() < plain.residual_bytes());
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "remat")]
 #[track_caller]
-pub fn checkpoint<S, F>(f: F) -> Checkpoint<S>
-where
-    S: Signature<WithOut<<S as Signature>::Out> = S>,
-    F: Func<S> + 'static,
-{
+pub fn checkpoint<'f, A: Arguments, O: Tree, F: Func<A, O> + 'f>(f: F) -> Checkpoint<'f, A, O> {
     Checkpoint::new(Arc::new(f), Policy::Nothing)
 }
 
-/// A function with a checkpoint around it. It is a [`Fun`], and says what its derivative saves.
-pub struct Checkpoint<S: Signature> {
-    fun: Fun<S>,
-    function: Arc<dyn Func<S>>,
+/// A function with a checkpoint around it. It is a [`Transformed`] one, and says what its derivative saves.
+pub struct Checkpoint<'f, A: Arguments, O: Tree> {
+    fun: Transformed<'f, A, O>,
+    function: Arc<dyn Func<A, O> + 'f>,
 }
 
-impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Checkpoint<S> {
+impl<'f, A: Arguments, O: Tree> Checkpoint<'f, A, O> {
     #[track_caller]
-    fn new(function: Arc<dyn Func<S>>, policy: Policy) -> Checkpoint<S> {
+    fn new(function: Arc<dyn Func<A, O> + 'f>, policy: Policy) -> Self {
         let fun = as_operation("checkpoint", function.clone(), Location::caller(), move |args, function, _, _| {
-            control::checkpoint(function, &Leaves::of::<S>(args).arrays, policy.clone())
+            control::checkpoint(function, &Leaves::of::<A>(args).arrays, policy.clone())
         });
         Checkpoint { fun, function }
     }
@@ -52,20 +50,20 @@ impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Checkpoint<S> {
     /// What is saved besides the arguments. [`Array::checkpoint_name`](crate::Array::checkpoint_name) gives values the names
     /// that [`Policy::Names`] asks for.
     #[track_caller]
-    pub fn policy(self, policy: Policy) -> Checkpoint<S> {
+    pub fn policy(self, policy: Policy) -> Self {
         Checkpoint::new(self.function, policy)
     }
 }
 
-impl<S: Signature> Deref for Checkpoint<S> {
-    type Target = Fun<S>;
-    fn deref(&self) -> &Fun<S> {
+impl<'f, A: Arguments, O: Tree> Deref for Checkpoint<'f, A, O> {
+    type Target = Transformed<'f, A, O>;
+    fn deref(&self) -> &Self::Target {
         &self.fun
     }
 }
 
-impl<S: Signature> Func<S> for Checkpoint<S> {
-    fn apply(&self, args: S::Refs<'_>) -> S::Out {
+impl<A: Arguments, O: Tree> Func<A, O> for Checkpoint<'_, A, O> {
+    fn apply(&self, args: A::Refs<'_>) -> O {
         self.fun.apply(args)
     }
     fn name(&self) -> String {

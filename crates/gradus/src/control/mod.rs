@@ -18,8 +18,8 @@ use std::sync::Arc;
 use gradus_core::trace::{self, Traced};
 use gradus_core::{Array, Error, ErrorKind, Location, Mode, Result, Type};
 
-use crate::function::{Fun, Func};
-use crate::signature::Signature;
+use crate::arguments::Arguments;
+use crate::function::{Func, Transformed};
 use crate::stage::{self, Leaves, fill, first_difference, poison, trace_function};
 use crate::tree::Tree;
 
@@ -58,17 +58,14 @@ fn failed<O: Tree>(error: Error, place: Location, run: impl FnOnce(&Error) -> O)
 
 /// A function that becomes one operation: outside any trace it runs as it is, inside it is traced and `bind` makes the
 /// operation of its program.
-fn as_operation<S>(
+fn as_operation<'f, A: Arguments, O: Tree>(
     transform: &'static str,
-    f: Arc<dyn Func<S>>,
+    f: Arc<dyn Func<A, O> + 'f>,
     made_at: Location,
-    bind: impl Fn(S::Refs<'_>, &Traced, &S::Out, Location) -> Result<Vec<Array>> + Send + Sync + 'static,
-) -> Fun<S>
-where
-    S: Signature<WithOut<<S as Signature>::Out> = S>,
-{
+    bind: impl Fn(A::Refs<'_>, &Traced, &O, Location) -> Result<Vec<Array>> + Send + Sync + 'f,
+) -> Transformed<'f, A, O> {
     let inner = f.clone();
-    Fun::direct(
+    Transformed::direct(
         transform,
         &*f,
         Box::new(move |args| {
@@ -76,8 +73,8 @@ where
                 return inner.apply(args);
             }
             let place = trace::caller_or_known(made_at);
-            let leaves = Leaves::of::<S>(args);
-            if let Err(e) = stage::spend::<S>(args, &leaves, place) {
+            let leaves = Leaves::of::<A>(args);
+            if let Err(e) = stage::spend::<A>(args, &leaves, place) {
                 return stage::failed(&*inner, args, &e);
             }
             let specs: Vec<Array> = leaves.arrays.iter().map(only_type).collect();

@@ -11,16 +11,17 @@ use rustc_hash::FxHashMap;
 
 use super::hot::Hot;
 use super::key::{CallKey, Leaves};
-use crate::signature::Signature;
+use crate::arguments::Arguments;
+use crate::tree::Tree;
 
 /// A traced function, specialized to one key.
-pub(crate) struct Specialization<S: Signature> {
+pub(crate) struct Specialization<O: Tree> {
     pub(super) key: CallKey,
     pub(super) captures: Vec<Array>,
     guards: Vec<Guard>,
     guard_program: Program,
     /// What the function returned while it was traced: the structure of every result.
-    pub(super) template: S::Out,
+    pub(super) template: O,
     pub(super) optimized: Optimized,
     executable: OnceLock<Result<Arc<dyn Executable>>>,
     last_used: AtomicU64,
@@ -39,13 +40,8 @@ fn dense(capture: Array) -> Array {
     }
 }
 
-impl<S: Signature> Specialization<S> {
-    pub(super) fn new(
-        key: CallKey,
-        traced: Traced,
-        template: S::Out,
-        pipeline: &Pipeline,
-    ) -> Result<Specialization<S>> {
+impl<O: Tree> Specialization<O> {
+    pub(super) fn new(key: CallKey, traced: Traced, template: O, pipeline: &Pipeline) -> Result<Specialization<O>> {
         let optimized = pipeline.optimize(&traced.program)?;
         let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
         Ok(Specialization {
@@ -71,6 +67,11 @@ impl<S: Signature> Specialization<S> {
     /// Whether what was read while tracing is the same for these arguments.
     pub(super) fn guards_hold(&self, leaves: &Leaves) -> bool {
         self.guards.is_empty() || self.failed_guard(leaves).is_none()
+    }
+
+    /// The first value that was read while tracing, if one was.
+    pub(super) fn first_guard(&self) -> Option<&Guard> {
+        self.guards.first()
     }
 
     /// The first guard that does not hold.
@@ -104,19 +105,19 @@ impl<S: Signature> Specialization<S> {
     }
 }
 
-pub(crate) struct Cache<S: Signature> {
-    table: RwLock<Table<S>>,
+pub(crate) struct Cache<O: Tree> {
+    table: RwLock<Table<O>>,
     clock: AtomicU64,
     limit: usize,
 }
 
-struct Table<S: Signature> {
-    entries: FxHashMap<u64, Vec<Arc<Specialization<S>>>>,
+struct Table<O: Tree> {
+    entries: FxHashMap<u64, Vec<Arc<Specialization<O>>>>,
     bytes: usize,
 }
 
-impl<S: Signature> Cache<S> {
-    pub(super) fn new(limit: usize) -> Cache<S> {
+impl<O: Tree> Cache<O> {
+    pub(super) fn new(limit: usize) -> Cache<O> {
         Cache { table: RwLock::new(Table { entries: FxHashMap::default(), bytes: 0 }), clock: AtomicU64::new(1), limit }
     }
 
@@ -124,8 +125,8 @@ impl<S: Signature> Cache<S> {
     pub(super) fn find(
         &self,
         hash: u64,
-        accept: impl Fn(&Specialization<S>) -> bool,
-    ) -> Option<Arc<Specialization<S>>> {
+        accept: impl Fn(&Specialization<O>) -> bool,
+    ) -> Option<Arc<Specialization<O>>> {
         // Guards may run programs and even the user's code; they run with no lock held.
         let candidates = self.read().entries.get(&hash)?.clone();
         let entry = candidates.into_iter().rev().find(|e| accept(e))?;
@@ -134,7 +135,7 @@ impl<S: Signature> Cache<S> {
     }
 
     /// Adds an entry; gives the number of entries dropped for it.
-    pub(super) fn insert(&self, hash: u64, entry: Arc<Specialization<S>>) -> u64 {
+    pub(super) fn insert(&self, hash: u64, entry: Arc<Specialization<O>>) -> u64 {
         entry.last_used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let of_hash = table.entries.entry(hash).or_default();
@@ -151,11 +152,11 @@ impl<S: Signature> Cache<S> {
         evicted
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Table<S>> {
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Table<O>> {
         self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Specialization<S>>> {
+    pub(super) fn all(&self) -> Vec<Arc<Specialization<O>>> {
         self.read().entries.values().flatten().cloned().collect()
     }
 
@@ -172,26 +173,26 @@ impl<S: Signature> Cache<S> {
 }
 
 /// Entries of declared dimensions by the arguments as they come: sizes that were met before need not be compared with the declaration.
-pub(crate) struct Met<S: Signature> {
-    entries: RwLock<FxHashMap<u64, (CallKey, Arc<Specialization<S>>)>>,
+pub(crate) struct Met<O: Tree> {
+    entries: RwLock<FxHashMap<u64, (CallKey, Arc<Specialization<O>>)>>,
 }
 
 /// So many are remembered.
 const REMEMBERED: usize = 256;
 
-impl<S: Signature> Met<S> {
-    pub(super) fn new() -> Met<S> {
+impl<O: Tree> Met<O> {
+    pub(super) fn new() -> Met<O> {
         Met { entries: RwLock::default() }
     }
 
     /// The entry that arguments with this hash had, if they are the same.
-    pub(super) fn find(&self, hash: u64, args: S::Refs<'_>) -> Option<Arc<Specialization<S>>> {
+    pub(super) fn find<A: Arguments>(&self, hash: u64, args: A::Refs<'_>) -> Option<Arc<Specialization<O>>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let (key, entry) = entries.get(&hash)?;
-        key.matches::<S>(args).then(|| entry.clone())
+        key.matches::<A>(args).then(|| entry.clone())
     }
 
-    pub(super) fn insert(&self, hash: u64, key: CallKey, entry: Arc<Specialization<S>>) {
+    pub(super) fn insert(&self, hash: u64, key: CallKey, entry: Arc<Specialization<O>>) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= REMEMBERED {
             entries.clear();
@@ -205,7 +206,7 @@ impl<S: Signature> Met<S> {
 }
 
 /// Drops the entry that was not used for the longest time, but never the one just added.
-fn evict_oldest<S: Signature>(table: &mut Table<S>, keep: &Arc<Specialization<S>>) -> bool {
+fn evict_oldest<O: Tree>(table: &mut Table<O>, keep: &Arc<Specialization<O>>) -> bool {
     let others = table.entries.iter().flat_map(|(h, list)| list.iter().map(move |e| (*h, e)));
     let oldest = others
         .filter(|(_, e)| !Arc::ptr_eq(e, keep))

@@ -1,5 +1,6 @@
 //! What looking ahead gives: the traced program, and the compiled one that can be called apart from its function.
 
+use std::fmt;
 use std::sync::Arc;
 
 use gradus_core::lint::{Lint, lint};
@@ -13,7 +14,8 @@ use super::Core;
 use super::cache::Specialization;
 use super::fill;
 use super::key::{CallKey, Leaves};
-use crate::signature::Signature;
+use crate::arguments::Arguments;
+use crate::tree::Tree;
 
 /// A function's program for given types.
 #[derive(Clone, Debug)]
@@ -55,12 +57,18 @@ impl TracedFunction {
 }
 
 /// A function compiled ahead of its calls, for one key.
-pub struct Compiled<S: Signature> {
-    pub(super) core: Arc<Core<S>>,
-    pub(super) entry: Arc<Specialization<S>>,
+pub struct Compiled<A: Arguments, O: Tree> {
+    pub(super) core: Arc<Core<'static, A, O>>,
+    pub(super) entry: Arc<Specialization<O>>,
 }
 
-impl<S: Signature> Compiled<S> {
+impl<A: Arguments, O: Tree> fmt::Debug for Compiled<A, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Compiled({})", self.core.stack())
+    }
+}
+
+impl<A: Arguments, O: Tree> Compiled<A, O> {
     /// The optimized program.
     pub fn program(&self) -> &Program {
         &self.entry.optimized
@@ -68,10 +76,22 @@ impl<S: Signature> Compiled<S> {
 
     /// The call with its buffers at hand: write the inputs, run, read the outputs. Nothing is allocated or locked on the way.
     /// Inputs and outputs are numbered in the order of the trees' arrays; an output that is an input as it is, is a copy of it as of the last run.
-    /// A program whose sizes are symbols cannot be prepared: its buffers have no size.
+    /// A program whose sizes are symbols cannot be prepared: its buffers have no size. Nor can one that was traced with
+    /// [`Mode::Concrete`](crate::Mode) and read a value: nobody would notice that the value is another.
     #[track_caller]
     pub fn prepared(&self) -> Result<Prepared> {
         let place = Location::caller();
+        if let Some(guard) = self.entry.first_guard() {
+            let name = self.core.name();
+            let message = format!(
+                "`{name}` was compiled for a value that was {}, and a prepared call does not look",
+                guard.observed
+            );
+            return Err(Error::new(ErrorKind::Frozen, message)
+                .at(place)
+                .note(format!("the value was read at {}", guard.place))
+                .help("branch with `cond` instead of reading the value, or use `call`, which compares it"));
+        }
         let (native, watched) = self.native()?;
         let native = native.ok_or_else(|| {
             Error::new(ErrorKind::Value, format!("`{}` is not run by the native compiler", self.core.name()))
@@ -99,15 +119,15 @@ impl<S: Signature> Compiled<S> {
     }
 
     #[track_caller]
-    pub(crate) fn run(&self, args: S::Refs<'_>) -> Result<S::Out> {
+    pub(crate) fn run(&self, args: A::Refs<'_>) -> Result<O> {
         let place = Location::caller();
-        let leaves = Leaves::of::<S>(args);
+        let leaves = Leaves::of::<A>(args);
         self.core.check(&leaves, place)?;
-        self.core.declared(args, |args| match self.entry.key.matches::<S>(args) {
+        self.core.declared(args, |args| match self.entry.key.matches::<A>(args) {
             true => Ok(()),
-            false => Err(self.misfit(&CallKey::of::<S>(args)).at(place)),
+            false => Err(self.misfit(&CallKey::of::<A>(args)).at(place)),
         })??;
-        super::spend::<S>(args, &leaves, place)?;
+        super::spend::<A>(args, &leaves, place)?;
         if let Some(guard) = self.entry.failed_guard(&leaves) {
             let e = Error::new(
                 ErrorKind::Frozen,
@@ -117,7 +137,8 @@ impl<S: Signature> Compiled<S> {
         }
         let mut inputs = leaves.arrays;
         inputs.extend(self.entry.captures.iter().cloned());
-        let outputs = self.core.executable(&self.entry)?.run(&inputs).map_err(|e| e.at(place))?;
+        let outputs = self.core.executable(&self.entry)?.run(&inputs);
+        let outputs = outputs.map_err(|e| self.core.named(&self.entry, &inputs, e).at(place))?;
         Ok(fill(&self.entry.template, outputs))
     }
 

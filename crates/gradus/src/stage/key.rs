@@ -8,8 +8,8 @@ use gradus_core::{Array, DType, Decision, Location, Result, Type};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
+use crate::arguments::Arguments;
 use crate::random::Spending;
-use crate::signature::Signature;
 use crate::tree::{Frozen, Segment, Tree, Visitor};
 
 /// One part of a key, with the way to it: `argument 0.scale`.
@@ -95,16 +95,16 @@ pub(crate) struct CallKey {
 }
 
 impl CallKey {
-    pub(super) fn of<S: Signature>(args: S::Refs<'_>) -> CallKey {
+    pub(super) fn of<A: Arguments>(args: A::Refs<'_>) -> CallKey {
         let mut collector = Collector::default();
-        S::visit(args, &mut collector);
+        A::visit_all(args, &mut collector);
         CallKey { parts: collector.parts, arguments: collector.arguments }
     }
 
     /// Whether arguments have this key. Allocates only for frozen values.
-    pub(super) fn matches<S: Signature>(&self, args: S::Refs<'_>) -> bool {
+    pub(super) fn matches<A: Arguments>(&self, args: A::Refs<'_>) -> bool {
         let mut m = Matcher { rest: self.parts.iter(), same: true };
-        S::visit(args, &mut m);
+        A::visit_all(args, &mut m);
         m.same && m.rest.next().is_none()
     }
 
@@ -231,20 +231,20 @@ pub(crate) struct Leaves {
 }
 
 impl Leaves {
-    pub(crate) fn of<S: Signature>(args: S::Refs<'_>) -> Leaves {
+    pub(crate) fn of<A: Arguments>(args: A::Refs<'_>) -> Leaves {
         let mut h = Hashing { arrays: SmallVec::new(), hasher: FxHasher::default() };
-        S::visit(args, &mut h);
+        A::visit_all(args, &mut h);
         Leaves { arrays: h.arrays, hash: h.hasher.finish() }
     }
 }
 
 /// Uses the keys among the arguments of a call: what is given by reference is not given twice.
-pub(crate) fn spend<S: Signature>(args: S::Refs<'_>, leaves: &Leaves, place: Location) -> Result<()> {
+pub(crate) fn spend<A: Arguments>(args: A::Refs<'_>, leaves: &Leaves, place: Location) -> Result<()> {
     if !leaves.arrays.iter().any(|a| a.dtype() == DType::Key) {
         return Ok(());
     }
     let mut spending = Spending { place, error: None };
-    S::visit(args, &mut spending);
+    A::visit_all(args, &mut spending);
     spending.error.map_or(Ok(()), Err)
 }
 

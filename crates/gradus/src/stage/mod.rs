@@ -27,8 +27,8 @@ use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Loc
 use gradus_cpu::{Cpu, Tier};
 use smallvec::SmallVec;
 
-use crate::function::{Fun, Func};
-use crate::signature::Signature;
+use crate::arguments::Arguments;
+use crate::function::{Func, Transformed};
 use crate::tree::{Mapper, Tree};
 
 pub use budget::OnBudget;
@@ -62,8 +62,8 @@ pub(crate) use symbolic::Declared;
 /// # }
 /// ```
 #[track_caller]
-pub fn jit<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S> {
-    Fun::new(Core::new("jit", true, Box::new(f), Location::caller()))
+pub fn jit<'f, A: Arguments, O: Tree, F: Func<A, O> + 'f>(f: F) -> Transformed<'f, A, O> {
+    Transformed::new(Core::new("jit", true, Arc::new(f), Location::caller()))
 }
 
 /// What a call may choose.
@@ -153,9 +153,9 @@ struct Counters {
     evictions: AtomicU64,
 }
 
-/// A function with its options and its programs: what every [`Fun`] shares among its clones and calls.
-pub(crate) struct Core<S: Signature> {
-    function: Arc<dyn Func<S>>,
+/// A function with its options and its programs: what every [`Transformed`] shares among its clones and calls.
+pub(crate) struct Core<'f, A: Arguments, O: Tree> {
+    function: Arc<dyn Func<A, O> + 'f>,
     /// The name of the transformation, for the stack: `jit`.
     transform: &'static str,
     /// Whether calls run a stored program, or the function itself.
@@ -164,27 +164,27 @@ pub(crate) struct Core<S: Signature> {
     place: Location,
     options: Options,
     counters: Counters,
-    cache: Cache<S>,
+    cache: Cache<O>,
     /// Entries by arguments whose dimensions are declared.
-    met: Met<S>,
+    met: Met<O>,
     history: History,
     /// Whether what is odd about the function was said.
     noticed: AtomicBool,
 }
 
-impl<S: Signature> Core<S> {
+impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
     /// A function as a transformation made it: `staged` ones keep their programs, others run as they are called.
-    pub(crate) fn new(transform: &'static str, staged: bool, f: Box<dyn Func<S>>, place: Location) -> Core<S> {
-        Core::with(transform, staged, f.into(), place, Options::default())
+    pub(crate) fn new(transform: &'static str, staged: bool, f: Arc<dyn Func<A, O> + 'f>, place: Location) -> Self {
+        Core::with(transform, staged, f, place, Options::default())
     }
 
     fn with(
         transform: &'static str,
         staged: bool,
-        function: Arc<dyn Func<S>>,
+        function: Arc<dyn Func<A, O> + 'f>,
         place: Location,
         mut options: Options,
-    ) -> Core<S> {
+    ) -> Self {
         options.pipeline.place = place;
         let cache = Cache::new(options.cache_limit);
         Core {
@@ -202,7 +202,7 @@ impl<S: Signature> Core<S> {
     }
 
     /// The same function with other options, and nothing kept yet.
-    pub(crate) fn with_options(&self, change: impl FnOnce(&mut Options)) -> Core<S> {
+    pub(crate) fn with_options(&self, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = self.options.clone();
         change(&mut options);
         Core::with(self.transform, self.staged, self.function.clone(), self.place, options)
@@ -240,25 +240,31 @@ impl<S: Signature> Core<S> {
     }
 
     /// The straight line. An error comes back as a result whose arrays carry it.
-    pub(crate) fn call(&self, args: S::Refs<'_>) -> S::Out {
+    pub(crate) fn call(&self, args: A::Refs<'_>) -> O {
         if !self.staged {
             self.counters.traces.fetch_add(1, Ordering::Relaxed);
-            return self.hunting(|| self.function.apply(args));
+            return match &self.options.declared {
+                None => self.hunting(|| self.function.apply(args)),
+                Some(_) => failed(&*self.function, args, &self.declared_in_vain()),
+            };
         }
-        let leaves = Leaves::of::<S>(args);
-        if let Err(e) = self.check(&leaves, self.place).and_then(|()| spend::<S>(args, &leaves, self.place)) {
+        let leaves = Leaves::of::<A>(args);
+        // The line of a call is not known here; what is wrong with a key names it all the same.
+        let staged = |e: Error| e.note(format!("calls of `{}` are known by the line that staged it", self.name()));
+        let spent = |()| spend::<A>(args, &leaves, self.place).map_err(staged);
+        if let Err(e) = self.check(&leaves, self.place).and_then(spent) {
             return failed(&*self.function, args, &e);
         }
         if self.options.declared.is_none() {
             return self.call_keyed(args, &leaves, &leaves, |_| {});
         }
-        if let Some(entry) = self.met.find(leaves.hash, args).filter(|e| e.is_alive() && e.guards_hold(&leaves)) {
+        if let Some(entry) = self.met.find::<A>(leaves.hash, args).filter(|e| e.is_alive() && e.guards_hold(&leaves)) {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
             return self.execute(&entry, &leaves);
         }
-        let meet = |entry: &Arc<Specialization<S>>| self.met.insert(leaves.hash, CallKey::of::<S>(args), entry.clone());
+        let meet = |entry: &Arc<Specialization<O>>| self.met.insert(leaves.hash, CallKey::of::<A>(args), entry.clone());
         let out = self.declared(args, |declared| {
-            let key = Leaves::of::<S>(declared);
+            let key = Leaves::of::<A>(declared);
             match self.of_nothing(args, declared, &key, &leaves) {
                 Some(entry) => {
                     meet(&entry);
@@ -274,17 +280,17 @@ impl<S: Signature> Core<S> {
     /// one for exactly these sizes has none. Conditions that were declared hold for it, too.
     fn of_nothing(
         &self,
-        args: S::Refs<'_>,
-        declared: S::Refs<'_>,
+        args: A::Refs<'_>,
+        declared: A::Refs<'_>,
         key: &Leaves,
         leaves: &Leaves,
-    ) -> Option<Arc<Specialization<S>>> {
+    ) -> Option<Arc<Specialization<O>>> {
         let Some(Ok(declaration)) = &self.options.declared else { return None };
         let is_empty = |a: &Array| a.shape().iter().any(|d| d.constant() == Some(0));
         if !leaves.arrays.iter().any(is_empty) || !declaration.holds(&key.arrays, &leaves.arrays) {
             return None;
         }
-        let entry = |args: S::Refs<'_>, key: &Leaves| {
+        let entry = |args: A::Refs<'_>, key: &Leaves| {
             self.lookup(args, key, leaves).or_else(|| self.make_entry(args, key, self.place).ok())
         };
         let general = entry(declared, key)?;
@@ -298,11 +304,11 @@ impl<S: Signature> Core<S> {
     /// told the entry.
     fn call_keyed(
         &self,
-        args: S::Refs<'_>,
+        args: A::Refs<'_>,
         key: &Leaves,
         leaves: &Leaves,
-        found: impl FnOnce(&Arc<Specialization<S>>),
-    ) -> S::Out {
+        found: impl FnOnce(&Arc<Specialization<O>>),
+    ) -> O {
         if let Some(entry) = self.lookup(args, key, leaves) {
             self.counters.hits.fetch_add(1, Ordering::Relaxed);
             found(&entry);
@@ -318,11 +324,31 @@ impl<S: Signature> Core<S> {
         }
     }
 
+    /// Sizes are declared for programs that are kept, and a function that is not staged keeps none.
+    fn declared_in_vain(&self) -> Error {
+        let stack = self.stack();
+        Error::new(ErrorKind::Value, format!("`{stack}` is not staged, so it has no program to declare sizes of"))
+            .at(self.place)
+            .help(format!("stage it first, as in `jit({stack}).symbolic(..)`"))
+    }
+
+    /// What is wrong with the sizes of a call, said with the names of the arguments and the line that wants otherwise.
+    fn named(&self, entry: &Specialization<O>, inputs: &[Array], error: Error) -> Error {
+        if !entry.optimized.is_symbolic() || !matches!(error.kind(), ErrorKind::Constraint | ErrorKind::Signature) {
+            return error;
+        }
+        let paths: Vec<&str> = entry.key.parts.iter().filter(|p| p.leaf().is_some()).map(KeyPart::path).collect();
+        let named = |i: usize| paths.get(i).map_or_else(|| "a captured array".to_string(), ToString::to_string);
+        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<_>>>();
+        let again = types.and_then(|types| entry.optimized.program().solve_symbols_of(&types, &named));
+        again.err().unwrap_or(error)
+    }
+
     /// Does something with the arguments, declared dimensions in the place of theirs.
-    fn declared<T>(&self, args: S::Refs<'_>, f: impl for<'a> FnOnce(S::Refs<'a>) -> T) -> Result<T> {
+    fn declared<T>(&self, args: A::Refs<'_>, f: impl for<'a> FnOnce(A::Refs<'a>) -> T) -> Result<T> {
         match &self.options.declared {
             None => Ok(f(args)),
-            Some(Ok(declared)) => Ok(f(S::refs(&declared.apply::<S>(args, &self.name())?))),
+            Some(Ok(declared)) => Ok(f(declared.apply::<A>(args, &self.name())?.refs())),
             Some(Err(e)) => Err(e.clone()),
         }
     }
@@ -339,16 +365,16 @@ impl<S: Signature> Core<S> {
     }
 
     /// The entry for arguments whose key has the hash of `key`; guards look at `leaves`.
-    fn lookup(&self, args: S::Refs<'_>, key: &Leaves, leaves: &Leaves) -> Option<Arc<Specialization<S>>> {
-        self.cache.find(key.hash, |entry| entry.key.matches::<S>(args) && entry.is_alive() && entry.guards_hold(leaves))
+    fn lookup(&self, args: A::Refs<'_>, key: &Leaves, leaves: &Leaves) -> Option<Arc<Specialization<O>>> {
+        self.cache.find(key.hash, |entry| entry.key.matches::<A>(args) && entry.is_alive() && entry.guards_hold(leaves))
     }
 
     fn make_entry(
         &self,
-        args: S::Refs<'_>,
+        args: A::Refs<'_>,
         leaves: &Leaves,
         place: Location,
-    ) -> Result<Arc<Specialization<S>>, Failed<S>> {
+    ) -> Result<Arc<Specialization<O>>, Failed<O>> {
         let new = !self.noticed.load(Ordering::Relaxed);
         let (result, inside) = match new {
             true => notices::watch(|| self.run_trace(args, leaves, place)),
@@ -357,7 +383,7 @@ impl<S: Signature> Core<S> {
         let (traced, template) = result?;
         let first = new.then(|| traced.clone());
         let entry = self
-            .hunting(|| Specialization::new(CallKey::of::<S>(args), traced, template, self.pipeline()))
+            .hunting(|| Specialization::new(CallKey::of::<A>(args), traced, template, self.pipeline()))
             .map_err(|error| Failed { error, out: None })?;
         let entry = Arc::new(entry);
         if let Some(traced) = first.filter(|_| !self.noticed.swap(true, Ordering::Relaxed)) {
@@ -372,9 +398,9 @@ impl<S: Signature> Core<S> {
     }
 
     /// Runs the Rust function on tracers.
-    fn run_trace(&self, args: S::Refs<'_>, leaves: &Leaves, place: Location) -> Result<(Traced, S::Out), Failed<S>> {
+    fn run_trace(&self, args: A::Refs<'_>, leaves: &Leaves, place: Location) -> Result<(Traced, O), Failed<O>> {
         let _running =
-            recursion::enter::<S>(std::ptr::from_ref(self).addr(), args, self.options.mode, &self.name(), self.place)
+            recursion::enter::<A>(std::ptr::from_ref(self).addr(), args, self.options.mode, &self.name(), self.place)
                 .map_err(|error| Failed { error, out: None })?;
         self.counters.traces.fetch_add(1, Ordering::Relaxed);
         let traced = self.hunting(|| trace_function(&*self.function, args, &leaves.arrays, self.options.mode, place));
@@ -386,7 +412,7 @@ impl<S: Signature> Core<S> {
     }
 
     /// Runs an entry: on numbers as machine code, under an outer trace as one `call`, on specs as types.
-    fn execute(&self, entry: &Specialization<S>, leaves: &Leaves) -> S::Out {
+    fn execute(&self, entry: &Specialization<O>, leaves: &Leaves) -> O {
         let joined: SmallVec<[Array; 8]>;
         let inputs = match entry.captures.is_empty() {
             true => &leaves.arrays,
@@ -413,12 +439,12 @@ impl<S: Signature> Core<S> {
         };
         match outputs {
             Ok(outputs) => fill(&entry.template, outputs),
-            Err(e) => poison(&entry.template, &e.at(self.place)),
+            Err(e) => poison(&entry.template, &self.named(entry, inputs, e).at(self.place)),
         }
     }
 
     /// Runs the code of an entry.
-    fn run(&self, entry: &Specialization<S>, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, entry: &Specialization<O>, inputs: &[Array]) -> Result<Vec<Array>> {
         if let Some(after) = self.options.specialize_after
             && entry.optimized.is_symbolic()
         {
@@ -434,7 +460,7 @@ impl<S: Signature> Core<S> {
     }
 
     /// Counts a program that a call needs against the budget.
-    fn admit(&self, entry: &Specialization<S>) -> Result<()> {
+    fn admit(&self, entry: &Specialization<O>) -> Result<()> {
         if entry.is_ready() {
             return Ok(());
         }
@@ -446,7 +472,7 @@ impl<S: Signature> Core<S> {
         &self.options.pipeline
     }
 
-    fn executable<'a>(&self, entry: &'a Specialization<S>) -> Result<&'a Arc<dyn Executable>> {
+    fn executable<'a>(&self, entry: &'a Specialization<O>) -> Result<&'a Arc<dyn Executable>> {
         entry.executable(self.pipeline(), |origin| {
             let counter = match origin {
                 Origin::Compiled => &self.counters.compiles,
@@ -459,43 +485,28 @@ impl<S: Signature> Core<S> {
     }
 
     #[track_caller]
-    pub(crate) fn trace(&self, args: S::Refs<'_>) -> Result<TracedFunction> {
+    pub(crate) fn trace(&self, args: A::Refs<'_>) -> Result<TracedFunction> {
         let place = Location::caller();
-        self.check(&Leaves::of::<S>(args), place)?;
-        let traced = self.declared(args, |args| self.run_trace(args, &Leaves::of::<S>(args), place))?;
+        self.check(&Leaves::of::<A>(args), place)?;
+        let traced = self.declared(args, |args| self.run_trace(args, &Leaves::of::<A>(args), place))?;
         let (traced, _) = traced.map_err(|f| f.error)?;
         Ok(TracedFunction::new(traced, self.pipeline().clone()))
     }
 
-    #[track_caller]
-    pub(crate) fn compile(self: &Arc<Self>, args: S::Refs<'_>) -> Result<Compiled<S>> {
-        let place = Location::caller();
-        self.check(&Leaves::of::<S>(args), place)?;
-        let entry = self.declared(args, |args| {
-            let leaves = Leaves::of::<S>(args);
-            match self.lookup(args, &leaves, &leaves) {
-                Some(entry) => Ok(entry),
-                None => self.make_entry(args, &leaves, place).map_err(|f| f.error),
-            }
-        })??;
-        self.executable(&entry)?;
-        Ok(Compiled { core: self.clone(), entry })
-    }
-
     /// Every phase of a call, from the key to the numbers, with its time and size.
     #[track_caller]
-    pub(crate) fn phases(&self, args: S::Refs<'_>) -> Result<Phases> {
+    pub(crate) fn phases(&self, args: A::Refs<'_>) -> Result<Phases> {
         let place = Location::caller();
         let (result, mut phases) = gradus_core::phases::watch(|| -> Result<()> {
             let started = Instant::now();
-            let given = Leaves::of::<S>(args);
+            let given = Leaves::of::<A>(args);
             self.check(&given, place)?;
-            let entry = self.declared(args, |args| -> Result<Specialization<S>> {
-                let key = CallKey::of::<S>(args);
+            let entry = self.declared(args, |args| -> Result<Specialization<O>> {
+                let key = CallKey::of::<A>(args);
                 let keyed = key.parts.iter().map(|p| format!("{p:?}\n")).collect::<String>();
                 report(|| Phase::described("specialize", keyed, started.elapsed()));
                 let started = Instant::now();
-                let (traced, template) = self.run_trace(args, &Leaves::of::<S>(args), place).map_err(|f| f.error)?;
+                let (traced, template) = self.run_trace(args, &Leaves::of::<A>(args), place).map_err(|f| f.error)?;
                 let time = started.elapsed();
                 report(|| Phase::new("trace", &[&traced.program], time));
                 Specialization::new(key, traced, template, self.pipeline())
@@ -519,7 +530,7 @@ impl<S: Signature> Core<S> {
         Ok(Phases(phases))
     }
 
-    pub(crate) fn explain(&self, args: S::Refs<'_>) -> Explanation {
+    pub(crate) fn explain(&self, args: A::Refs<'_>) -> Explanation {
         let about = explain::About {
             function: self.name(),
             stack: self.stack(),
@@ -529,29 +540,46 @@ impl<S: Signature> Core<S> {
             history: self.history.summary(self.options.budget),
         };
         let entries = self.cache.all();
-        let explain = |args: S::Refs<'_>| {
-            let leaves = Leaves::of::<S>(args);
+        let explain = |args: A::Refs<'_>| {
+            let leaves = Leaves::of::<A>(args);
             let hit = self.lookup(args, &leaves, &leaves).is_some();
             let kept = entries.iter().map(|e| (&e.key, e.failed_guard(&leaves))).collect();
-            Explanation::new(about.clone(), hit, &CallKey::of::<S>(args), kept)
+            Explanation::new(about.clone(), hit, &CallKey::of::<A>(args), kept)
         };
         // What does not fit the declaration is explained as it came.
         self.declared(args, explain).unwrap_or_else(|_| explain(args))
     }
 }
 
+impl<A: Arguments, O: Tree> Core<'static, A, O> {
+    #[track_caller]
+    pub(crate) fn compile(self: &Arc<Self>, args: A::Refs<'_>) -> Result<Compiled<A, O>> {
+        let place = Location::caller();
+        self.check(&Leaves::of::<A>(args), place)?;
+        let entry = self.declared(args, |args| {
+            let leaves = Leaves::of::<A>(args);
+            match self.lookup(args, &leaves, &leaves) {
+                Some(entry) => Ok(entry),
+                None => self.make_entry(args, &leaves, place).map_err(|f| f.error),
+            }
+        })??;
+        self.executable(&entry)?;
+        Ok(Compiled { core: self.clone(), entry })
+    }
+}
+
 /// Runs a Rust function on tracers that stand for `inputs`: arrays with numbers, or only types.
-pub(crate) fn trace_function<S: Signature>(
-    function: &dyn Func<S>,
-    args: S::Refs<'_>,
+pub(crate) fn trace_function<A: Arguments, O: Tree>(
+    function: &(dyn Func<A, O> + '_),
+    args: A::Refs<'_>,
     inputs: &[Array],
     mode: Mode,
     place: Location,
-) -> Result<(Traced, S::Out), Failed<S>> {
+) -> Result<(Traced, O), Failed<O>> {
     let traced = trace_body(&function.name(), inputs, mode, place, |tracers| {
         let mut next = tracers.iter();
-        let traced_args = S::map(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
-        function.apply(S::refs(&traced_args))
+        let traced_args = A::map_all(args, &mut Replace(|a: &Array| next.next().cloned().unwrap_or_else(|| a.clone())));
+        function.apply(traced_args.refs())
     });
     traced.map_err(|(error, out)| Failed { error, out })
 }
@@ -585,14 +613,14 @@ pub(crate) fn trace_body<O: Tree>(
 }
 
 /// A trace that failed, with what the function returned meanwhile.
-pub(crate) struct Failed<S: Signature> {
+pub(crate) struct Failed<O: Tree> {
     pub(crate) error: Error,
-    pub(crate) out: Option<S::Out>,
+    pub(crate) out: Option<O>,
 }
 
-impl<S: Signature> Failed<S> {
+impl<O: Tree> Failed<O> {
     /// The result that carries the error.
-    pub(crate) fn give(self, function: &dyn Func<S>, args: S::Refs<'_>) -> S::Out {
+    pub(crate) fn give<A: Arguments>(self, function: &(dyn Func<A, O> + '_), args: A::Refs<'_>) -> O {
         match self.out {
             Some(out) => poison(&out, &self.error),
             None => failed(function, args, &self.error),
@@ -618,10 +646,10 @@ pub(crate) fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
 
 /// The result when there is no template: where the type does not say it, the structure is that of the function's result on
 /// arguments that carry the error. Every array in it is the error.
-pub(crate) fn failed<S: Signature>(function: &dyn Func<S>, args: S::Refs<'_>, error: &Error) -> S::Out {
+pub(crate) fn failed<A: Arguments, O: Tree>(function: &(dyn Func<A, O> + '_), args: A::Refs<'_>, error: &Error) -> O {
     recursion::carrying(error, || {
-        let args = S::map(args, &mut Replace(|_: &Array| Array::from(error.clone())));
-        poison(&trace::quietly(|| function.apply(S::refs(&args))), error)
+        let args = A::map_all(args, &mut Replace(|_: &Array| Array::from(error.clone())));
+        poison(&trace::quietly(|| function.apply(args.refs())), error)
     })
 }
 

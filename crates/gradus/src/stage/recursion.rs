@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use gradus_core::{Error, ErrorKind, Location, Mode, Result};
 
 use super::key::CallKey;
-use crate::signature::Signature;
+use crate::arguments::Arguments;
 use crate::tree::Tree;
 
 /// How many traces of functions of one name and line may be in progress on a thread: more than anyone nests, and less than
@@ -43,20 +43,20 @@ impl Drop for Left {
 }
 
 /// A trace begins, until what comes back is dropped.
-pub(super) fn enter<S: Signature>(
+pub(super) fn enter<A: Arguments>(
     core: usize,
-    args: S::Refs<'_>,
+    args: A::Refs<'_>,
     mode: Mode,
     name: &str,
     place: Location,
 ) -> Result<Left> {
-    let same = |r: &Running| r.core == core && mode == Mode::Abstract && r.mode == mode && r.key.matches::<S>(args);
+    let same = |r: &Running| r.core == core && mode == Mode::Abstract && r.mode == mode && r.key.matches::<A>(args);
     let alike = |r: &&Running| r.place == place && r.name == name;
     RUNNING.with_borrow_mut(|running| {
         if running.iter().any(same) || running.iter().filter(alike).count() >= DEEPEST {
             return Err(endless(name, place));
         }
-        running.push(Running { core, key: CallKey::of::<S>(args), mode, name: name.into(), place });
+        running.push(Running { core, key: CallKey::of::<A>(args), mode, name: name.into(), place });
         Ok(Left)
     })
 }

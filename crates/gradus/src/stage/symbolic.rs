@@ -7,7 +7,7 @@ use gradus_core::array::Form;
 use gradus_core::{Array, Constraint, DType, Dim, Error, ErrorKind, Location, Result, Type};
 
 use super::Replace;
-use crate::signature::Signature;
+use crate::arguments::Arguments;
 use crate::tree::{Frozen, Segment, Visitor};
 
 /// The text of a declaration, and what it says: `"_, f32[B, 16] where B >= 1"`.
@@ -99,9 +99,9 @@ impl Declared {
     }
 
     /// The arguments with declared arrays replaced by their types. Values of an outer trace stay: their dimensions are that trace's.
-    pub(super) fn apply<S: Signature>(&self, args: S::Refs<'_>, name: &str) -> Result<S::Args> {
+    pub(super) fn apply<A: Arguments>(&self, args: A::Refs<'_>, name: &str) -> Result<A> {
         let mut places = Places::default();
-        S::visit(args, &mut places);
+        A::visit_all(args, &mut places);
         if places.arguments != self.arguments.len() {
             let (takes, declared) = (places.arguments, self.arguments.len());
             let s = if takes == 1 { "" } else { "s" };
@@ -114,7 +114,7 @@ impl Declared {
         }
         let mut error = None;
         let mut next = places.leaves.iter();
-        let declared = S::map(
+        let declared = A::map_all(
             args,
             &mut Replace(|a: &Array| {
                 let declared =

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use gradus_core::{Array, Error, ErrorKind, Location, Result, trace, transform};
 
-use super::{AtPoint, owners};
-use crate::function::{Fun, Func};
-use crate::signature::Signature;
-use crate::signature::args::{Sig1, Sig2, Sig3, Sig4, Sig5, Sig6, Sig7, Sig8};
+use super::{AtPoint, leaves_at};
+use crate::arguments::{Arguments, Position};
+use crate::function::{Func, Transformed};
 use crate::stage::{failed, fill, poison};
 use crate::tree::Tree;
 
@@ -29,7 +28,7 @@ use crate::tree::Tree;
 /// # }
 /// ```
 #[track_caller]
-pub fn grad<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
+pub fn grad<'f, A: Arguments, O: Tree, F: Func<A, O> + 'f>(f: F) -> Transformed<'f, A, A::First> {
     by_first("grad", f, one_array, |(_, gradient)| gradient)
 }
 
@@ -47,32 +46,32 @@ pub fn grad<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First
 /// # }
 /// ```
 #[track_caller]
-pub fn value_and_grad<S: Signature, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>> {
+pub fn value_and_grad<'f, A: Arguments, O: Tree, F: Func<A, O> + 'f>(f: F) -> Transformed<'f, A, (O, A::First)> {
     by_first("value_and_grad", f, one_array, |both| both)
 }
 
 /// The gradient of a function that also gives something else: `f` returns `(loss, aux)`, this `(gradient, aux)`.
 #[track_caller]
-pub fn grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::First, X)>>
+pub fn grad_with_aux<'f, A, L, X, F>(f: F) -> Transformed<'f, A, (A::First, X)>
 where
-    S: Signature<Out = (L, X)>,
+    A: Arguments,
     L: Tree,
     X: Tree,
-    F: Func<S> + 'static,
+    F: Func<A, (L, X)> + 'f,
 {
-    by_first("grad_with_aux", f, |t| one_array(&t.0), |((_, aux), gradient)| (gradient, aux))
+    by_first("grad_with_aux", f, |t: &(L, X)| one_array(&t.0), |((_, aux), gradient)| (gradient, aux))
 }
 
 /// The value, aux and gradient of a function that returns `(loss, aux)`: `((loss, aux), gradient)`.
 #[track_caller]
-pub fn value_and_grad_with_aux<S, L, X, F>(f: F) -> Fun<S::WithOut<(S::Out, S::First)>>
+pub fn value_and_grad_with_aux<'f, A, L, X, F>(f: F) -> Transformed<'f, A, ((L, X), A::First)>
 where
-    S: Signature<Out = (L, X)>,
+    A: Arguments,
     L: Tree,
     X: Tree,
-    F: Func<S> + 'static,
+    F: Func<A, (L, X)> + 'f,
 {
-    by_first("value_and_grad_with_aux", f, |t| one_array(&t.0), |both| both)
+    by_first("value_and_grad_with_aux", f, |t: &(L, X)| one_array(&t.0), |both| both)
 }
 
 fn one_array<T: Tree>(loss: &T) -> bool {
@@ -81,19 +80,19 @@ fn one_array<T: Tree>(loss: &T) -> bool {
 
 /// What the four gradients by the first argument share: `finish` picks what is given of value and gradient.
 #[track_caller]
-fn by_first<S: Signature, O: Tree>(
+fn by_first<'f, A: Arguments, O: Tree, P: Tree>(
     transform: &'static str,
-    f: impl Func<S> + 'static,
-    one_loss: fn(&S::Out) -> bool,
-    finish: fn((S::Out, S::First)) -> O,
-) -> Fun<S::WithOut<O>> {
+    f: impl Func<A, O> + 'f,
+    one_loss: fn(&O) -> bool,
+    finish: fn((O, A::First)) -> P,
+) -> Transformed<'f, A, P> {
     let f = Arc::new(f);
     let (inner, place) = (f.clone(), Location::caller());
-    Fun::direct(
+    Transformed::direct(
         transform,
         &*f,
         Box::new(move |args| {
-            let result = gradient(&*inner, place, args, 0..S::first(args).leaves().len(), one_loss);
+            let result = gradient(&*inner, place, args, 0..A::first(args).leaves().len(), one_loss);
             finish(with_value(&*inner, args, result))
         }),
     )
@@ -112,55 +111,56 @@ fn by_first<S: Signature, O: Tree>(
 /// # }
 /// ```
 #[track_caller]
-pub fn grad_all<S, F>(f: F) -> Fun<S::WithOut<S::Args>>
-where
-    S: Signature<Args: Tree>,
-    F: Func<S> + 'static,
-{
+pub fn grad_all<'f, A: Arguments, O: Tree, F: Func<A, O> + 'f>(f: F) -> Transformed<'f, A, A> {
     let f = Arc::new(f);
     let (inner, place) = (f.clone(), Location::caller());
-    Fun::direct(
+    Transformed::direct(
         "grad_all",
         &*f,
         Box::new(move |args| {
             let result = gradient(&*inner, place, args, 0..usize::MAX, one_array);
-            let owned = S::map(args, &mut crate::stage::Replace(|a: &Array| a.clone()));
+            let owned = A::map_all(args, &mut crate::stage::Replace(|a: &Array| a.clone()));
             give(&owned, result.map(|(_, _, bars)| bars))
         }),
     )
 }
 
-/// The argument at a position of a signature.
-pub trait Arg<const POSITION: usize>: Signature {
-    /// Its type.
-    type Type: Tree;
-    /// The argument.
-    fn arg<'a>(args: Self::Refs<'a>) -> &'a Self::Type;
-}
-
-/// The gradient by the argument at a position: `grad_by::<1, _>(f)`.
+/// The gradient by the argument at a position, counted from 0; the result has that argument's type.
+///
+/// A number is enough where all arguments have one type. Where they differ the position is part of the type:
+/// [`Arg`](crate::Arg).
 ///
 /// ```
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
-/// let by_second = grad_by::<1, _>(|a: &Array, b: &Array| a * b * b);
-/// assert_eq!(by_second(&Array::from(2.0_f64), &Array::from(3.0_f64)).item::<f64>()?, 12.0);
+/// let by_second = grad_by(1, |a: &Array, b: &Array| a * b * b);
+/// assert_eq!(by_second(&Array::from(2.0), &Array::from(3.0)).item::<f64>()?, 12.0);
+/// let by_inputs = grad_by(Arg::<1>, |(w, b): &(Array, Array), x: &Array| (w * x + b).sum());
+/// let model = (Array::from(5.0), Array::from(1.0));
+/// assert_eq!(by_inputs(&model, &Array::from([1.0, 2.0])).to_vec::<f64>()?, [5.0, 5.0]);
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "argnums")]
 #[track_caller]
-pub fn grad_by<const POSITION: usize, S: Arg<POSITION>>(f: impl Func<S> + 'static) -> Fun<S::WithOut<S::Type>> {
+pub fn grad_by<'f, A, O, N, F>(position: N, f: F) -> Transformed<'f, A, N::Type>
+where
+    F: Func<A, O> + 'f,
+    A: Arguments,
+    O: Tree,
+    N: Position<A>,
+{
     let f = Arc::new(f);
     let (inner, place) = (f.clone(), Location::caller());
-    Fun::direct(
+    Transformed::direct(
         "grad_by",
         &*f,
         Box::new(move |args| {
-            let before = owners::<S>(args).iter().filter(|owner| **owner < POSITION).count();
-            let by = S::arg(args);
-            let result = gradient(&*inner, place, args, before..before + by.leaves().len(), one_array);
-            give(by, result.map(|(_, _, bars)| bars))
+            let (by, argument) = leaves_at::<A, N>(position, args);
+            let result = by.map_err(|e| e.at(trace::caller_or_known(place)));
+            let result = result.and_then(|by| gradient(&*inner, place, args, by, one_array));
+            give(argument, result.map(|(_, _, bars)| bars))
         }),
     )
 }
@@ -173,23 +173,27 @@ fn give<T: Tree>(like: &T, arrays: Result<Vec<Array>>) -> T {
     }
 }
 
-type Gradient<S> = (<S as Signature>::Out, Vec<Array>, Vec<Array>);
+type Gradient<O> = (O, Vec<Array>, Vec<Array>);
 
-fn with_value<S: Signature>(f: &dyn Func<S>, args: S::Refs<'_>, result: Result<Gradient<S>>) -> (S::Out, S::First) {
+fn with_value<A: Arguments, O: Tree>(
+    f: &(dyn Func<A, O> + '_),
+    args: A::Refs<'_>,
+    result: Result<Gradient<O>>,
+) -> (O, A::First) {
     match result {
-        Ok((template, outputs, bars)) => (fill(&template, outputs), fill(S::first(args), bars)),
-        Err(e) => (failed(f, args, &e), poison(S::first(args), &e)),
+        Ok((template, outputs, bars)) => (fill(&template, outputs), fill(A::first(args), bars)),
+        Err(e) => (failed(f, args, &e), poison(A::first(args), &e)),
     }
 }
 
 /// The value's structure and arrays, and a gradient for each of the arguments' arrays in `by`.
-fn gradient<S: Signature>(
-    f: &dyn Func<S>,
+fn gradient<A: Arguments, O: Tree>(
+    f: &(dyn Func<A, O> + '_),
     made_at: Location,
-    args: S::Refs<'_>,
+    args: A::Refs<'_>,
     by: std::ops::Range<usize>,
-    one_loss: impl Fn(&S::Out) -> bool,
-) -> Result<Gradient<S>> {
+    one_loss: impl Fn(&O) -> bool,
+) -> Result<Gradient<O>> {
     let place = trace::caller_or_known(made_at);
     let point = AtPoint::new(f, args, place)?;
     let by = by.start..by.end.min(point.arguments);
@@ -225,7 +229,11 @@ fn gradient<S: Signature>(
     Ok((point.template, outputs, bars))
 }
 
-fn check_loss<S: Signature>(point: &AtPoint<S>, one_loss: &impl Fn(&S::Out) -> bool, f: &dyn Func<S>) -> Result<()> {
+fn check_loss<A: Arguments, O: Tree>(
+    point: &AtPoint<O>,
+    one_loss: &impl Fn(&O) -> bool,
+    f: &(dyn Func<A, O> + '_),
+) -> Result<()> {
     let types = point.traced.program.output_types();
     let fail = |message: String| {
         let e = Error::new(ErrorKind::Signature, message);
@@ -237,35 +245,15 @@ fn check_loss<S: Signature>(point: &AtPoint<S>, one_loss: &impl Fn(&S::Out) -> b
     match types.first() {
         Some(t) if t.rank() != 0 => fail(format!("a gradient needs a scalar result, and `{}` gives {t}", f.name())),
         Some(t) if !t.dtype().is_float() => {
-            fail(format!("a gradient needs a real floating-point result, and `{}` gives {t}", f.name()))
+            let message = format!("a gradient needs a real floating-point result, and `{}` gives {t}", f.name());
+            let help = match t.dtype().is_complex() {
+                true => "take its real part, its absolute value or another real number of it: `y.real()`, `y.abs()`",
+                false => {
+                    "integers and bools have no derivatives: give the function floats, as in `Array::from(3.0)` or `x.cast(DType::F64)`"
+                }
+            };
+            Err(Error::new(ErrorKind::Signature, message).help(help))
         }
         _ => Ok(()),
     }
-}
-
-macro_rules! positions {
-    ($($sig:ident($($arg:ident),*): $($position:tt $at:ident),*;)*) => {$(
-        positions!(@ $sig ($($arg),*) [$($position $at),*]);
-    )*};
-    (@ $sig:ident $args:tt [$($position:tt $at:ident),*]) => {
-        $(positions!(@@ $sig $args $position $at);)*
-    };
-    (@@ $sig:ident ($($arg:ident),*) $position:tt $at:ident) => {
-        impl<$($arg: Tree,)* Out: Tree> Arg<$position> for $sig<$($arg,)* Out> {
-            type Type = $at;
-            fn arg<'a>(args: Self::Refs<'a>) -> &'a $at {
-                args.$position
-            }
-        }
-    };
-}
-positions! {
-    Sig1(A): 0 A;
-    Sig2(A, B): 0 A, 1 B;
-    Sig3(A, B, C): 0 A, 1 B, 2 C;
-    Sig4(A, B, C, D): 0 A, 1 B, 2 C, 3 D;
-    Sig5(A, B, C, D, E): 0 A, 1 B, 2 C, 3 D, 4 E;
-    Sig6(A, B, C, D, E, G): 0 A, 1 B, 2 C, 3 D, 4 E, 5 G;
-    Sig7(A, B, C, D, E, G, H): 0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H;
-    Sig8(A, B, C, D, E, G, H, I): 0 A, 1 B, 2 C, 3 D, 4 E, 5 G, 6 H, 7 I;
 }

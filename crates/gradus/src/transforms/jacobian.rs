@@ -2,14 +2,78 @@
 
 use std::sync::Arc;
 
-use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, Scalar, Shape, trace, transform};
+use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, Scalar, Shape, Type, trace, transform};
 
-use super::{AtPoint, grad, jvp};
-use crate::function::{Fun, Func};
-use crate::signature::Signature;
-use crate::signature::args::Sig1;
-use crate::stage::{fill, poison};
+use super::pullback::try_jvp;
+use super::{AtPoint, grad, leaves_at};
+use crate::arguments::{Arguments, First, Position};
+use crate::function::{Func, Transformed};
+use crate::stage::{failed, fill, poison};
 use crate::tree::Tree;
+
+/// A result that has a Jacobian: an array, or a tuple, a vector or an option of such.
+#[diagnostic::on_unimplemented(
+    message = "a Jacobian of `{Self}` has no type",
+    label = "not an array, nor a tuple or a vector of them",
+    note = "each array of the result becomes a value of the argument's type, and a struct has no place for that: give a tuple, or one array"
+)]
+pub trait HasJacobian: Tree {
+    /// The Jacobian by an argument of type `X`: this, with an `X` in the place of each array.
+    type By<X: Tree>: Tree;
+
+    /// Puts it together of the arrays that belong to each array of the result, in order.
+    fn jacobian<X: Tree>(&self, by: &X, arrays: &mut dyn Iterator<Item = Array>) -> Self::By<X>;
+}
+
+impl HasJacobian for Array {
+    type By<X: Tree> = X;
+    fn jacobian<X: Tree>(&self, by: &X, arrays: &mut dyn Iterator<Item = Array>) -> X {
+        let count = by.leaves().len();
+        fill(by, arrays.take(count).collect())
+    }
+}
+
+impl<T: HasJacobian> HasJacobian for Vec<T> {
+    type By<X: Tree> = Vec<T::By<X>>;
+    fn jacobian<X: Tree>(&self, by: &X, arrays: &mut dyn Iterator<Item = Array>) -> Self::By<X> {
+        self.iter().map(|y| y.jacobian(by, arrays)).collect()
+    }
+}
+
+impl<T: HasJacobian, const N: usize> HasJacobian for [T; N] {
+    type By<X: Tree> = [T::By<X>; N];
+    fn jacobian<X: Tree>(&self, by: &X, arrays: &mut dyn Iterator<Item = Array>) -> Self::By<X> {
+        self.each_ref().map(|y| y.jacobian(by, arrays))
+    }
+}
+
+impl<T: HasJacobian> HasJacobian for Option<T> {
+    type By<X: Tree> = Option<T::By<X>>;
+    fn jacobian<X: Tree>(&self, by: &X, arrays: &mut dyn Iterator<Item = Array>) -> Self::By<X> {
+        self.as_ref().map(|y| y.jacobian(by, arrays))
+    }
+}
+
+macro_rules! tuples {
+    ($(($($item:ident $index:tt)+))*) => {$(
+        impl<$($item: HasJacobian),+> HasJacobian for ($($item,)+) {
+            type By<X: Tree> = ($($item::By<X>,)+);
+            fn jacobian<X: Tree>(&self, by: &X, arrays: &mut dyn Iterator<Item = Array>) -> Self::By<X> {
+                ($(self.$index.jacobian(by, arrays),)+)
+            }
+        }
+    )*};
+}
+tuples! {
+    (A 0)
+    (A 0 B 1)
+    (A 0 B 1 C 2)
+    (A 0 B 1 C 2 D 3)
+    (A 0 B 1 C 2 D 3 E 4)
+    (A 0 B 1 C 2 D 3 E 4 F 5)
+    (A 0 B 1 C 2 D 3 E 4 F 5 G 6)
+    (A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7)
+}
 
 /// The unit vectors of a shape, stacked in front: shape `[n, ...shape]` for `n` elements.
 fn basis(shape: &Shape, dtype: DType) -> Result<Array> {
@@ -21,175 +85,271 @@ fn basis(shape: &Shape, dtype: DType) -> Result<Array> {
 
 /// The Jacobian by the first argument in reverse mode: one pullback for each element of the result.
 ///
-/// The function gives one array. Each array of the first argument gets one of shape `[...result, ...argument]`.
+/// Each array of the argument gets one of shape `[...result, ...argument]`. Of a result with several arrays, a tuple for example, each
+/// array becomes a value of the argument's type. [`jacrev_by`] takes another argument.
 ///
 /// ```
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
 /// let j = jacrev(|x: &Array| x * x);
-/// assert_eq!(j(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [2.0, 0.0, 0.0, 4.0]);
+/// assert_eq!(j(&Array::from([1.0, 2.0])).to_vec::<f64>()?, [2.0, 0.0, 0.0, 4.0]);
+/// let (by_x, of_sum) = jacrev(|x: &Array| (3.0 * x, x.sum()))(&Array::from([1.0, 2.0]));
+/// assert_eq!(by_x.to_vec::<f64>()?, [3.0, 0.0, 0.0, 3.0]);
+/// assert_eq!(of_sum.to_vec::<f64>()?, [1.0, 1.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
-pub fn jacrev<S: Signature<Out = Array>, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
-    jacobian("jacrev", f, rows)
+pub fn jacrev<'f, A, O, F>(f: F) -> Transformed<'f, A, O::By<A::First>>
+where
+    A: Arguments,
+    O: HasJacobian,
+    F: Func<A, O> + 'f,
+{
+    jacobian("jacrev", First, f, rows)
+}
+
+/// The Jacobian by the argument at a position in reverse mode. The position is what [`grad_by`](crate::grad_by) takes.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// let j = jacrev_by(1, |a: &Array, x: &Array| a.matmul(x));
+/// let a = Array::from([[1.0, 2.0], [3.0, 4.0]]);
+/// assert_eq!(j(&a, &Array::from([1.0, 1.0])).to_vec::<f64>()?, [1.0, 2.0, 3.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn jacrev_by<'f, A, O, N, F>(position: N, f: F) -> Transformed<'f, A, O::By<N::Type>>
+where
+    A: Arguments,
+    O: HasJacobian,
+    N: Position<A>,
+    F: Func<A, O> + 'f,
+{
+    jacobian("jacrev_by", position, f, rows)
 }
 
 /// The Jacobian by the first argument in forward mode: one tangent for each element of the argument.
+///
+/// Its types are those of [`jacrev`].
 ///
 /// ```
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
 /// let j = jacfwd(|x: &Array| x * x);
-/// assert_eq!(j(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [2.0, 0.0, 0.0, 4.0]);
+/// assert_eq!(j(&Array::from([1.0, 2.0])).to_vec::<f64>()?, [2.0, 0.0, 0.0, 4.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
-pub fn jacfwd<S: Signature<Out = Array>, F: Func<S> + 'static>(f: F) -> Fun<S::WithOut<S::First>> {
-    jacobian("jacfwd", f, columns)
+pub fn jacfwd<'f, A, O, F>(f: F) -> Transformed<'f, A, O::By<A::First>>
+where
+    A: Arguments,
+    O: HasJacobian,
+    F: Func<A, O> + 'f,
+{
+    jacobian("jacfwd", First, f, columns)
 }
 
-type Method<S> = fn(&AtPoint<S>, usize) -> Result<Vec<Array>>;
+/// The Jacobian by the argument at a position in forward mode. The position is what [`grad_by`](crate::grad_by) takes.
+///
+/// ```
+/// use gradus::prelude::*;
+///
+/// # fn main() -> Result<()> {
+/// // A mixed second derivative: by the second argument, of the gradient by the first.
+/// let mixed = jacfwd_by(1, grad(|x: &Array, y: &Array| (x * x * y).sum()));
+/// assert_eq!(mixed(&Array::from(3.0), &Array::from(5.0)).item::<f64>()?, 6.0);
+/// # Ok(())
+/// # }
+/// ```
+#[track_caller]
+pub fn jacfwd_by<'f, A, O, N, F>(position: N, f: F) -> Transformed<'f, A, O::By<N::Type>>
+where
+    A: Arguments,
+    O: HasJacobian,
+    N: Position<A>,
+    F: Func<A, O> + 'f,
+{
+    jacobian("jacfwd_by", position, f, columns)
+}
+
+/// For each array of the result, one for each of the argument's arrays, which are the inputs in the range.
+type Method<O> = fn(&AtPoint<O>, std::ops::Range<usize>) -> Result<Vec<Array>>;
 
 #[track_caller]
-fn jacobian<S: Signature<Out = Array>, F: Func<S> + 'static>(
+fn jacobian<'f, A, O, N>(
     name: &'static str,
-    f: F,
-    method: Method<S>,
-) -> Fun<S::WithOut<S::First>> {
+    position: N,
+    f: impl Func<A, O> + 'f,
+    method: Method<O>,
+) -> Transformed<'f, A, O::By<N::Type>>
+where
+    A: Arguments,
+    O: HasJacobian,
+    N: Position<A>,
+{
     let f = Arc::new(f);
     let (inner, made_at) = (f.clone(), Location::caller());
-    Fun::direct(
+    Transformed::direct(
         name,
         &*f,
         Box::new(move |args| {
             let place = trace::caller_or_known(made_at);
-            let first = S::first(args);
-            let result = AtPoint::new(&*inner, args, place).and_then(|point| {
-                let by = first.leaves();
-                if let Some(x) = by.iter().find(|x| !x.dtype().is_inexact()) {
-                    let message = format!("a Jacobian by {} does not exist: its dtype has no derivatives", x.ty()?);
-                    return Err(Error::new(ErrorKind::DType, message).at(place).help("pass it as a later argument"));
-                }
-                // One column for each complex number would be half of the derivative, and silently so.
-                let results = point.traced.program.output_types();
-                let complex = by.iter().map(Array::ty).collect::<Result<Vec<_>>>()?.into_iter().chain(&results);
-                if let Some(ty) = complex.into_iter().find(|t| t.dtype().is_complex()) {
-                    let message = format!("a Jacobian is one of real numbers, and here is {ty}");
-                    return Err(Error::new(ErrorKind::DType, message)
-                        .at(place)
-                        .help("give real and imaginary parts as arguments and results, or use `jvp` and `vjp`"));
-                }
-                method(&point, by.len())
+            let (by, argument) = leaves_at::<A, N>(position, args);
+            let result = by.map_err(|e| e.at(place)).and_then(|by| {
+                let point = AtPoint::new(&*inner, args, place)?;
+                check(&point, by.clone()).map_err(|e| e.at(place))?;
+                let arrays = method(&point, by)?;
+                Ok(point.template.jacobian(argument, &mut arrays.into_iter()))
             });
-            match result {
-                Ok(arrays) => fill(first, arrays),
-                Err(e) => poison(first, &e),
-            }
+            result.unwrap_or_else(|e| {
+                let y = failed(&*inner, args, &e);
+                y.jacobian(&poison(argument, &e), &mut std::iter::repeat_with(|| Array::from(e.clone())))
+            })
         }),
     )
 }
 
-/// Pulls every unit cotangent of the result back, as one batch.
-fn rows<S: Signature>(point: &AtPoint<S>, count: usize) -> Result<Vec<Array>> {
-    let active = point.active(0..count);
-    let parts = transform::vjp(&point.traced.program, &active)?;
-    let outputs = trace::inline(&parts.primal, &point.inputs)?;
-    let y = output(&outputs)?.ty()?.clone();
-    let join = |x: &Array| Shape::from(y.shape().iter().chain(x.shape().iter()).cloned().collect::<Vec<_>>());
-    let by = &point.inputs[..count];
-    if !parts.varies.contains(&true) {
-        return Ok(by.iter().map(|x| Array::full_scalar(join(x), Scalar::zero(x.dtype()))).collect());
+/// Refuses what has no Jacobian.
+fn check<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<()> {
+    let by = point.inputs[by].iter().map(|x| x.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+    if let Some(x) = by.iter().find(|x| !x.dtype().is_inexact()) {
+        let message = format!("a Jacobian by {x} does not exist: its dtype has no derivatives");
+        return Err(Error::new(ErrorKind::DType, message)
+            .help("pass it as a later argument, or take the Jacobian by another (`jacrev_by`)"));
     }
-    let mut inputs = outputs[1..].to_vec();
-    let mut batched = vec![false; inputs.len()];
-    inputs.push(basis(y.shape(), y.dtype())?);
-    batched.push(true);
-    let (bars, flags) = transform::vmap_on(&parts.linear, &inputs, &batched, &y.shape().size())?;
-    let each = bars.into_iter().zip(flags).zip(by);
-    each.map(|((bar, on), x)| {
-        let bar = if on { bar } else { bar.broadcast_to(bar.shape().inserted(0, y.shape().size())) };
-        bar.reshape(join(x)).ok()
-    })
-    .collect()
+    // One column for each complex number would be half of the derivative, and silently so.
+    if let Some(ty) = by.iter().chain(&point.traced.program.output_types()).find(|t| t.dtype().is_complex()) {
+        let message = format!("a Jacobian is one of real numbers, and here is {ty}");
+        return Err(Error::new(ErrorKind::DType, message)
+            .help("give real and imaginary parts as arguments and results, or use `jvp` and `vjp`"));
+    }
+    Ok(())
 }
 
-/// Pushes every unit tangent of the argument forward, as one batch for each array.
-fn columns<S: Signature>(point: &AtPoint<S>, count: usize) -> Result<Vec<Array>> {
-    let active = point.active(0..count);
-    let parts = transform::linearize(&point.traced.program, &active)?;
-    let outputs = trace::inline(&parts.primal, &point.inputs)?;
-    let y = output(&outputs)?.ty()?.clone();
-    let residuals = &outputs[1..];
-    let by = &point.inputs[..count];
-    let mut all = Vec::with_capacity(count);
-    for (i, x) in by.iter().enumerate() {
-        let shape = Shape::from(y.shape().iter().chain(x.shape().iter()).cloned().collect::<Vec<_>>());
-        if !parts.varies.contains(&true) {
-            all.push(Array::full_scalar(shape, Scalar::zero(x.dtype())));
+/// The shape of a Jacobian: that of the result, then that of the argument.
+fn joined(y: &Type, x: &Array) -> Shape {
+    y.shape().iter().chain(x.shape().iter()).cloned().collect()
+}
+
+fn no_slope(y: &Type, x: &Array) -> Array {
+    Array::full_scalar(joined(y, x), Scalar::zero(x.dtype()))
+}
+
+/// Pulls every unit cotangent of each result back, as one batch.
+fn rows<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Vec<Array>> {
+    let parts = transform::vjp(&point.traced.program, &point.active(by.clone()))?;
+    let mut outputs = trace::inline(&parts.primal, &point.inputs)?;
+    let residuals = outputs.split_off(outputs.len() - parts.residuals.len());
+    let by = &point.inputs[by];
+    let mut all = Vec::with_capacity(outputs.len() * by.len());
+    for (i, y) in outputs.iter().enumerate() {
+        let ty = y.ty()?.clone();
+        if !parts.varies[i] {
+            all.extend(by.iter().map(|x| no_slope(&ty, x)));
             continue;
         }
-        let mut inputs = residuals.to_vec();
+        let mut inputs = residuals.clone();
         let mut batched = vec![false; inputs.len()];
-        for (j, other) in by.iter().enumerate() {
-            inputs.push(if i == j { basis(x.shape(), x.dtype())? } else { other.zeros_like() });
+        for (j, other) in outputs.iter().enumerate().filter(|(j, _)| parts.varies[*j]) {
+            inputs.push(if i == j { basis(ty.shape(), ty.dtype())? } else { other.zeros_like() });
             batched.push(i == j);
         }
-        let size = x.shape().size();
-        let (dots, flags) = transform::vmap_on(&parts.linear, &inputs, &batched, &size)?;
-        let dot = output(&dots)?;
-        let dot = if flags[0] { dot.clone() } else { dot.broadcast_to(dot.shape().inserted(0, size)) };
-        all.push(dot.move_axis(0, -1).reshape(shape).ok()?);
+        let size = ty.shape().size();
+        let (bars, flags) = transform::vmap_on(&parts.linear, &inputs, &batched, &size)?;
+        for ((bar, on), x) in bars.into_iter().zip(flags).zip(by) {
+            let bar = if on { bar } else { bar.broadcast_to(bar.shape().inserted(0, size.clone())) };
+            all.push(bar.reshape(joined(&ty, x)).ok()?);
+        }
     }
     Ok(all)
 }
 
-fn output(outputs: &[Array]) -> Result<&Array> {
-    outputs.first().ok_or_else(|| Error::new(ErrorKind::Signature, "a Jacobian needs a result"))
+/// Pushes every unit tangent of the argument forward, as one batch for each array.
+fn columns<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Vec<Array>> {
+    let parts = transform::linearize(&point.traced.program, &point.active(by.clone()))?;
+    let mut outputs = trace::inline(&parts.primal, &point.inputs)?;
+    let residuals = outputs.split_off(outputs.len() - parts.residuals.len());
+    let by = &point.inputs[by];
+    let types = outputs.iter().map(|y| y.ty().cloned()).collect::<Result<Vec<_>>>()?;
+    // By argument first, as they are computed.
+    let mut columns = Vec::with_capacity(by.len());
+    for (i, x) in by.iter().enumerate() {
+        let size = x.shape().size();
+        let mut dots = Vec::new().into_iter();
+        if parts.varies.contains(&true) {
+            let mut inputs = residuals.clone();
+            let mut batched = vec![false; inputs.len()];
+            for (j, other) in by.iter().enumerate() {
+                inputs.push(if i == j { basis(x.shape(), x.dtype())? } else { other.zeros_like() });
+                batched.push(i == j);
+            }
+            let (made, flags) = transform::vmap_on(&parts.linear, &inputs, &batched, &size)?;
+            dots = made.into_iter().zip(flags).collect::<Vec<_>>().into_iter();
+        }
+        let each = types.iter().zip(&parts.varies).map(|(y, on)| match dots.next().filter(|_| *on) {
+            Some((dot, on)) => {
+                let dot = if on { dot } else { dot.broadcast_to(dot.shape().inserted(0, size.clone())) };
+                dot.move_axis(0, -1).reshape(joined(y, x)).ok()
+            }
+            None => Ok(no_slope(y, x)),
+        });
+        columns.push(each.collect::<Result<Vec<_>>>()?);
+    }
+    Ok((0..types.len()).flat_map(|y| columns.iter().map(move |c| c[y].clone())).collect())
 }
 
-/// The Hessian by the first argument, an array: forward mode over reverse mode.
+/// The Hessian by the first argument: forward mode over reverse mode. Of an argument with several arrays, a tuple for example, each has
+/// a row of second derivatives by all.
 ///
 /// ```
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
 /// let h = hessian(|x: &Array| (x * x * x).sum());
-/// assert_eq!(h(&Array::from([1.0_f64, 2.0])).to_vec::<f64>()?, [6.0, 0.0, 0.0, 12.0]);
+/// assert_eq!(h(&Array::from([1.0, 2.0])).to_vec::<f64>()?, [6.0, 0.0, 0.0, 12.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
-pub fn hessian<S, F>(f: F) -> Fun<<S::WithOut<Array> as Signature>::WithOut<Array>>
+pub fn hessian<'f, A, O, F>(f: F) -> Transformed<'f, A, <A::First as HasJacobian>::By<A::First>>
 where
-    S: Signature<First = Array>,
-    S::WithOut<Array>: Signature<First = Array, Out = Array>,
-    F: Func<S> + 'static,
+    A: Arguments<First: HasJacobian>,
+    O: Tree,
+    F: Func<A, O> + 'f,
 {
     jacfwd(grad(f))
 }
 
-/// The product of the Hessian at `x` with `v`, without the Hessian: a tangent through the gradient.
-///
-/// Unlike [`hessian`] it is no function of functions: it takes a function of one argument and runs at once.
+/// The product of the Hessian with a vector, without the Hessian: a tangent through the gradient. Of a function of one argument, it is one of that argument
+/// and the vector.
 ///
 /// ```
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
-/// let (x, v) = (Array::from([1.0_f64, 2.0]), Array::from([1.0_f64, 10.0]));
-/// assert_eq!(hvp(|x: &Array| (x * x * x).sum(), &x, &v)?.to_vec::<f64>()?, [6.0, 120.0]);
-/// // As a function of both, staged: what else it needs it captures.
-/// let product = jit(|x: &Array, v: &Array| Array::from(hvp(|x: &Array| (x * x * x).sum(), x, v)));
+/// let product = jit(hvp(|x: &Array| (x * x * x).sum()));
+/// let (x, v) = (Array::from([1.0, 2.0]), Array::from([1.0, 10.0]));
 /// assert_eq!(product(&x, &v).to_vec::<f64>()?, [6.0, 120.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
-pub fn hvp<A: Tree, F: Func<Sig1<A, Array>> + 'static>(f: F, x: &A, v: &A) -> Result<A> {
-    jvp(grad(f), x, v).map(|(_, product)| product)
+pub fn hvp<'f, X: Tree, O: Tree, F: Func<(X,), O> + 'f>(f: F) -> Transformed<'f, (X, X), X> {
+    let (name, stack, made_at) = (f.name(), f.stack(), Location::caller());
+    let gradient = grad(f);
+    Transformed::named(
+        "hvp",
+        (name, stack),
+        Box::new(move |(x, v): (&X, &X)| {
+            let product = try_jvp(&gradient, x, v, trace::caller_or_known(made_at));
+            product.map_or_else(|e| poison(x, &e), |(_, product)| product)
+        }),
+    )
 }

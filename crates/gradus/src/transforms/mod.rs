@@ -8,21 +8,21 @@ mod pullback;
 mod vmap;
 
 pub use check::check_grads;
-pub use grad::{Arg, grad, grad_all, grad_by, grad_with_aux, value_and_grad, value_and_grad_with_aux};
-pub use jacobian::{hessian, hvp, jacfwd, jacrev};
+pub use grad::{grad, grad_all, grad_by, grad_with_aux, value_and_grad, value_and_grad_with_aux};
+pub use jacobian::{HasJacobian, hessian, hvp, jacfwd, jacfwd_by, jacrev, jacrev_by};
 pub use pullback::{Linear, Pullback, Residual, jvp, linearize, vjp};
 pub use vmap::{Axes, Vmap, vmap};
 
 use gradus_core::trace::{self, Traced};
 use gradus_core::{Array, Location, Mode, Result};
 
+use crate::arguments::{Arguments, Position};
 use crate::function::Func;
-use crate::signature::Signature;
 use crate::stage::{Leaves, notices, spend, trace_function};
-use crate::tree::{Frozen, Segment, Visitor};
+use crate::tree::{Frozen, Segment, Tree, Visitor};
 
 /// For each array of the arguments, the position of its argument.
-fn owners<S: Signature>(args: S::Refs<'_>) -> Vec<usize> {
+fn owners<A: Arguments>(args: A::Refs<'_>) -> Vec<usize> {
     struct Owners {
         depth: usize,
         argument: usize,
@@ -45,27 +45,40 @@ fn owners<S: Signature>(args: S::Refs<'_>) -> Vec<usize> {
         fn frozen(&mut self, _: &dyn Frozen) {}
     }
     let mut owners = Owners { depth: 0, argument: 0, of_arrays: Vec::new() };
-    S::visit(args, &mut owners);
+    A::visit_all(args, &mut owners);
     owners.of_arrays
 }
 
+/// Which of the arguments' arrays belong to the argument at a position, and that argument.
+fn leaves_at<'a, A: Arguments, N: Position<A>>(
+    position: N,
+    args: A::Refs<'a>,
+) -> (Result<std::ops::Range<usize>>, &'a N::Type) {
+    let (number, argument) = position.find(args);
+    let range = number.map(|number| {
+        let before = owners::<A>(args).iter().filter(|owner| **owner < number).count();
+        before..before + argument.leaves().len()
+    });
+    (range, argument)
+}
+
 /// A function traced at its arguments, with what its program is run on.
-struct AtPoint<S: Signature> {
+struct AtPoint<O: Tree> {
     traced: Traced,
     /// What the function returned: the structure of its result.
-    template: S::Out,
+    template: O,
     /// The arguments' arrays, then the captures: the inputs of the program.
     inputs: Vec<Array>,
     /// How many of the inputs are arguments.
     arguments: usize,
 }
 
-impl<S: Signature> AtPoint<S> {
+impl<O: Tree> AtPoint<O> {
     /// Traces with the values at hand: host branches on them work, as in ordinary code.
-    fn new(function: &dyn Func<S>, args: S::Refs<'_>, place: Location) -> Result<AtPoint<S>> {
-        let leaves = Leaves::of::<S>(args);
+    fn new<A: Arguments>(function: &(dyn Func<A, O> + '_), args: A::Refs<'_>, place: Location) -> Result<AtPoint<O>> {
+        let leaves = Leaves::of::<A>(args);
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
-        spend::<S>(args, &leaves, place)?;
+        spend::<A>(args, &leaves, place)?;
         let traced = trace_function(function, args, &leaves.arrays, Mode::Concrete, place);
         let (traced, template) = traced.map_err(|f| f.error)?;
         notices::transformed(&traced, &leaves.arrays, true);

@@ -1,4 +1,5 @@
-//! The two halves of a derivative as values: `jvp`, `linearize`, and `vjp` with its pullback.
+//! The two halves of a derivative as values: `jvp`, `linearize`, and `vjp` with its pullback. Errors travel inside of the arrays, so that
+//! all of them can stand in functions that give arrays.
 
 use std::fmt;
 
@@ -8,8 +9,7 @@ use gradus_core::{Array, Error, ErrorKind, Location, Program, Result, Type, trac
 
 use super::AtPoint;
 use crate::function::Func;
-use crate::signature::args::Sig1;
-use crate::stage::fill;
+use crate::stage::{failed, fill, poison};
 use crate::tree::{Tree, again};
 
 /// The value of `f` at `x` and its derivative along `x_dot`.
@@ -20,17 +20,27 @@ use crate::tree::{Tree, again};
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
-/// let (y, dy) = jvp(|x: &Array| x * x, &Array::from(3.0_f64), &Array::from(10.0_f64))?;
+/// let (y, dy) = jvp(|x: &Array| x * x, &Array::from(3.0), &Array::from(10.0));
 /// assert_eq!([y.item::<f64>()?, dy.item::<f64>()?], [9.0, 60.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
-pub fn jvp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A, x_dot: &A) -> Result<(O, O)> {
-    let place = Location::caller();
-    let point = AtPoint::new(&f, (x,), place)?;
-    let dots = tangents_like(&point.inputs[..point.arguments], x_dot, place)?;
-    let mut tangents: Vec<Option<Array>> = dots;
+pub fn jvp<A: Tree, O: Tree, F: Func<(A,), O>>(f: F, x: &A, x_dot: &A) -> (O, O) {
+    try_jvp(&f, x, x_dot, Location::caller()).unwrap_or_else(|e| {
+        let y = failed(&f, (x,), &e);
+        (again(&y), y)
+    })
+}
+
+pub(super) fn try_jvp<A: Tree, O: Tree>(
+    f: &(dyn Func<(A,), O> + '_),
+    x: &A,
+    x_dot: &A,
+    place: Location,
+) -> Result<(O, O)> {
+    let point = AtPoint::new(f, (x,), place)?;
+    let mut tangents = tangents_like(&point.inputs[..point.arguments], x_dot, place)?;
     tangents.resize(point.inputs.len(), None);
     let (outputs, output_dots) = transform::jvp_on(&point.traced.program, &point.inputs, &tangents)?;
     let zeros = output_dots.into_iter().zip(&outputs).map(|(t, y)| t.unwrap_or_else(|| y.zeros_like())).collect();
@@ -120,8 +130,8 @@ struct Halves {
 }
 
 impl Halves {
-    fn new<A: Tree, O: Tree>(
-        point: &AtPoint<Sig1<A, O>>,
+    fn new<O: Tree>(
+        point: &AtPoint<O>,
         make: fn(&Program, &[bool]) -> Result<Linearized>,
     ) -> Result<(Vec<Array>, Halves)> {
         let active = point.active(0..point.arguments);
@@ -141,24 +151,41 @@ impl Halves {
 macro_rules! halves {
     ($name:ident, $linear_doc:literal) => {
         impl<A: Tree, O: Tree> $name<A, O> {
-            /// The program that computes the value and the residuals.
-            pub fn primal(&self) -> &Program {
-                &self.halves.parts.primal
+            /// The program that computes the value and the residuals; the error, if there is none.
+            pub fn primal(&self) -> Result<&Program> {
+                Ok(&self.halves.as_ref().map_err(Error::clone)?.parts.primal)
             }
             #[doc = $linear_doc]
-            pub fn program(&self) -> &Program {
-                &self.halves.parts.linear
+            pub fn program(&self) -> Result<&Program> {
+                Ok(&self.halves.as_ref().map_err(Error::clone)?.parts.linear)
             }
             /// What passes from one to the other.
             pub fn residuals(&self) -> Vec<Residual> {
-                residuals_of(&self.halves.parts)
+                self.halves.as_ref().map_or_else(|_| Vec::new(), |h| residuals_of(&h.parts))
             }
             /// The bytes that pass from one to the other.
             pub fn residual_bytes(&self) -> usize {
-                self.halves.parts.residual_bytes()
+                self.halves.as_ref().map_or(0, |h| h.parts.residual_bytes())
             }
         }
     };
+}
+
+/// The value of a function at a point, and one of the halves there.
+fn halves_at<A: Tree, O: Tree>(
+    f: &(dyn Func<(A,), O> + '_),
+    x: &A,
+    make: fn(&Program, &[bool]) -> Result<Linearized>,
+    place: Location,
+) -> (O, Result<Halves>) {
+    let made = AtPoint::new(f, (x,), place).and_then(|point| {
+        let (outputs, halves) = Halves::new(&point, make)?;
+        Ok((fill(&point.template, outputs), halves))
+    });
+    match made {
+        Ok((y, halves)) => (y, Ok(halves)),
+        Err(e) => (failed(f, (x,), &e), Err(e)),
+    }
 }
 
 /// The backward half of a function at a point: cotangents of the result become cotangents of the argument.
@@ -166,7 +193,7 @@ macro_rules! halves {
 pub struct Pullback<A: Tree, O: Tree> {
     argument: A,
     result: O,
-    halves: Halves,
+    halves: Result<Halves>,
 }
 halves!(Pullback, "The program that takes residuals and cotangents of the result to cotangents of the argument.");
 
@@ -176,29 +203,30 @@ halves!(Pullback, "The program that takes residuals and cotangents of the result
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
-/// let (y, back) = vjp(|x: &Array| x * x, &Array::from([1.0_f64, 3.0]))?;
+/// let (y, back) = vjp(|x: &Array| x * x, &Array::from([1.0, 3.0]));
 /// assert_eq!(y.to_vec::<f64>()?, [1.0, 9.0]);
-/// assert_eq!(back.call(&Array::from([1.0_f64, 10.0]))?.to_vec::<f64>()?, [2.0, 60.0]);
+/// assert_eq!(back.call(&Array::from([1.0, 10.0])).to_vec::<f64>()?, [2.0, 60.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
-pub fn vjp<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(O, Pullback<A, O>)> {
-    let point = AtPoint::new(&f, (x,), Location::caller())?;
-    let (outputs, halves) = Halves::new(&point, transform::vjp)?;
-    let result = fill(&point.template, outputs);
-    Ok((again(&result), Pullback { argument: again(x), result, halves }))
+pub fn vjp<A: Tree, O: Tree, F: Func<(A,), O>>(f: F, x: &A) -> (O, Pullback<A, O>) {
+    let (result, halves) = halves_at(&f, x, transform::vjp, Location::caller());
+    (again(&result), Pullback { argument: again(x), result, halves })
 }
 
 impl<A: Tree, O: Tree> Pullback<A, O> {
     /// The cotangent of the argument. Integers and bools in it get zeros.
     #[track_caller]
-    pub fn call(&self, y_bar: &O) -> Result<A> {
-        let place = Location::caller();
-        let outputs = self.result.leaves();
-        let bars = tangents_like(&outputs, y_bar, place)?;
-        let given = bars.into_iter().zip(&self.halves.parts.varies).filter(|(_, on)| **on).filter_map(|(b, _)| b);
-        let mut bars = self.halves.run(given.collect())?.into_iter();
+    pub fn call(&self, y_bar: &O) -> A {
+        self.try_call(y_bar, Location::caller()).unwrap_or_else(|e| poison(&self.argument, &e))
+    }
+
+    pub(super) fn try_call(&self, y_bar: &O, place: Location) -> Result<A> {
+        let halves = self.halves.as_ref().map_err(Error::clone)?;
+        let bars = tangents_like(&self.result.leaves(), y_bar, place)?;
+        let given = bars.into_iter().zip(&halves.parts.varies).filter(|(_, on)| **on).filter_map(|(b, _)| b);
+        let mut bars = halves.run(given.collect())?.into_iter();
         let leaves = self.argument.leaves();
         let each = leaves.iter().map(|x| {
             let bar = if x.dtype().is_inexact() { bars.next() } else { None };
@@ -213,7 +241,7 @@ impl<A: Tree, O: Tree> Pullback<A, O> {
 pub struct Linear<A: Tree, O: Tree> {
     argument: A,
     result: O,
-    halves: Halves,
+    halves: Result<Halves>,
 }
 halves!(Linear, "The linear program that takes residuals and tangents of the argument to tangents of the result.");
 
@@ -223,28 +251,31 @@ halves!(Linear, "The linear program that takes residuals and tangents of the arg
 /// use gradus::prelude::*;
 ///
 /// # fn main() -> Result<()> {
-/// let (y, forward) = linearize(|x: &Array| x * x, &Array::from(3.0_f64))?;
+/// let (y, forward) = linearize(|x: &Array| x * x, &Array::from(3.0));
 /// assert_eq!(y.item::<f64>()?, 9.0);
-/// assert_eq!(forward.call(&Array::from(1.0_f64))?.item::<f64>()?, 6.0);
+/// assert_eq!(forward.call(&Array::from(1.0)).item::<f64>()?, 6.0);
 /// # Ok(())
 /// # }
 /// ```
 #[track_caller]
-pub fn linearize<A: Tree, O: Tree, F: Func<Sig1<A, O>>>(f: F, x: &A) -> Result<(O, Linear<A, O>)> {
-    let point = AtPoint::new(&f, (x,), Location::caller())?;
-    let (outputs, halves) = Halves::new(&point, transform::linearize)?;
-    let result = fill(&point.template, outputs);
-    Ok((again(&result), Linear { argument: again(x), result, halves }))
+pub fn linearize<A: Tree, O: Tree, F: Func<(A,), O>>(f: F, x: &A) -> (O, Linear<A, O>) {
+    let (result, halves) = halves_at(&f, x, transform::linearize, Location::caller());
+    (again(&result), Linear { argument: again(x), result, halves })
 }
 
 impl<A: Tree, O: Tree> Linear<A, O> {
     /// The tangent of the result.
     #[track_caller]
-    pub fn call(&self, x_dot: &A) -> Result<O> {
-        let given = tangents_like(&self.argument.leaves(), x_dot, Location::caller())?;
-        let mut dots = self.halves.run(given.into_iter().flatten().collect())?.into_iter();
+    pub fn call(&self, x_dot: &A) -> O {
+        self.try_call(x_dot, Location::caller()).unwrap_or_else(|e| poison(&self.result, &e))
+    }
+
+    fn try_call(&self, x_dot: &A, place: Location) -> Result<O> {
+        let halves = self.halves.as_ref().map_err(Error::clone)?;
+        let given = tangents_like(&self.argument.leaves(), x_dot, place)?;
+        let mut dots = halves.run(given.into_iter().flatten().collect())?.into_iter();
         let outputs = self.result.leaves();
-        let each = outputs.iter().zip(&self.halves.parts.varies).map(|(y, on)| {
+        let each = outputs.iter().zip(&halves.parts.varies).map(|(y, on)| {
             let dot = if *on { dots.next() } else { None };
             dot.unwrap_or_else(|| y.zeros_like())
         });

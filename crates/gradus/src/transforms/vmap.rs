@@ -8,9 +8,10 @@ use gradus_core::transform::vmap_on;
 use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Location, Mode, Result};
 
 use super::owners;
-use crate::function::{Fun, Func};
-use crate::signature::Signature;
+use crate::arguments::Arguments;
+use crate::function::{Func, Transformed};
 use crate::stage::{Leaves, failed, fill, notices, spend, trace_function};
+use crate::tree::Tree;
 
 /// The axis of each argument that is mapped over: `(None, Some(0))`, `[Some(-1)]`, or one for all.
 pub trait Axes {
@@ -52,10 +53,10 @@ tuple_axes! {
     a b c d e f g h;
 }
 
-/// A batched function. It is a [`Fun`], and says which axes it maps over.
-pub struct Vmap<S: Signature> {
-    fun: Fun<S::WithOut<S::Out>>,
-    function: Arc<dyn Func<S>>,
+/// A batched function. It is a [`Transformed`] one, and says which axes it maps over.
+pub struct Vmap<'f, A: Arguments, O: Tree> {
+    fun: Transformed<'f, A, O>,
+    function: Arc<dyn Func<A, O> + 'f>,
     axes: Vec<Option<isize>>,
     out_axis: isize,
 }
@@ -78,15 +79,15 @@ pub struct Vmap<S: Signature> {
 /// # }
 /// ```
 #[track_caller]
-pub fn vmap<S: Signature, F: Func<S> + 'static>(f: F) -> Vmap<S> {
+pub fn vmap<'f, A: Arguments, O: Tree, F: Func<A, O> + 'f>(f: F) -> Vmap<'f, A, O> {
     Vmap::new(Arc::new(f), Vec::new(), 0)
 }
 
-impl<S: Signature> Vmap<S> {
+impl<'f, A: Arguments, O: Tree> Vmap<'f, A, O> {
     #[track_caller]
-    fn new(function: Arc<dyn Func<S>>, axes: Vec<Option<isize>>, out_axis: isize) -> Vmap<S> {
+    fn new(function: Arc<dyn Func<A, O> + 'f>, axes: Vec<Option<isize>>, out_axis: isize) -> Self {
         let (inner, chosen, made_at) = (function.clone(), axes.clone(), Location::caller());
-        let fun = Fun::direct(
+        let fun = Transformed::direct(
             "vmap",
             &*function,
             Box::new(move |args| {
@@ -103,14 +104,14 @@ impl<S: Signature> Vmap<S> {
     /// The axis of each argument: `(None, Some(0))` maps the second argument and passes the first as it is. Negative
     /// axes count from the end.
     #[track_caller]
-    pub fn axes(self, axes: impl Axes) -> Vmap<S> {
+    pub fn axes(self, axes: impl Axes) -> Self {
         let axes = axes.axes(MOST_ARGUMENTS);
         Vmap::new(self.function, axes, self.out_axis)
     }
 
     /// The axis of the results that counts the examples.
     #[track_caller]
-    pub fn out_axis(self, axis: isize) -> Vmap<S> {
+    pub fn out_axis(self, axis: isize) -> Self {
         Vmap::new(self.function, self.axes, axis)
     }
 }
@@ -118,15 +119,15 @@ impl<S: Signature> Vmap<S> {
 /// One axis for all arguments is given to as many as a function can have.
 const MOST_ARGUMENTS: usize = 8;
 
-impl<S: Signature> Deref for Vmap<S> {
-    type Target = Fun<S::WithOut<S::Out>>;
+impl<'f, A: Arguments, O: Tree> Deref for Vmap<'f, A, O> {
+    type Target = Transformed<'f, A, O>;
     fn deref(&self) -> &Self::Target {
         &self.fun
     }
 }
 
-impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Func<S> for Vmap<S> {
-    fn apply(&self, args: S::Refs<'_>) -> S::Out {
+impl<A: Arguments, O: Tree> Func<A, O> for Vmap<'_, A, O> {
+    fn apply(&self, args: A::Refs<'_>) -> O {
         self.fun.apply(args)
     }
     fn name(&self) -> String {
@@ -137,17 +138,17 @@ impl<S: Signature<WithOut<<S as Signature>::Out> = S>> Func<S> for Vmap<S> {
     }
 }
 
-fn map_over<S: Signature>(
-    f: &dyn Func<S>,
-    args: S::Refs<'_>,
+fn map_over<A: Arguments, O: Tree>(
+    f: &(dyn Func<A, O> + '_),
+    args: A::Refs<'_>,
     axes: &[Option<isize>],
     out_axis: isize,
     place: Location,
-) -> Result<S::Out> {
-    let leaves = Leaves::of::<S>(args);
+) -> Result<O> {
+    let leaves = Leaves::of::<A>(args);
     leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))?;
-    spend::<S>(args, &leaves, place)?;
-    let owners = owners::<S>(args);
+    spend::<A>(args, &leaves, place)?;
+    let owners = owners::<A>(args);
     let count = owners.iter().max().map_or(0, |last| last + 1);
     let bad = |message: String| Error::new(ErrorKind::Axis, message).at(place);
     if !axes.is_empty() && axes.len() < count {

@@ -30,7 +30,7 @@ pub fn entries() -> Vec<Entry> {
             let mut sum = term.clone();
             for k in 1..20 {
                 term = term.matmul(x) / f64::from(k);
-                sum = sum + &term;
+                sum += &term;
             }
             sum
         }),

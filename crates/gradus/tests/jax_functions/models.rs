@@ -37,7 +37,7 @@ pub fn entries() -> Vec<Entry> {
         two("convolution_2d", |k, image| {
             let mut y = Array::zeros::<f64>([4, 3]);
             for (i, j) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-                y = y + image.index((i..i + 4, j..j + 3)) * k.index((i, j));
+                y += image.index((i..i + 4, j..j + 3)) * k.index((i, j));
             }
             (y.maximum(0.0) + (-y.abs()).exp().log1p()).sum()
         }),
@@ -59,13 +59,13 @@ pub fn entries() -> Vec<Entry> {
             let clipped = ratio.clamp(0.8, 1.2) * advantages;
             -(ratio * advantages).minimum(clipped).mean()
         }),
-        two("gradient_penalty", |w, x| small_net(w, x) + grad_by::<1, _>(small_net)(w, x).square().sum()),
+        two("gradient_penalty", |w, x| small_net(w, x) + grad_by(1, small_net)(w, x).square().sum()),
         two("per_example_gradients", |w, xs| vmap(grad(small_net)).axes((None, Some(0)))(w, xs)),
         two("directional_derivative", |x, t| {
-            let (_, tangent) = jvp(|x: &Array| (x * x.flip(0)).sin(), x, t).unwrap();
+            let (_, tangent) = jvp(|x: &Array| (x * x.flip(0)).sin(), x, t);
             tangent.square().sum()
         }),
-        two("curvature_product", |x, t| hvp(|x: &Array| x.exp().prod() + x.powi(4).sum(), x, t).unwrap()),
+        two("curvature_product", |x, t| hvp(|x: &Array| x.exp().prod() + x.powi(4).sum())(x, t)),
         one("laplacian", |x| hessian(|x: &Array| x.index(0).sin() * x.index(1).exp() * x.index(2).powi(3))(x).trace()),
         one("log_volume", |x| determinant(&jacfwd(|x: &Array| x + x.roll(1, 0).tanh() * 0.3)(x)).abs().log()),
     ]

@@ -87,7 +87,6 @@ impl Recipe {
         let scalar = source.chance(80);
         let few = |a: &Array| a.ty().is_ok_and(|t| t.shape().count().is_some_and(|n| n <= 6));
         let both = (a.clone(), b.clone());
-        let given = |r: Result<Vec<Array>>| r.unwrap_or_else(|e| vec![Array::from(e)]);
         match choice {
             0 => vec![jit(f.function())(a, b)],
             1 => vec![jit(f.function()).mode(Mode::Concrete)(a, b)],
@@ -108,11 +107,20 @@ impl Recipe {
             }
             7 => vec![vmap(grad(f.loss(scalar)))(a, b)],
             8 => vec![jit(vmap(grad(f.loss(scalar))))(a, b)],
-            9 => given(jvp(f.of_one(), a, b).map(|(y, y_dot)| vec![y, y_dot])),
-            10 => given(jvp(f.of_one(), a, a).map(|(y, y_dot)| vec![y, y_dot])),
-            11 => given(vjp(f.of_one(), a).and_then(|(y, back)| Ok(vec![back.call(&y)?, y]))),
-            12 => given(vjp(f.of_one(), a).and_then(|(y, back)| Ok(vec![back.call(b)?, y]))),
-            13 => given(linearize(f.of_one(), a).and_then(|(y, along)| Ok(vec![along.call(a)?, y]))),
+            9 => <[Array; 2]>::from(jvp(f.of_one(), a, b)).to_vec(),
+            10 => <[Array; 2]>::from(jvp(f.of_one(), a, a)).to_vec(),
+            11 => {
+                let (y, back) = vjp(f.of_one(), a);
+                vec![back.call(&y), y]
+            }
+            12 => {
+                let (y, back) = vjp(f.of_one(), a);
+                vec![back.call(b), y]
+            }
+            13 => {
+                let (y, along) = linearize(f.of_one(), a);
+                vec![along.call(a), y]
+            }
             14 => {
                 let g = self.inner(source);
                 let (f, g) = (f.function(), g.function());

@@ -173,10 +173,10 @@ functions! {
     /// Tangent: y' = 1 + y².
     Tan = "tan", Inexact, at UNIT, [math tan 4.0], complex |v| v.tan_(), d |_x, y, t| Some(t * (y * y + 1.0_f64));
     /// Inverse sine.
-    Asin = "asin", Inexact, at UNIT, [math asin 4.0], complex |v| v.asin_(), limits Limits::at("at -1 and 1").outside(),
+    Asin = "asin", Inexact, at UNIT, [math asin 4.0], complex |v| v.asin_(), limits Limits::at("at -1 and 1").safe("0.0").outside(),
         d |x, _y, t| Some(t * beside_one(x).rsqrt());
     /// Inverse cosine.
-    Acos = "acos", Inexact, at UNIT, [math acos 4.0], complex |v| v.acos_(), limits Limits::at("at -1 and 1").outside(),
+    Acos = "acos", Inexact, at UNIT, [math acos 4.0], complex |v| v.acos_(), limits Limits::at("at -1 and 1").safe("0.0").outside(),
         d |x, _y, t| Some(t * -beside_one(x).rsqrt());
     /// Inverse tangent.
     Atan = "atan", Inexact, at WIDE, [math atan 1.2], complex |v| v.atan_(), d |x, _y, t| Some(t / (x * x + 1.0_f64));
@@ -191,10 +191,10 @@ functions! {
     /// Inverse hyperbolic sine.
     Asinh = "asinh", Inexact, at WIDE, [math asinh 4.0], complex |v| v.asinh_(), d |x, _y, t| Some(t * (x * x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic cosine.
-    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], [math acosh 4.0], complex |v| v.acosh_(), limits Limits::at("at 1").outside(),
+    Acosh = "acosh", Inexact, at &[1.3, 2.2, 7.5], [math acosh 4.0], complex |v| v.acosh_(), limits Limits::at("at 1").safe("2.0").outside(),
         d |x, _y, t| Some(t * (x - 1.0_f64).rsqrt() * (x + 1.0_f64).rsqrt());
     /// Inverse hyperbolic tangent.
-    Atanh = "atanh", Inexact, at UNIT, [math atanh 4.0], complex |v| v.atanh_(), limits Limits::at("at -1 and 1").outside(),
+    Atanh = "atanh", Inexact, at UNIT, [math atanh 4.0], complex |v| v.atanh_(), limits Limits::at("at -1 and 1").safe("0.0").outside(),
         d |x, _y, t| Some(t / beside_one(x));
     /// 1 / (1 + e^-x): y' = y (1 - y).
     Logistic = "logistic", Inexact, at WIDE, [math logistic 1.2], complex |v| v.logistic_(), d |_x, y, t| Some(t * (y * (1.0_f64 - y)));

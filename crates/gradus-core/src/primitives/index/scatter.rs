@@ -143,7 +143,7 @@ impl Scatter {
         let reader = self.reader(x.ty()?, updates.ty()?);
         let mut factor = reader.or_zeros(x, indices)?;
         if !self.unique {
-            factor = factor * of_the_others(&reader, x.ty()?, indices, updates)?;
+            factor *= of_the_others(&reader, x.ty()?, indices, updates)?;
         }
         Ok(bind(self.with_kind(ScatterKind::Add), &[from_x, indices.clone(), u_dot * factor]))
     }
