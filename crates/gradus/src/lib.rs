@@ -35,6 +35,7 @@
 //! | batching | [`vmap`], [`Vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
+//! | training | [`optim`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`], [`args`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
@@ -58,6 +59,7 @@ mod error_pages;
 pub mod extend;
 mod function;
 pub mod inspect;
+pub mod optim;
 pub mod prelude;
 pub mod random;
 mod signature;
