@@ -35,7 +35,7 @@
 //! | batching | [`vmap`], [`Vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
-//! | training | [`optim`] |
+//! | training | [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`], [`args`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
@@ -57,6 +57,7 @@ pub mod cpu;
 pub mod effects;
 mod error_pages;
 pub mod extend;
+pub mod files;
 mod function;
 pub mod inspect;
 pub mod optim;

@@ -15,12 +15,13 @@
 //! | batching | [`vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | memory | [`checkpoint`], [`Policy`] |
-//! | training | [`optim`] |
+//! | training | [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
 //! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`tree`], [`random`], [`Key`] |
 
 pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
+pub use crate::files;
 pub use crate::optim;
 pub use crate::random::{self, Key};
 pub use crate::tree::{self, Num, Static, TrackNumbers, Tree};
