@@ -34,6 +34,7 @@
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`], [`Vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
+//! | solutions | [`solvers`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
 //! | training | [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
@@ -64,6 +65,7 @@ pub mod optim;
 pub mod prelude;
 pub mod random;
 mod signature;
+pub mod solvers;
 mod stage;
 mod transforms;
 pub mod tree;

@@ -14,6 +14,7 @@
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
+//! | solutions | [`root`], [`fixed_point`], [`FixedPointOptions`], [`linear_solve`], [`solvers`] |
 //! | memory | [`checkpoint`], [`Policy`] |
 //! | training | [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
@@ -24,6 +25,7 @@ pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io
 pub use crate::files;
 pub use crate::optim;
 pub use crate::random::{self, Key};
+pub use crate::solvers::{self, FixedPointOptions, fixed_point, linear_solve, root};
 pub use crate::tree::{self, Num, Static, TrackNumbers, Tree};
 pub use crate::{
     Array, Complex, DType, Dim, Element, Error, ErrorKind, Index, Operand, Program, Result, Shape, Type, bf16, f16,

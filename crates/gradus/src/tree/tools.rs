@@ -334,6 +334,9 @@ impl<T: Tree> Unravel<T> {
 #[doc(alias = "allclose")]
 pub fn all_close<T: Tree>(a: &T, b: &T, tolerance: f64) -> Result<bool> {
     let place = Location::caller();
+    if let Some(e) = a.leaves().iter().chain(&b.leaves()).find_map(Array::error) {
+        return Err(e.clone());
+    }
     if let Some((path, x, y)) = first_difference(a, b) {
         let at = if path.is_empty() { String::new() } else { format!(" at `{path}`") };
         let message =
