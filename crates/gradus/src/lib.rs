@@ -36,7 +36,7 @@
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | solutions | [`solvers`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
-//! | training | [`optim`], [`files`] |
+//! | training | [`nn`], [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`], [`args`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
@@ -61,6 +61,7 @@ pub mod extend;
 pub mod files;
 mod function;
 pub mod inspect;
+pub mod nn;
 pub mod optim;
 pub mod prelude;
 pub mod random;

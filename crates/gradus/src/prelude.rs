@@ -16,13 +16,14 @@
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | solutions | [`root`], [`fixed_point`], [`FixedPointOptions`], [`linear_solve`], [`solvers`] |
 //! | memory | [`checkpoint`], [`Policy`] |
-//! | training | [`optim`], [`files`] |
+//! | training | [`nn`], [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
 //! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`tree`], [`random`], [`Key`] |
 
 pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
 pub use crate::files;
+pub use crate::nn;
 pub use crate::optim;
 pub use crate::random::{self, Key};
 pub use crate::solvers::{self, FixedPointOptions, fixed_point, linear_solve, root};
