@@ -34,7 +34,7 @@
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`], [`Vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
-//! | solutions | [`solvers`] |
+//! | solutions | [`solvers`], [`ode`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
 //! | training | [`nn`], [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
@@ -62,6 +62,7 @@ pub mod files;
 mod function;
 pub mod inspect;
 pub mod nn;
+pub mod ode;
 pub mod optim;
 pub mod prelude;
 pub mod random;

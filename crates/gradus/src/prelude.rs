@@ -14,7 +14,7 @@
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
-//! | solutions | [`root`], [`fixed_point`], [`FixedPointOptions`], [`linear_solve`], [`solvers`] |
+//! | solutions | [`root`], [`fixed_point`], [`FixedPointOptions`], [`linear_solve`], [`solvers`], [`ode`] |
 //! | memory | [`checkpoint`], [`Policy`] |
 //! | training | [`nn`], [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
@@ -24,6 +24,7 @@ pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
 pub use crate::files;
 pub use crate::nn;
+pub use crate::ode;
 pub use crate::optim;
 pub use crate::random::{self, Key};
 pub use crate::solvers::{self, FixedPointOptions, fixed_point, linear_solve, root};

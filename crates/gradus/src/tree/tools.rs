@@ -299,14 +299,37 @@ impl<T: Tree> Unravel<T> {
         }
     }
 
+    /// A tree for each row of a matrix: every array with the rows as its leading axis.
+    pub(crate) fn call_rows(&self, matrix: &Array) -> T {
+        let leaves = self.like.leaves();
+        let place = trace::caller_or_known(Location::unknown());
+        let parts = || -> Result<Vec<Array>> {
+            let ends = self.ends()?;
+            let parts = if leaves.is_empty() { Vec::new() } else { matrix.split_at(&ends[..ends.len() - 1], 1) };
+            let shaped =
+                |(part, x): (Array, &Array)| part.reshape(x.shape().inserted(0, matrix.dim(0))).cast(x.dtype()).ok();
+            parts.into_iter().zip(&leaves).map(shaped).collect()
+        };
+        match parts() {
+            Ok(parts) => fill(&self.like, parts),
+            Err(e) => poison(&self.like, &e.at(place)),
+        }
+    }
+
+    /// Where each array ends in the vector.
+    fn ends(&self) -> Result<Vec<usize>> {
+        let mut all = 0;
+        let sizes = self.like.leaves().into_iter().map(|x| {
+            all += x.known_dims()?.iter().product::<usize>();
+            Ok(all)
+        });
+        sizes.collect()
+    }
+
     fn parts(&self, vector: &Array) -> Result<Vec<Array>> {
         let leaves = self.like.leaves();
-        let mut ends = Vec::with_capacity(leaves.len());
-        let mut all = 0;
-        for x in &leaves {
-            all += x.known_dims()?.iter().product::<usize>();
-            ends.push(all);
-        }
+        let mut ends = self.ends()?;
+        let all = ends.last().copied().unwrap_or(0);
         let ty = vector.ty()?;
         if vector.known_dims()? != [all] {
             let message = format!("a vector {ty} does not fill a tree of {all} elements");
