@@ -7,7 +7,7 @@ use crate::array::{Array, Form};
 use crate::error::{Location, Result, error, fail};
 use crate::primitives::Op;
 use crate::primitives::control::{
-    Checkpoint, CustomJvp, CustomVjp, Groups, Name, Policy, Scan, StopGradient, Switch, While, apply,
+    Checkpoint, CustomJvp, CustomVjp, Groups, LinearSolve, Name, Policy, Root, Scan, StopGradient, Switch, While, apply,
 };
 use crate::program::{Atom, Builder, Program};
 use crate::trace::{Traced, bind, trace_closed};
@@ -410,6 +410,69 @@ pub fn custom_vjp(function: &Traced, forward: &Traced, backward: &Traced, args: 
         forward: Arc::new(forward),
         backward: Arc::new(b.finish(bars)),
         captures: count,
+    };
+    apply(Op::new(op), &joined(&[args, &captures.arrays]))
+}
+
+/// The transpose of a linear function: from its captures and cotangents of its results to cotangents of its arguments.
+#[track_caller]
+pub fn transposed(map: &Traced) -> Result<Program> {
+    let p = &map.program;
+    let own = p.inputs().len() - map.captures.len();
+    let linear: Vec<bool> = (0..p.inputs().len()).map(|i| i < own).collect();
+    crate::transform::transpose(p, &linear).map_err(|e| {
+        error!(Value, "the map of a linear system is not linear").note(e.to_string()).help(
+            "it must be a sum of products with its argument, such as `a.matmul(x)`; solve other equations with `root`",
+        )
+    })
+}
+
+/// The solution of a linear system. All take arrays of the types of `b`: the map, a solver, and a solver of the transposed system.
+#[track_caller]
+pub fn linear_solve(map: &Traced, solve: &Traced, transposed_solve: &Traced, b: &[Array]) -> Result<Vec<Array>> {
+    let captures = Captures::of([map, solve, transposed_solve]);
+    let op = LinearSolve {
+        map: Arc::new(captures.widen(map, true)?),
+        solve: Arc::new(captures.widen(solve, true)?),
+        transposed_solve: Arc::new(captures.widen(transposed_solve, true)?),
+        consts: captures.arrays.len(),
+    };
+    apply(Op::new(op), &joined(&[&captures.arrays, b]))
+}
+
+/// An equation linearized in its first arguments: from all its arguments, its captures and a direction to what the equation changes by; and the transpose of that.
+#[track_caller]
+pub fn linearized(equation: &Traced, unknowns: usize) -> Result<(Arc<Program>, Program)> {
+    let map = Root::map(&equation.program, unknowns)?;
+    let known = equation.program.inputs().len();
+    let linear: Vec<bool> = (0..map.inputs().len()).map(|i| i >= known).collect();
+    let back = crate::transform::transpose(&map, &linear)?;
+    Ok((map, back))
+}
+
+/// The root of an equation. The solver takes `args`, the equation the unknowns and `args`, the linear solvers those and a side.
+#[track_caller]
+pub fn root(
+    solver: &Traced,
+    equation: &Traced,
+    (solve, transposed_solve): (&Traced, &Traced),
+    args: &[Array],
+) -> Result<Vec<Array>> {
+    let captures = Captures::of([solver, equation, solve, transposed_solve]);
+    // Captures stand behind the arguments, and a side behind them.
+    let sided = |t: &Traced| -> Result<Arc<Program>> {
+        let wide = captures.widen(t, false)?;
+        let own = wide.inputs().len() - captures.arrays.len();
+        let side = own - solver.program.outputs().len();
+        let order: Vec<usize> = (0..side).chain(own..wide.inputs().len()).chain(side..own).collect();
+        let every: Vec<usize> = (0..wide.outputs().len()).collect();
+        wide.rearranged(&order, &every).map(Arc::new)
+    };
+    let op = Root {
+        solver: Arc::new(captures.widen(solver, false)?),
+        equation: Arc::new(captures.widen(equation, false)?),
+        solve: sided(solve)?,
+        transposed_solve: sided(transposed_solve)?,
     };
     apply(Op::new(op), &joined(&[args, &captures.arrays]))
 }

@@ -79,6 +79,8 @@ kinds! {
     Mismatch = "G0020", "compiled code differs";
     /// Gradus itself failed, on a program that is right.
     Internal = "G0021", "fault of Gradus";
+    /// A file that cannot be read or written, or that does not hold what is wanted of it.
+    File = "G0022", "file";
 }
 
 /// What went wrong, where, and what to do.
@@ -125,6 +127,12 @@ impl Error {
     /// Says the way out. The first help given stays.
     pub fn help(self, help: impl Into<String>) -> Error {
         if self.0.help.is_some() { self } else { self.edit(|p| p.help = Some(help.into())) }
+    }
+
+    /// Puts words in front of the message: the name of a file, or of a part of one.
+    pub fn within(self, words: impl Into<String>) -> Error {
+        let words = words.into();
+        self.edit(|p| p.message = words + &p.message)
     }
 
     /// Puts an operation in front of the message, unless one is there or the message is the user's own.

@@ -108,3 +108,6 @@ mod effects {}
 
 #[doc = include_str!("../../../docs/book/src/hunting-nans.md")]
 mod hunting_nans {}
+
+#[doc = include_str!("errors/G0022.md")]
+mod g0022 {}

@@ -34,7 +34,9 @@
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`], [`Vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
+//! | solutions | [`solvers`], [`ode`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
+//! | training | [`nn`], [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
@@ -57,10 +59,15 @@ pub mod cpu;
 pub mod effects;
 mod error_pages;
 pub mod extend;
+pub mod files;
 mod function;
 pub mod inspect;
+pub mod nn;
+pub mod ode;
+pub mod optim;
 pub mod prelude;
 pub mod random;
+pub mod solvers;
 mod stage;
 mod transforms;
 pub mod tree;

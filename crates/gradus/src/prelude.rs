@@ -14,14 +14,21 @@
 //! | rules of your own | [`custom_jvp`], [`custom_vjp`], [`stop_gradient`] |
 //! | batching | [`vmap`] |
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
+//! | solutions | [`root`], [`fixed_point`], [`FixedPointOptions`], [`linear_solve`], [`solvers`], [`ode`] |
 //! | memory | [`checkpoint`], [`Policy`] |
+//! | training | [`nn`], [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
-//! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`random`], [`Key`] |
+//! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`tree`], [`random`], [`Key`] |
 
 pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
+pub use crate::files;
+pub use crate::nn;
+pub use crate::ode;
+pub use crate::optim;
 pub use crate::random::{self, Key};
-pub use crate::tree::{Num, Static, TrackNumbers, Tree};
+pub use crate::solvers::{self, FixedPointOptions, fixed_point, linear_solve, root};
+pub use crate::tree::{self, Num, Static, TrackNumbers, Tree};
 pub use crate::{
     Arg, Compiled, Exactness, Fun, Func, Hunt, Mode, OnBudget, Pullback, Transformed, Verify, check_grads, grad,
     grad_all, grad_by, grad_with_aux, hessian, hvp, jacfwd, jacfwd_by, jacrev, jacrev_by, jit, jvp, linearize,

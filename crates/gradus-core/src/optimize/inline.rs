@@ -13,7 +13,9 @@ use super::nested::{Made, Nested, equations};
 use super::simplify::map_atom;
 use super::{Exactness, applied, visit};
 use crate::error::{Location, Result};
-use crate::primitives::control::{BatchMost, Call, CustomJvp, CustomLinear, CustomVjp, Name, OwnStep, StopGradient};
+use crate::primitives::control::{
+    BatchMost, Call, CustomJvp, CustomLinear, CustomVjp, LinearSolve, Name, OwnStep, Root, StopGradient,
+};
 use crate::primitives::{Op, Types};
 use crate::program::{Atom, Builder, Constant, Program};
 use crate::types::{DType, Scalar};
@@ -45,6 +47,13 @@ fn called(op: &Op) -> Option<(usize, Arc<Program>)> {
     }
     if let Some(custom) = op.downcast::<CustomVjp>() {
         return by(&custom.function);
+    }
+    // So has an equation: what is left is how its solution is found.
+    if let Some(system) = op.downcast::<LinearSolve>() {
+        return by(&system.solve);
+    }
+    if let Some(root) = op.downcast::<Root>() {
+        return by(&root.solver);
     }
     // A backward pass that is not linear has no map to write out; it stays, and says so when it runs.
     let custom = op.downcast::<CustomLinear>()?;

@@ -5,11 +5,13 @@
 
 mod branches;
 mod custom;
+mod implicit;
 mod loops;
 mod memory;
 
 pub use branches::{cond, switch};
 pub use custom::{custom_jvp, custom_vjp, stop_gradient};
+pub use implicit::{FixedPointOptions, fixed_point, linear_solve, root};
 pub use loops::{ScanOptions, WhileOptions, associative_scan, fori_loop, map, scan, while_loop};
 pub use memory::{Checkpoint, checkpoint};
 

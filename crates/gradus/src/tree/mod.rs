@@ -8,6 +8,7 @@
 mod frozen;
 mod impls;
 mod num;
+mod tools;
 
 use std::fmt;
 
@@ -17,6 +18,11 @@ use crate::random::Key;
 
 pub use frozen::{Frozen, Static};
 pub use num::{Num, TrackNumbers};
+pub(crate) use tools::same_names;
+pub use tools::{
+    Unravel, add, add_scaled, all_close, dot, global_norm, map, map_all, map_with_path, ones_like, paths, ravel,
+    reduce, scale, sub, zeros_like,
+};
 
 /// Writes the [`Tree`](trait@Tree) impl of a struct or an enum.
 ///

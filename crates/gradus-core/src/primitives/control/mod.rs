@@ -7,6 +7,7 @@ mod custom;
 mod dual;
 mod groups;
 mod halves;
+mod implicit;
 mod marks;
 mod scan;
 mod switch;
@@ -19,6 +20,7 @@ pub use call::Call;
 pub use checkpoint::{Checkpoint, Policy};
 pub use custom::{CustomJvp, CustomLinear, CustomVjp};
 pub(crate) use groups::Groups;
+pub use implicit::{LinearSolve, Root};
 pub use marks::{BatchMost, Name, OwnStep, StopGradient};
 pub use scan::Scan;
 pub(crate) use scan::{Stack, element};
@@ -43,6 +45,8 @@ pub(super) fn entries() -> Vec<Entry> {
         entry::<CustomJvp>("custom_jvp"),
         entry::<CustomVjp>("custom_vjp"),
         entry::<CustomLinear>("custom_linear"),
+        entry::<LinearSolve>("linear_solve"),
+        entry::<Root>("root"),
         entry::<StopGradient>("stop_gradient"),
         entry::<Name>("name"),
         entry::<BatchMost>("batch_most"),

@@ -7,7 +7,8 @@ use super::{DEEPEST, Done, Maker, Recipe};
 use crate::error::Location;
 use crate::primitives::Op;
 use crate::primitives::control::{
-    Call, Checkpoint, CustomJvp, CustomLinear, CustomVjp, Name, Policy, Scan, StopGradient, Switch, While,
+    Call, Checkpoint, CustomJvp, CustomLinear, CustomVjp, LinearSolve, Name, Policy, Root, Scan, StopGradient, Switch,
+    While,
 };
 use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{Compare, Direction};
@@ -258,14 +259,14 @@ pub(super) fn marks(m: &mut Maker<'_, '_>) -> Done {
     m.add(Op::new(StopGradient {}), &[x]).map(|_| ())
 }
 
-/// A function with its own derivative as its rule. The function is smooth, so that it has one.
+/// A function with its own derivative as its rule, or given by an equation. The function is smooth, so that it has one.
 pub(super) fn custom(m: &mut Maker<'_, '_>) -> Done {
     m.may_nest()?;
     let (operands, function) = m.function(Recipe { smooth: true, ..m.recipe });
     let active: Vec<bool> = function.inputs().iter().map(|t| t.dtype().is_inexact()).collect();
     // There is no derivative by a captured value.
     let captures = if m.recipe.smooth { 0 } else { m.source.below(operands.len() + 1) };
-    let op = match m.source.below(3) {
+    let op = match m.source.below(5) {
         0 => {
             let rule = Arc::new(forward_rule(&function, &active)?);
             Op::new(CustomJvp { function, rule, captures })
@@ -275,9 +276,65 @@ pub(super) fn custom(m: &mut Maker<'_, '_>) -> Done {
             let backward = Arc::new(backward_rule(&function, &parts)?);
             Op::new(CustomVjp { function, forward: Arc::new(parts.primal), backward, captures })
         }
+        2 => return system(m),
+        3 => Op::new(root_of(&function)?),
         _ => return linear_map(m, &operands, &function, &active),
     };
     m.add(op, &operands).map(|_| ())
+}
+
+/// A diagonal linear system whose diagonal is never zero: `(c² + 1) x = b`.
+fn system(m: &mut Maker<'_, '_>) -> Done {
+    let c = m.any_of(|t| t.dtype().is_float())?;
+    let ty = m.ty(c);
+    let by = |name: &str, op: &str| -> Option<Arc<Program>> {
+        let mut b = Builder::new(name);
+        let (c, side) = (Atom::from(b.input(ty.clone()).ok()?), Atom::from(b.input(ty.clone()).ok()?));
+        let one = b.constant(Constant::splat(ty.clone(), Scalar::one(ty.dtype())));
+        let mut made = |op: &str, x: Atom, y: Atom| -> Option<Atom> {
+            Some(b.equation(Op::from_text(op, &[]).ok()?, &[x, y], Location::unknown()).ok()?.result().into())
+        };
+        let square = made("mul", c, c)?;
+        let diagonal = made("add", square, one)?;
+        let result = made(op, side, diagonal)?;
+        Some(Arc::new(b.finish(vec![result])))
+    };
+    let op = LinearSolve {
+        map: by("map", "mul")?,
+        solve: by("solve", "div")?,
+        transposed_solve: by("transposed", "div")?,
+        consts: 1,
+    };
+    let side = m.of_type(&ty);
+    m.add(Op::new(op), &[c, side]).map(|_| ())
+}
+
+/// What a function gives, as the root of `x − f(a) = 0`: its derivative is that of the function, by another way.
+fn root_of(function: &Arc<Program>) -> Option<Root> {
+    let results = function.output_types();
+    if results.iter().any(|t| !t.dtype().is_inexact()) {
+        return None;
+    }
+    let start = |b: &mut Builder, types: &[Type]| -> Option<Vec<Atom>> {
+        types.iter().map(|t| b.input(t.clone()).ok().map(Atom::from)).collect()
+    };
+    let mut b = Builder::new("equation");
+    let (x, a) = (start(&mut b, &results)?, start(&mut b, function.inputs())?);
+    let found = b.inline(function, &a, Location::unknown()).ok()?;
+    let mut zeros = Vec::with_capacity(x.len());
+    for (x, y) in x.iter().zip(found) {
+        let op = Op::from_text("sub", &[]).ok()?;
+        zeros.push(b.equation(op, &[*x, y], Location::unknown()).ok()?.result().into());
+    }
+    let equation = Arc::new(b.finish(zeros));
+    let side = |name: &str| -> Option<Arc<Program>> {
+        let mut b = Builder::new(name);
+        start(&mut b, equation.inputs())?;
+        let side = start(&mut b, &results)?;
+        Some(Arc::new(b.finish(side)))
+    };
+    let (solve, transposed_solve) = (side("solve")?, side("transposed")?);
+    Some(Root { solver: function.clone(), equation, solve, transposed_solve })
 }
 
 /// Zeros where a result has no tangent.

@@ -7,7 +7,7 @@ use super::Source;
 use crate::array::Array;
 use crate::error::{Location, Result};
 use crate::optimize::{Made, Nested, equations};
-use crate::primitives::control::{CustomJvp, CustomLinear, CustomVjp};
+use crate::primitives::control::{CustomJvp, CustomLinear, CustomVjp, LinearSolve, Root};
 use crate::primitives::effects::{Callback, Host, Kind};
 use crate::primitives::{Op, Types};
 use crate::program::{Atom, Program};
@@ -27,8 +27,9 @@ impl Watcher {
         Nested::run(program, &|p, nested| {
             equations(p, &mut |b, e, operands| {
                 // A backward pass is transposed, and effects cannot be; a derivative has the effects of a user's rule, and not
-                // those of the function.
-                let ruled = e.op().is::<CustomJvp>() || e.op().is::<CustomVjp>();
+                // those of the function, and those of an equation, which only it looks at.
+                let implicit = e.op().is::<LinearSolve>() || e.op().is::<Root>();
+                let ruled = e.op().is::<CustomJvp>() || e.op().is::<CustomVjp>() || implicit;
                 let stays = e.op().is::<CustomLinear>() || (ruled && !ordered);
                 let op = if stays { e.op().clone() } else { nested.op(e.op())? };
                 let types: Types = e.results().map(|r| p.ty(r).clone()).collect();

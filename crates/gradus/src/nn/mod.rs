@@ -1,0 +1,40 @@
+//! What networks are made of: plain functions over arrays.
+
+mod attention;
+pub mod init;
+mod layers;
+mod losses;
+
+pub use attention::{Attention, attention};
+pub use layers::{BatchNorm, BatchStats, dropout, embedding, layer_norm, linear, rms_norm};
+pub use losses::{
+    cosine_similarity, hinge, huber, kl_divergence, label_smoothing, log_cosh, mse, sigmoid_binary_cross_entropy,
+    softmax_cross_entropy, softmax_cross_entropy_with_integer_labels,
+};
+
+use gradus_core::{Array, Error, ErrorKind, Location, Result, trace};
+
+/// Runs what a function here is made of: its operations are on the user's line, and an error is an array that carries it.
+#[track_caller]
+fn at_caller(name: &str, body: impl FnOnce() -> Result<Array>) -> Array {
+    let place = trace::caller_or_known(Location::caller());
+    trace::at_place(place, || body().and_then(Array::ok)).map_err(|e| e.in_operation(name).at(place)).into()
+}
+
+/// Refuses what is no array of floats.
+fn want_float(what: &str, x: &Array) -> Result<()> {
+    match x.ty()? {
+        ty if ty.dtype().is_float() => Ok(()),
+        ty => Err(Error::new(ErrorKind::DType, format!("{what} is of floats, not {ty}"))
+            .help("cast it, as in `x.cast(DType::F32)`")),
+    }
+}
+
+/// Refuses what is no array of integers.
+fn want_whole(what: &str, x: &Array) -> Result<()> {
+    match x.ty()? {
+        ty if ty.dtype().is_int() => Ok(()),
+        ty => Err(Error::new(ErrorKind::DType, format!("{what} is of integers, not {ty}"))
+            .help("cast it, as in `x.cast(DType::I32)`")),
+    }
+}

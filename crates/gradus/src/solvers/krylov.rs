@@ -1,0 +1,146 @@
+//! The loops of the solvers. They are not differentiated: their solutions are.
+
+use gradus_core::{Array, Dim, Scalar};
+
+use super::Limits;
+use crate::control::while_loop;
+use crate::tree::{self, Tree};
+
+/// The real part of the inner product of a tree with itself.
+fn squared_norm<X: Tree>(x: &X) -> Array {
+    tree::dot(x, x).real()
+}
+
+/// Whether a residual is still too long, and steps are left.
+fn goes_on(residual: &Array, aim: &Array, step: &Array, limits: &Limits) -> Array {
+    residual.gt(aim) & step.lt(limits.steps)
+}
+
+/// `a / b`; nothing where b is zero, because then there is nothing left to do.
+fn share(a: &Array, b: &Array) -> Array {
+    b.ne(0.0_f64).guarded(b, 1.0_f64, |b| a / b, 0.0_f64)
+}
+
+#[derive(Clone, crate::tree::Tree)]
+struct Numbers {
+    step: Array,
+    rho: Array,
+    alpha: Array,
+    omega: Array,
+}
+
+pub(super) fn cg<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+    let aim = squared_norm(b) * limits.tolerance.powi(2);
+    let zero = tree::zeros_like(b);
+    // x, the residual, the direction, the residual's squared length, the number of steps
+    let start = (zero, tree::again(b), (tree::again(b), squared_norm(b), Array::from(0_i64)));
+    let condition = |(_, _, (_, length, n)): &(X, X, (X, Array, Array))| goes_on(length, &aim, n, limits);
+    let body = |(x, r, (p, length, n)): &(X, X, (X, Array, Array))| {
+        let moved = map(p);
+        let alpha = share(length, &tree::dot(p, &moved).real());
+        let (x, r) = (tree::add_scaled(x, &alpha, p), tree::add_scaled(r, -&alpha, &moved));
+        let next = squared_norm(&r);
+        let p = tree::add_scaled(&r, share(&next, length), p);
+        (x, r, (p, next, n + 1_i64))
+    };
+    while_loop(condition, body, start).0
+}
+
+pub(super) fn bicgstab<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+    let aim = squared_norm(b) * limits.tolerance.powi(2);
+    let one = tree::dot(b, b).ones_like();
+    let zero = || tree::zeros_like(b);
+    let numbers = Numbers { step: Array::from(0_i64), rho: one.clone(), alpha: one.clone(), omega: one };
+    // x, the residual, the direction and its image
+    let start = (zero(), tree::again(b), (zero(), zero()), numbers);
+    let condition =
+        |(_, r, _, n): &(X, X, (X, X), Numbers)| goes_on(&squared_norm(r), &aim, &n.step, limits) & n.omega.ne(0.0_f64);
+    let body = |(x, r, (p, q), n): &(X, X, (X, X), Numbers)| {
+        let rho = tree::dot(b, r);
+        let beta = share(&rho, &n.rho) * share(&n.alpha, &n.omega);
+        let p = tree::add_scaled(r, &beta, &tree::add_scaled(p, -&n.omega, q));
+        let q = map(&p);
+        let alpha = share(&rho, &tree::dot(b, &q));
+        let s = tree::add_scaled(r, -&alpha, &q);
+        let t = map(&s);
+        let omega = share(&tree::dot(&t, &s), &tree::dot(&t, &t));
+        let x = tree::add_scaled(&tree::add_scaled(x, &alpha, &p), &omega, &s);
+        let r = tree::add_scaled(&s, -&omega, &t);
+        (x, r, (p, q), Numbers { step: &n.step + 1_i64, rho, alpha, omega })
+    };
+    while_loop(condition, body, start).0
+}
+
+/// What [`gmres`] carries from step to step.
+#[derive(Clone, crate::tree::Tree)]
+struct Search {
+    x: Array,
+    residual: Array,
+    length: Array,
+    /// The next direction.
+    next: Array,
+    /// Directions whose images are the rows of `images`.
+    directions: Array,
+    /// Images under the map, of length one and at right angles to each other.
+    images: Array,
+    step: Array,
+}
+
+/// Simpler GMRES: images of directions are kept at right angles, with the directions that they belong to, so each step removes from the residual all that it has in the direction of the
+/// new image, and no least-squares problem is left for the end. The next direction is the residual where the last step helped, otherwise the last image: either alone can stall or go
+/// blind (Jiránek and Rozložník, "Adaptive version of Simpler GMRES").
+pub(super) fn gmres<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+    /// A step that leaves more of the residual than this did not help.
+    const HELPED: f64 = 0.9;
+    let (b, unravel) = tree::ravel(b);
+    let map = |v: &Array| tree::ravel(&map(&unravel.call(v))).0;
+    let rows = limits.restart;
+    let basis = || Array::full_scalar([Dim::from(rows), b.dim(0)].into_iter().collect(), Scalar::zero(b.dtype()));
+    let length = norm(&b);
+    let aim = &length * limits.tolerance;
+    let unit = |v: &Array, length: &Array| share(v, &length.cast(v.dtype()));
+    let start = Search {
+        x: b.zeros_like(),
+        residual: b.clone(),
+        next: unit(&b, &length),
+        length,
+        directions: basis(),
+        images: basis(),
+        step: Array::from(0_i64),
+    };
+    let condition = |s: &Search| goes_on(&s.length, &aim, &s.step, limits);
+    let body = |s: &Search| {
+        let row = &s.step % rows as i64;
+        let anew = row.eq(0_i64);
+        let forget = |old: &Array| anew.select(old.zeros_like(), old);
+        let (directions, images) = (forget(&s.directions), forget(&s.images));
+        let direction = anew.select(unit(&s.residual, &s.length), &s.next);
+        let (mut p, mut q) = (direction.clone(), map(&direction));
+        // Twice is enough to be at right angles to the last place.
+        for _ in 0..2 {
+            let parts = images.conj().matmul(&q);
+            q = &q - parts.matmul(&images);
+            p = &p - parts.matmul(&directions);
+        }
+        let size = norm(&q);
+        let (p, q) = (unit(&p, &size), unit(&q, &size));
+        let part = q.conj().dot(&s.residual);
+        let residual = &s.residual - &q * &part;
+        let length = norm(&residual);
+        let helped = length.lt(&s.length * HELPED);
+        Search {
+            x: &s.x + &p * &part,
+            next: helped.select(unit(&residual, &length), &q),
+            residual,
+            length,
+            directions: directions.at(&row).set(&p),
+            images: images.at(&row).set(&q),
+            step: &s.step + 1_i64,
+        }
+    };
+    unravel.call(&while_loop(condition, body, start).x)
+}
+
+fn norm(v: &Array) -> Array {
+    squared_norm(v).sqrt()
+}

@@ -1,0 +1,285 @@
+//! Training: trees of parameters, optimizers against Optax, schedules, averages, and a step as one pass over the parameters.
+//!
+//! `scripts/reference/optim.py` computed the numbers in `data/optim.jsonl` and `data/schedules.jsonl`.
+
+use std::collections::BTreeMap;
+
+use gradus::prelude::*;
+use serde_json::Value;
+
+fn close(a: &Array, b: &[f64]) {
+    let a = a.to_vec::<f64>().unwrap();
+    assert_eq!(a.len(), b.len());
+    for (x, y) in a.iter().zip(b) {
+        assert!((x - y).abs() <= 1e-9 * (1.0 + y.abs()), "{a:?} {b:?}");
+    }
+}
+
+#[derive(Tree, Clone, Debug)]
+struct Parameters {
+    w: Array,
+    b: Array,
+    /// Not trained, and not lost.
+    steps: Array,
+}
+
+fn start() -> Parameters {
+    Parameters {
+        w: Array::from([0.3_f64, 1.0, -1.0, 2.0]),
+        b: Array::from([[0.2_f64, -0.4], [1.0, 0.7]]),
+        steps: Array::from(7_i32),
+    }
+}
+
+fn loss(p: &Parameters) -> Array {
+    let target = Array::from([1.0_f64, -2.0, 0.5, 3.0]);
+    let stiffness = Array::from([1.0_f64, 0.1, 2.0, 0.5]);
+    let away = (stiffness * (&p.w - target).square()).sum();
+    away + p.b.sin().sum() * 0.5_f64 + p.w.sum() * p.b.square().sum() * 0.1_f64
+}
+
+/// The lines of a file of references by their names.
+fn references(file: &str) -> BTreeMap<String, Value> {
+    let path = format!("{}/tests/data/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = |line: &str| {
+        let value: Value = serde_json::from_str(line).unwrap();
+        (value["name"].as_str().unwrap().to_string(), value)
+    };
+    text.lines().map(line).collect()
+}
+
+fn numbers(value: &Value) -> Vec<f64> {
+    value.as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect()
+}
+
+/// Holds the steps of an optimizer against a reference, staged and not.
+fn follows<R: optim::Rule>(all: &mut BTreeMap<String, Value>, name: &str, optimizer: optim::Optimizer<R>) {
+    let reference = all.remove(name).unwrap_or_else(|| panic!("no reference {name}"));
+    let (mut p, mut state) = (start(), optimizer.init(&start()));
+    let eager = optimizer.step(&p, &grad(loss)(&p), &state).0;
+    let step = jit({
+        let optimizer = optimizer.clone();
+        move |p: &Parameters, s: &optim::State<Parameters>| optimizer.step(p, &grad(loss)(p), s)
+    });
+    for n in 1..=100 {
+        (p, state) = step(&p, &state);
+        if let Some(wanted) = reference["steps"].get(n.to_string()) {
+            for (have, want) in [(&p.w, &wanted["w"]), (&p.b, &wanted["b"])] {
+                for (x, y) in have.to_vec::<f64>().unwrap().iter().zip(numbers(want)) {
+                    assert!((x - y).abs() < 1e-9, "{name} after {n} steps: {x} and {y}");
+                }
+            }
+        }
+        if n == 1 {
+            assert!(tree::all_close(&eager, &p, 1e-14).unwrap(), "{name}: eager and staged");
+        }
+    }
+    assert_eq!(p.steps.item::<i32>().unwrap(), 7);
+    assert_eq!(state.count().item::<i64>().unwrap(), 100);
+    assert_eq!((step.stats().traces, step.stats().misses), (1, 1), "{name}");
+}
+
+#[test]
+fn optimizers_go_where_optax_goes() {
+    let mut all = references("optim.jsonl");
+    let each = &mut all;
+    follows(each, "sgd", optim::sgd(0.05));
+    follows(each, "sgd_momentum", optim::sgd(0.02).momentum(0.9));
+    follows(each, "sgd_nesterov", optim::sgd(0.02).momentum(0.9).nesterov());
+    follows(each, "adam", optim::adam(0.03));
+    follows(each, "adam_options", optim::adam(0.03).betas(0.8, 0.95).epsilon(1e-4));
+    follows(each, "nadam", optim::adam(0.03).nesterov());
+    follows(each, "adamw", optim::adamw(0.03).weight_decay(0.1));
+    follows(each, "adamw_mask", optim::adamw(0.03).weight_decay(0.1).decay_only(|path| path == "w"));
+    follows(each, "lion", optim::lion(0.013));
+    follows(each, "rmsprop", optim::rmsprop(0.01));
+    follows(each, "rmsprop_centered", optim::rmsprop(0.01).centered());
+    follows(each, "rmsprop_momentum", optim::rmsprop(0.003).momentum(0.9).nesterov());
+    follows(each, "adagrad", optim::adagrad(0.3));
+    follows(each, "adam_clip_norm", optim::adam(0.03).clip_norm(0.5));
+    follows(each, "sgd_clip", optim::sgd(0.05).clip(0.5));
+    follows(each, "sgd_cosine", optim::sgd(optim::Schedule::cosine(0.1, 80)));
+    follows(each, "adam_warmup", optim::adam(optim::Schedule::cosine_to(0.1, 0.01, 80).warmup(10)));
+    assert!(all.is_empty(), "references without a test: {:?}", all.keys());
+}
+
+#[test]
+fn schedules_give_the_rates_of_optax() {
+    use optim::Schedule;
+    let mut all = references("schedules.jsonl");
+    let each = [
+        ("linear", Schedule::linear(0.3, 0.1, 50)),
+        ("polynomial", Schedule::polynomial(0.3, 0.1, 2.5, 50)),
+        ("cosine", Schedule::cosine(0.3, 50)),
+        ("cosine_to", Schedule::cosine_to(0.3, 0.03, 50)),
+        ("exponential", Schedule::exponential(0.3, 0.7, 10)),
+        ("staircase", Schedule::staircase(0.3, 0.7, 10)),
+        ("piecewise", Schedule::piecewise(0.3, [(10, 0.5), (50, 0.1)])),
+        ("warmup", Schedule::cosine_to(0.3, 0.03, 50).warmup(10)),
+    ];
+    for (name, schedule) in each {
+        let reference = all.remove(name).unwrap();
+        let rates = jit(vmap(move |n: &Array| schedule.at(n)));
+        let counts: Vec<i64> = numbers(&reference["counts"]).iter().map(|n| *n as i64).collect();
+        let found = rates(&Array::from(counts)).to_vec::<f64>().unwrap();
+        for (x, y) in found.iter().zip(numbers(&reference["rates"])) {
+            assert!((x - y).abs() < 1e-15, "{name}: {found:?} {}", reference["rates"]);
+        }
+    }
+    assert!(all.is_empty());
+}
+
+#[test]
+fn a_step_is_one_pass_over_the_parameters() -> Result<()> {
+    let adamw = optim::adamw(optim::Schedule::cosine(1e-3, 1000));
+    let w = Array::zeros::<f32>([300, 40]);
+    let state = adamw.init(&w);
+    let step = jit(move |w: &Array, g: &Array, s: &optim::State<Array>| adamw.step(w, g, s));
+    let phases = step.phases(&w, &w, &state)?;
+    let lowered = phases.iter().find(|p| p.name == "lower").expect("the compiler lowers it");
+    let kernels = lowered.text.lines().filter(|l| l.trim_start().starts_with("kernel ")).count();
+    assert_eq!(kernels, 1, "{}", lowered.text);
+    Ok(())
+}
+
+#[test]
+fn a_step_in_a_loop_is_the_same_step() -> Result<()> {
+    let adam = optim::adam(0.03);
+    let (mut p, mut state) = (start(), adam.init(&start()));
+    let looped = jit({
+        let adam = adam.clone();
+        move |p: &Parameters| {
+            let adam = adam.clone();
+            let step =
+                move |_: &Array, (p, s): &(Parameters, optim::State<Parameters>)| adam.step(p, &grad(loss)(p), s);
+            fori_loop(0, 20, step, (p.clone(), optim::adam(0.03).init(p))).0
+        }
+    });
+    for _ in 0..20 {
+        (p, state) = adam.step(&p, &grad(loss)(&p), &state);
+    }
+    assert!(tree::all_close(&looped(&start()), &p, 1e-12)?);
+    assert_eq!(state.count().item::<i64>()?, 20);
+    Ok(())
+}
+
+#[test]
+fn half_and_single_parameters_keep_their_dtype() -> Result<()> {
+    for dtype in [DType::F16, DType::BF16, DType::F32] {
+        let w = Array::from([1.0_f64, -2.0]).cast(dtype);
+        let adamw = optim::adamw(0.1).clip_norm(1.0);
+        let (next, state) = adamw.step(&w, &w, &adamw.init(&w));
+        assert_eq!([next.dtype(), state.moments()[1].dtype()], [dtype, dtype]);
+        // Whatever the gradient, the first step of Adam is as long as the rate.
+        let moved = next.cast(DType::F64).to_vec::<f64>()?;
+        assert!((moved[0] - 0.9).abs() < 5e-3 && (moved[1] + 1.9).abs() < 5e-3, "{moved:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn states_and_gradients_that_do_not_fit_are_named() {
+    let (adam, sgd, p) = (optim::adam(0.1), optim::sgd(0.1), start());
+    let says = |a: &Parameters, parts: &[&str]| {
+        let e = a.w.error().expect("an error").to_string();
+        assert!(parts.iter().all(|part| e.contains(part)), "{e}");
+        assert!(e.contains("library_training.rs"), "{e}");
+    };
+    says(&adam.step(&p, &p, &sgd.init(&p)).0, &["0 trees of moments", "has 2", "`init`"]);
+    let other = Parameters { w: Array::from([1.0_f64]), ..p.clone() };
+    says(&sgd.step(&p, &other, &sgd.init(&p)).0, &["`w`", "f64[4]", "f64[1]"]);
+    let maps = |names: &[&str]| names.iter().map(|n| (n.to_string(), Array::from(1.0_f64))).collect::<BTreeMap<_, _>>();
+    let (a, b) = (maps(&["x", "y"]), maps(&["x"]));
+    let e = sgd.step(&a, &b, &sgd.init(&a)).0["x"].error().unwrap().to_string();
+    assert!(e.contains("only the first has an array `y`"), "{e}");
+}
+
+#[test]
+fn trees_are_taken_apart_and_put_together() -> Result<()> {
+    let p = start();
+    assert_eq!(tree::paths(&p), ["w", "b", "steps"]);
+    assert_eq!(tree::paths(&Array::from(1.0_f64)), [""]);
+    let floats = (p.w.clone(), p.b.clone());
+    let (vector, back) = tree::ravel(&floats);
+    assert_eq!(vector.shape(), [8]);
+    assert!(tree::all_close(&back.call(&vector), &floats, 0.0)?);
+    let e = back.call(&Array::from([1.0_f64])).0.error().unwrap().to_string();
+    assert!(e.contains("8 elements"), "{e}");
+    // Staged, differentiated, batched.
+    let norm = |t: &(Array, Array)| tree::ravel(t).0.square().sum().sqrt();
+    assert!(tree::all_close(&jit(norm)(&floats), &tree::global_norm(&floats), 1e-15)?);
+    let (g, h) = (jit(grad(norm))(&floats), grad(|t: &(Array, Array)| tree::global_norm(t))(&floats));
+    assert!(tree::all_close(&g, &h, 1e-14)?);
+    let many = Array::from([[1.0_f64, 2.0], [3.0, 4.0]]);
+    let rows = vmap(|x: &Array| tree::dot(&(x.clone(), x.clone()), &(x.clone(), x * 2.0_f64)))(&many);
+    assert_eq!(rows.to_vec::<f64>()?, [15.0, 75.0]);
+    let mixed = (Array::from([1.5_f32]), Array::from([2.25_f64]));
+    let (vector, back) = tree::ravel(&mixed);
+    assert_eq!(vector.to_vec::<f64>()?, [1.5, 2.25]);
+    assert_eq!(back.call(&vector).0.dtype(), DType::F32);
+    let e = tree::ravel(&(Array::from(1_i64), Array::from(1.0_f64))).0.error().unwrap().to_string();
+    assert!(e.contains("no dtype holds both"), "{e}");
+    let close = |x: f64, y: f64| tree::all_close(&Array::from(x), &Array::from(y), 1e-6);
+    assert!(close(f64::INFINITY, f64::INFINITY)? && !close(1.0, f64::INFINITY)? && !close(f64::NAN, f64::NAN)?);
+    assert!(tree::all_close(&(Key::new(3), Array::from(true)), &(Key::new(3), Array::from(true)), 0.0)?);
+    let e = tree::all_close(&p, &Parameters { b: Array::from(1.0_f32), ..p.clone() }, 0.0).unwrap_err().to_string();
+    assert!(e.contains(".b") && e.contains("f64[2,2]") && e.contains("f32[]"), "{e}");
+    Ok(())
+}
+
+#[test]
+fn gradients_are_clipped_and_zero_stays_differentiable() -> Result<()> {
+    let clipped = |g: &Array| optim::clip_norm(g, 2.0).square().sum();
+    check_grads(clipped, &Array::from([3.0_f64, 4.0]), 2)?;
+    check_grads(clipped, &Array::from([0.3_f64, 0.4]), 2)?;
+    close(&optim::clip_norm(&Array::from([3.0_f64, 4.0]), 2.0), &[1.2, 1.6]);
+    close(&optim::clip_norm(&Array::from([0.0_f64, 0.0]), 2.0), &[0.0, 0.0]);
+    close(&optim::clip(&Array::from([3.0_f64, -0.5]), 1.0), &[1.0, -0.5]);
+    Ok(())
+}
+
+#[derive(Tree, Clone, Debug)]
+struct Model {
+    weights: Array,
+    bias: Option<Array>,
+}
+
+#[test]
+fn training_and_files() -> Result<()> {
+    let loss = |m: &Model| {
+        let (w, b) = (&m.weights, m.bias.as_ref().unwrap());
+        (w - 3.0).square().sum() + 10.0 * (b + 1.0).square().sum()
+    };
+    let adam = optim::adam(0.1);
+    let mut model = Model { weights: Array::from([1.0_f64]), bias: Some(Array::from([-2.0_f64])) };
+    let mut state = adam.init(&model);
+    let step = jit({
+        let adam = adam.clone();
+        move |m: &Model, s: &optim::State<Model>| {
+            let (value, g) = value_and_grad(loss)(m);
+            let (m, s) = adam.step(m, &g, s);
+            (value, m, s)
+        }
+    });
+    for _ in 0..100 {
+        (_, model, state) = step(&model, &state);
+    }
+    assert_eq!(step.stats().compiles, 1);
+    // optax.adam(0.1) after 100 steps
+    close(&model.weights, &[3.0084228004109606]);
+    close(model.bias.as_ref().unwrap(), &[-1.002936676291132]);
+    let folder = std::env::temp_dir().join(format!("gradus-contract-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["model.npz", "model.safetensors"] {
+        let path = folder.join(name);
+        files::save(&path, &model)?;
+        let again: Model = files::load(&path, &model)?; // the second argument gives the structure
+        assert!(tree::all_close(&model, &again, 0.0)?);
+        std::fs::write(&path, &std::fs::read(&path).unwrap()[..40]).unwrap();
+        let e = files::load::<Model>(&path, &model).unwrap_err().to_string();
+        assert!(e.contains(name), "{e}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    Ok(())
+}
