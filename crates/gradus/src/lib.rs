@@ -37,6 +37,7 @@
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`], [`args`] |
+//! | signals and networks | [`fft`](mod@fft), [`signal`], [`nn`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
@@ -56,10 +57,15 @@ pub mod cpu;
 pub mod effects;
 mod error_pages;
 pub mod extend;
+#[cfg(feature = "fft")]
+pub mod fft;
 mod function;
 pub mod inspect;
+mod line;
+pub mod nn;
 pub mod prelude;
 pub mod random;
+pub mod signal;
 mod signature;
 mod stage;
 mod transforms;

@@ -17,9 +17,13 @@
 //! | memory | [`checkpoint`], [`Policy`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
 //! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`random`], [`Key`] |
+//! | signals and networks | [`fft`](mod@fft), [`nn`] |
 
 pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
+#[cfg(feature = "fft")]
+pub use crate::fft;
+pub use crate::nn;
 pub use crate::random::{self, Key};
 pub use crate::tree::{Num, Static, TrackNumbers, Tree};
 pub use crate::{
