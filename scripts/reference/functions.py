@@ -3,7 +3,7 @@
     python -m venv venv && venv/bin/pip install -r scripts/reference/requirements.txt
     venv/bin/python scripts/reference/functions.py
 
-writes `functions.jsonl` and `control_flow.jsonl` in `crates/gradus/tests/data`, a line for each function:
+writes `functions.jsonl`, `signals.jsonl` and `control_flow.jsonl` in `crates/gradus/tests/data`, a line for each function:
 
 - `name`, `inputs`: which function of which arguments. Arrays are written as in `primitives.jsonl`: a type, and elements
   as the shortest text that reads back, with `nan`, `inf` and `-inf`.
@@ -15,7 +15,7 @@ writes `functions.jsonl` and `control_flow.jsonl` in `crates/gradus/tests/data`,
 - `forward_grad`: the gradient by the first argument in forward mode, where a pole makes the two modes differ: infinity
   times a zero tangent is no number in one of them.
 
-The functions are in `functions_basic.py`, `functions_models.py` and `functions_control_flow.py`. They use what JAX
+The functions are in `functions_basic.py`, `functions_models.py`, `functions_signals.py` and `functions_control_flow.py`. They use what JAX
 itself has for the purpose (`jax.nn`, `jax.scipy`, `jnp.linalg`, ...) where there is such a thing, so that the other
 side is not compared with a copy of itself.
 """
@@ -125,11 +125,13 @@ def main():
     import functions_basic
     import functions_control_flow
     import functions_models
+    import functions_signals
 
     folder = pathlib.Path(__file__).parents[2] / "crates/gradus/tests/data"
     folder.mkdir(exist_ok=True)
     for file, modules in {
         "functions.jsonl": [functions_basic, functions_models],
+        "signals.jsonl": [functions_signals],
         "control_flow.jsonl": [functions_control_flow],
     }.items():
         entries = [e for m in modules for e in m.functions.entries]

@@ -348,6 +348,51 @@ def scatter(x, indices, updates, p):
     return SCATTER[p["kind"]](x, indices, updates, dims, mode=lax.GatherScatterMode.FILL_OR_DROP)
 
 
+def windows(x, p):
+    for axis, size, stride, dilation in zip(p["axes"], p["sizes"], p["strides"], p["dilations"]):
+        count = (x.shape[axis] - (size - 1) * dilation - 1) // stride + 1
+        places = np.arange(count)[:, None] * stride + np.arange(size)[None] * dilation
+        x = jnp.moveaxis(jnp.take(x, places, axis=axis), axis + 1, -1)
+    return x
+
+
+def convolve(x, w, p):
+    d = len(p["strides"])
+    spatial = tuple(range(1, d + 1))
+    dims = lax.ConvDimensionNumbers((0, d + 1, *spatial), (d + 1, d, *range(d)), (0, d + 1, *spatial))
+    wide = np.float32 if x.dtype.itemsize == 2 and NAMES[x.dtype] in FORMATS else x.dtype
+    y = lax.conv_general_dilated(
+        x,
+        w,
+        p["strides"],
+        list(zip(p["low"], p["high"])),
+        lhs_dilation=p["image_dilation"],
+        rhs_dilation=p["kernel_dilation"],
+        dimension_numbers=dims,
+        feature_group_count=p["feature_groups"],
+        batch_group_count=p["batch_groups"],
+        preferred_element_type=wide,
+    )
+    return lax.convert_element_type(y, x.dtype)
+
+
+def reduce_window(x, p):
+    low, high = -np.inf, np.inf
+    if x.dtype.kind in "iu":
+        low, high = np.iinfo(x.dtype).min, np.iinfo(x.dtype).max
+    init, f = {"sum": (0, lax.add), "prod": (1, lax.mul), "max": (low, lax.max), "min": (high, lax.min)}[p["kind"]]
+    return lax.reduce_window(
+        x,
+        np.asarray(init, x.dtype)[()],
+        f,
+        tuple(p["sizes"]),
+        tuple(p["strides"]),
+        list(zip(p["low"], p["high"])),
+        tuple(p["base_dilation"]),
+        tuple(p["window_dilation"]),
+    )
+
+
 def by_jax(op, p, xs):
     x = xs[0] if xs else None
     if op in SAME_NAME:
@@ -411,6 +456,15 @@ def by_jax(op, p, xs):
             dims = ((p["lhs_contract"], p["rhs_contract"]), (p["lhs_batch"], p["rhs_batch"]))
             wide = np.float32 if x.dtype.itemsize == 2 and NAMES[x.dtype] in FORMATS else x.dtype
             return lax.convert_element_type(lax.dot_general(*xs, dims, preferred_element_type=wide), x.dtype)
+        case "windows":
+            return windows(x, p)
+        case "convolve":
+            return convolve(*xs, p)
+        case "reduce_window":
+            return reduce_window(x, p)
+        case "fft":
+            kind = {"forward": "FFT", "inverse": "IFFT", "real_forward": "RFFT", "real_inverse": "IRFFT"}[p["kind"]]
+            return lax.fft(x, getattr(lax.FftType, kind), tuple(p["lengths"]))
         case "sort":
             return lax.sort(xs, dimension=p["axis"], is_stable=True, num_keys=p["keys"])
         case "top_k":

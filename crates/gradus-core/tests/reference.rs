@@ -59,6 +59,8 @@ fn allowed(op: &str, dtype: DType, by: &str) -> f64 {
         (_, _, d) if !d.is_inexact() => 0.0,
         // Products of half floats are rounded once, those of JAX after each factor.
         ("jax", "reduce_prod" | "cumprod", DType::F16 | DType::BF16) => 1.0,
+        // Both are rounded at every step, each in its own order.
+        ("jax", "fft", _) => 64.0,
         ("mpmath", "sqrt", DType::F32 | DType::F64) => 0.0,
         ("mpmath", _, DType::F32 | DType::F64) => 2.0,
         // e^(y log x): the rounding of the logarithm counts as often as y is large. Here it is 20.

@@ -36,9 +36,10 @@
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | solutions | [`solvers`], [`ode`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
-//! | training | [`nn`], [`optim`], [`files`] |
+//! | training | [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`] |
+//! | signals and networks | [`fft`](mod@fft), [`signal`], [`nn`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
@@ -59,14 +60,18 @@ pub mod cpu;
 pub mod effects;
 mod error_pages;
 pub mod extend;
+#[cfg(feature = "fft")]
+pub mod fft;
 pub mod files;
 mod function;
 pub mod inspect;
+mod line;
 pub mod nn;
 pub mod ode;
 pub mod optim;
 pub mod prelude;
 pub mod random;
+pub mod signal;
 pub mod solvers;
 mod stage;
 mod transforms;

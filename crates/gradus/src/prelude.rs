@@ -16,12 +16,15 @@
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | solutions | [`root`], [`fixed_point`], [`FixedPointOptions`], [`linear_solve`], [`solvers`], [`ode`] |
 //! | memory | [`checkpoint`], [`Policy`] |
-//! | training | [`nn`], [`optim`], [`files`] |
+//! | training | [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
 //! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`tree`], [`random`], [`Key`] |
+//! | signals and networks | [`fft`](mod@fft), [`nn`] |
 
 pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
+#[cfg(feature = "fft")]
+pub use crate::fft;
 pub use crate::files;
 pub use crate::nn;
 pub use crate::ode;

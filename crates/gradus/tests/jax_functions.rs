@@ -1,7 +1,7 @@
 //! Functions as a user writes them, compared with JAX, which computed values and derivatives of the same functions at the
 //! same numbers: that every rule is right does not say that what is made of them is.
 //!
-//! The numbers are in `data/functions.jsonl` and `data/control_flow.jsonl`, made by `scripts/reference/functions.py`. Each
+//! The numbers are in `data/functions.jsonl`, `data/signals.jsonl` and `data/control_flow.jsonl`, made by `scripts/reference/functions.py`. Each
 //! function here has a line there, with the same name. Where JAX has a function for the purpose, it is used there, and here
 //! the same is written with what arrays can do.
 //!
@@ -26,6 +26,8 @@ mod moving;
 mod reductions;
 #[path = "jax_functions/science.rs"]
 mod science;
+#[path = "jax_functions/signals.rs"]
+mod signals;
 
 use compare::compare;
 
@@ -40,4 +42,11 @@ fn functions_have_the_values_and_derivatives_of_jax() {
     all.extend(conventions::entries());
     assert!(all.len() >= 190, "{} functions", all.len());
     compare(&all, include_str!("data/functions.jsonl"));
+}
+
+#[test]
+fn signals_have_the_values_and_derivatives_of_jax() {
+    let all = signals::entries();
+    assert!(all.len() >= 50, "{} functions", all.len());
+    compare(&all, include_str!("data/signals.jsonl"));
 }

@@ -12,12 +12,14 @@ use super::Run;
 use super::compare::{epsilon, size, sizes, smallest};
 use crate::array::{Array, Concrete};
 use crate::error::{Result, error};
+use crate::primitives::convolve::Convolve;
 use crate::primitives::cumulative::{CumProd, CumSum};
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::effects::replay::Event;
 use crate::primitives::elementwise::{Add, Mul, MulAdd, Sub};
 use crate::primitives::index::{Scatter, ScatterKind};
 use crate::primitives::reduce::{ReduceProd, ReduceSum};
+use crate::primitives::reduce_window::{ReduceWindow, WindowKind};
 use crate::primitives::{Op, Outputs};
 use crate::program::Program;
 use crate::types::{DType, Element, Scalar, Wide, dispatch_number};
@@ -79,10 +81,11 @@ impl Terms {
     fn of(op: &Op) -> Option<Terms> {
         // What is written over, or chosen from, is no sum.
         let scatters = op.downcast::<Scatter>().is_some_and(|s| matches!(s.kind, ScatterKind::Add | ScatterKind::Mul));
-        let many = op.is::<ReduceSum>() || op.is::<CumSum>() || scatters;
+        let windows = |kind| op.downcast::<ReduceWindow>().is_some_and(|w| w.kind == kind);
+        let many = op.is::<ReduceSum>() || op.is::<CumSum>() || scatters || windows(WindowKind::Sum);
         let two = op.is::<Add>() || op.is::<Sub>() || op.is::<MulAdd>();
-        let factors = op.is::<ReduceProd>() || op.is::<CumProd>();
-        match op.is::<DotGeneral>() {
+        let factors = op.is::<ReduceProd>() || op.is::<CumProd>() || windows(WindowKind::Prod);
+        match op.is::<DotGeneral>() || op.is::<Convolve>() {
             true => Some(Terms::Products),
             false if many => Some(Terms::Many),
             false if two => Some(Terms::Two),
@@ -210,6 +213,8 @@ fn roundings(op: &Op, operands: &[Array], result: &Array) -> f64 {
     let runs = op.is::<CumSum>() || op.is::<CumProd>();
     let terms = match operands {
         [a, b] if op.is::<DotGeneral>() => (count(a) * count(b) / count(result)).sqrt(),
+        // The places and features of a kernel, for each of its results.
+        [_, w] if op.is::<Convolve>() => count(w) / w.dim(-1).as_usize().unwrap_or(1).max(1) as f64,
         [a] if reduces => count(a) / count(result),
         [a] if runs => count(a),
         _ => 1.0,

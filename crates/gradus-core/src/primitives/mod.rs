@@ -6,10 +6,13 @@
 
 pub mod control;
 pub mod convert;
+pub mod convolve;
 pub mod cumulative;
 pub mod dot;
 pub mod effects;
 pub mod elementwise;
+#[cfg(feature = "fft")]
+pub mod fft;
 mod fold;
 mod forms;
 pub mod index;
@@ -17,11 +20,13 @@ mod limits;
 mod params;
 pub mod random;
 pub mod reduce;
+pub mod reduce_window;
 mod rules;
 pub mod sample;
 pub mod shaping;
 pub mod size;
 pub mod sort;
+pub mod windows;
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -373,12 +378,17 @@ fn built_in() -> Vec<Entry> {
         entry::<cumulative::CumMax>("cummax"),
         entry::<cumulative::CumMin>("cummin"),
         entry::<dot::DotGeneral>("dot_general"),
+        entry::<windows::Windows>("windows"),
+        entry::<convolve::Convolve>("convolve"),
+        entry::<reduce_window::ReduceWindow>("reduce_window"),
         entry::<sort::Sort>("sort"),
         entry::<sort::TopK>("top_k"),
         entry::<size::Size>("size"),
         entry::<random::RandomBits>("random_bits"),
         entry::<random::FoldIn>("fold_in"),
     ]);
+    #[cfg(feature = "fft")]
+    list.push(entry::<fft::Fft>("fft"));
     list.extend(control::entries());
     list
 }

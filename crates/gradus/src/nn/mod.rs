@@ -1,16 +1,21 @@
 //! What networks are made of: plain functions over arrays.
 
 mod attention;
+mod conv;
 pub mod init;
 mod layers;
+mod layout;
 mod losses;
+mod pool;
 
 pub use attention::{Attention, attention};
+pub use conv::{Conv, conv, conv_transpose};
 pub use layers::{BatchNorm, BatchStats, dropout, embedding, layer_norm, linear, rms_norm};
 pub use losses::{
     cosine_similarity, hinge, huber, kl_divergence, label_smoothing, log_cosh, mse, sigmoid_binary_cross_entropy,
     softmax_cross_entropy, softmax_cross_entropy_with_integer_labels,
 };
+pub use pool::{Pool, WindowKind, avg_pool, max_pool, reduce_window};
 
 use gradus_core::{Array, Error, ErrorKind, Location, Result, trace};
 

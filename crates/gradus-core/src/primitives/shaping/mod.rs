@@ -2,7 +2,7 @@
 //! its position alone. Most are views of the operand's buffer.
 
 mod layout;
-mod pieces;
+pub(crate) mod pieces;
 pub(crate) mod strided;
 #[cfg(test)]
 pub(crate) mod tests;

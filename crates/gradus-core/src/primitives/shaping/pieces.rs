@@ -131,7 +131,7 @@ impl Primitive for Slice {
 }
 
 /// How far `n` elements reach with `interior` gaps between neighbours; none reach nowhere.
-fn dilated(n: &Dim, interior: usize) -> Dim {
+pub(crate) fn dilated(n: &Dim, interior: usize) -> Dim {
     if interior == 0 { n.clone() } else { (n + (n - 1usize) * interior).max(&Dim::from(0usize)) }
 }
 
@@ -148,7 +148,7 @@ pub struct Pad {
 
 impl Pad {
     /// The dimensions of the result.
-    fn shape(&self, x: &Shape) -> Shape {
+    pub(crate) fn shape(&self, x: &Shape) -> Shape {
         let amounts = self.low.iter().zip(&self.high).zip(&self.interior);
         x.iter().zip(amounts).map(|(n, ((low, high), interior))| low + dilated(n, *interior) + high).collect()
     }
@@ -163,7 +163,7 @@ impl Pad {
     }
 
     /// What of the result lies over the operand: the transpose of padding with zeros.
-    fn crop(&self, y_bar: &Array) -> Array {
+    pub(crate) fn crop(&self, y_bar: &Array) -> Array {
         let negated = |dims: &[Dim]| dims.iter().map(|d| -d).collect::<Vec<_>>();
         let undo = Pad { low: negated(&self.low), high: negated(&self.high), interior: vec![0; self.low.len()] };
         let zero = Array::scalar(Scalar::zero(y_bar.dtype()));

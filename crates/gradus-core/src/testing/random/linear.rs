@@ -3,12 +3,15 @@
 use super::{Done, Maker, Recipe};
 use crate::primitives::Op;
 use crate::primitives::convert::Convert;
+use crate::primitives::convolve::Convolve;
 use crate::primitives::cumulative::CumSum;
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::elementwise::{IntegerPow, Select};
 use crate::primitives::index::{Bounds, DynamicSlice, DynamicUpdateSlice, Gather, Scatter, ScatterKind};
 use crate::primitives::reduce::{ReduceMax, ReduceMin, ReduceProd, ReduceSum};
+use crate::primitives::reduce_window::{ReduceWindow, WindowKind};
 use crate::primitives::shaping::{Broadcast, Concatenate, Pad, Permute, Reshape, Reverse, Slice};
+use crate::primitives::windows::Windows;
 use crate::program::Atom;
 use crate::types::{DType, Dim, Shape, Type};
 
@@ -160,6 +163,94 @@ pub(super) fn dot(m: &mut Maker<'_, '_>) -> Done {
     }
     let y = m.of_type(&ty.with_shape(dims));
     m.add(Op::new(DotGeneral { lhs_contract, rhs_contract, lhs_batch, rhs_batch }), &[x, y]).map(|_| ())
+}
+
+/// The size, the stride and the dilation of windows that fit an axis.
+fn window(m: &mut Maker<'_, '_>, n: usize) -> Option<(usize, usize, usize)> {
+    let dilation = 1 + m.source.below(2);
+    let most = n.checked_sub(1)? / dilation + 1;
+    Some((1 + m.source.below(most.min(3)), 1 + m.source.below(3), dilation))
+}
+
+pub(super) fn windows(m: &mut Maker<'_, '_>) -> Done {
+    let (x, ty, axis) = m.with_axis(|_| true)?;
+    let (size, stride, dilation) = window(m, ty.shape().get(axis)?.as_usize()?)?;
+    let op = Windows { axes: vec![axis], sizes: vec![size.into()], strides: vec![stride], dilations: vec![dilation] };
+    m.add(Op::new(op), &[x]).map(|_| ())
+}
+
+pub(super) fn window_sums(m: &mut Maker<'_, '_>) -> Done {
+    reduce_window(m, WindowKind::Sum)
+}
+
+/// Windows along one axis, with a little padding.
+pub(super) fn reduce_window(m: &mut Maker<'_, '_>, kind: WindowKind) -> Done {
+    let recipe = m.recipe;
+    let ordered = matches!(kind, WindowKind::Max | WindowKind::Min);
+    let (x, ty, axis) =
+        m.with_axis(
+            |t| {
+                if ordered { t.dtype().is_int() || t.dtype().is_float() } else { may_sum(&recipe, t.dtype()) }
+            },
+        )?;
+    let (size, stride, dilation) = window(m, ty.shape().get(axis)?.as_usize()?)?;
+    let mut op = ReduceWindow {
+        kind,
+        sizes: vec![Dim::from(1usize); ty.rank()],
+        strides: vec![1; ty.rank()],
+        low: vec![Dim::from(0usize); ty.rank()],
+        high: vec![Dim::from(0usize); ty.rank()],
+        base_dilation: vec![1; ty.rank()],
+        window_dilation: vec![1; ty.rank()],
+    };
+    // invariant: the axis is below the rank
+    (op.sizes[axis], op.strides[axis], op.window_dilation[axis]) = (Dim::from(size), stride, dilation);
+    (op.low[axis], op.high[axis]) = (Dim::from(m.source.below(3)), Dim::from(m.source.below(2)));
+    op.base_dilation[axis] = 1 + m.source.below(2); // invariant: as above
+    m.add(Op::new(op), &[x]).map(|_| ())
+}
+
+/// A kernel is made to measure for an image of three axes.
+pub(super) fn convolve(m: &mut Maker<'_, '_>) -> Done {
+    let recipe = m.recipe;
+    let x = m.any_of(|t| t.rank() == 3 && may_sum(&recipe, t.dtype()))?;
+    let ty = m.ty(x);
+    let (size, stride, dilation) = window(m, ty.shape().get(1)?.as_usize()?)?;
+    let features = ty.shape().get(2)?.clone();
+    let results = m.palette.dim(m.source);
+    let w = m.of_type(&ty.with_shape(vec![Dim::from(size), features, results]));
+    let op = Convolve {
+        strides: vec![stride],
+        low: vec![Dim::from(m.source.below(3))],
+        high: vec![Dim::from(m.source.below(2))],
+        image_dilation: vec![1 + m.source.below(2)],
+        kernel_dilation: vec![dilation],
+        feature_groups: Dim::from(1usize),
+        batch_groups: Dim::from(1usize),
+    };
+    m.add(Op::new(op), &[x, w]).map(|_| ())
+}
+
+/// The Fourier transform of the last axis, of whichever kind the numbers have.
+#[cfg(feature = "fft")]
+pub(super) fn fft(m: &mut Maker<'_, '_>) -> Done {
+    use crate::primitives::fft::{Fft, FftKind};
+    let recipe = m.recipe;
+    let floats = [DType::F32, DType::F64, DType::C64, DType::C128];
+    let (x, ty, _) = m.with_axis(|t| floats.contains(&t.dtype()) && may_sum(&recipe, t.dtype()))?;
+    let n = ty.shape().last()?.as_usize().filter(|n| *n > 0)?;
+    let (kind, n) = match m.source.below(3) {
+        _ if ty.dtype().is_float() => (FftKind::RealForward, n),
+        0 => (FftKind::Forward, n),
+        1 => (FftKind::Inverse, n),
+        _ => (FftKind::RealInverse, 2 * n - 1),
+    };
+    m.add(Op::new(Fft { kind, lengths: vec![Dim::from(n)] }), &[x]).map(|_| ())
+}
+
+#[cfg(not(feature = "fft"))]
+pub(super) fn fft(_: &mut Maker<'_, '_>) -> Done {
+    None
 }
 
 fn starts(m: &mut Maker<'_, '_>, shape: &Shape) -> Option<Vec<Atom>> {

@@ -11,6 +11,7 @@ use crate::primitives::cumulative::{CumMax, CumMin, CumProd};
 use crate::primitives::elementwise::{self, Compare, Direction, IntegerPow, Polygamma, Select};
 use crate::primitives::random::{FoldIn, RandomBits};
 use crate::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd};
+use crate::primitives::reduce_window::WindowKind;
 use crate::primitives::shaping::Iota;
 use crate::primitives::size::Size;
 use crate::primitives::sort::{Sort, TopK};
@@ -50,6 +51,11 @@ pub(super) const STEPS: &[Step] = &[
     cumulative,
     linear::dot,
     linear::dot,
+    linear::windows,
+    linear::window_sums,
+    window_extrema,
+    linear::convolve,
+    linear::fft,
     linear::dynamic_slice,
     linear::dynamic_update_slice,
     linear::gather,
@@ -194,6 +200,11 @@ fn reduce(m: &mut Maker<'_, '_>) -> Done {
         _ => return None,
     };
     m.add(op, &[x]).map(|_| ())
+}
+
+fn window_extrema(m: &mut Maker<'_, '_>) -> Done {
+    let kind = m.source.pick(&[WindowKind::Max, WindowKind::Min, WindowKind::Prod]).copied()?;
+    linear::reduce_window(m, kind)
 }
 
 fn arg(m: &mut Maker<'_, '_>) -> Done {

@@ -1,0 +1,158 @@
+//! Signals and windows as users write them, and what is said to those who write something that cannot be.
+
+use gradus::fft::FftOptions;
+use gradus::nn::{Conv, Pool};
+use gradus::prelude::*;
+use gradus::signal::{self, Overlap, Stft};
+
+fn close(a: &Array, b: &[f64]) {
+    let a = a.to_vec::<f64>().unwrap();
+    assert_eq!(a.len(), b.len());
+    for (x, y) in a.iter().zip(b) {
+        assert!((x - y).abs() <= 1e-9 * (1.0 + y.abs()), "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn signals_and_windows() -> Result<()> {
+    let power = |x: &Array| (fft::rfft(x).abs().square() * Array::arange(0.0_f64, 7.0, 1.0)).sum();
+    let x = Array::arange(0.0_f64, 12.0, 1.0).sin();
+    close(&jit(power)(&x), &[72.33849914272257]);
+    close(&jit(grad(power))(&x).index(..3), &[2.9373558378439895, 17.20570169597763, 22.192164759529344]);
+    let image = Array::arange(0.0_f64, 50.0, 1.0).reshape([1, 5, 5, 2]) / 10.0;
+    let w = Array::arange(0.0_f64, 72.0, 1.0).cos().reshape([3, 3, 2, 4]);
+    // options as the project writes options everywhere; the layout is text
+    let conv = |x: &Array, w: &Array| nn::conv("NHWC,HWIO->NHWC", x, w, nn::Conv::default().strides([2, 2]).same());
+    let y = jit(conv)(&image, &w);
+    assert_eq!(y.shape(), [1, 3, 3, 4]);
+    close(&y.sum(), &[27.400883577910932]);
+    let g = jit(grad_by::<1, _>(move |x: &Array, w: &Array| conv(x, w).square().sum()))(&image, &w);
+    close(&g.reshape([-1]).index(..3), &[60.4278514575431, 88.93049955852177, 35.67085648940669]);
+    Ok(())
+}
+
+/// The error that an array carries: what it says, and whether it stands at this line of this file.
+#[track_caller]
+fn says(array: Array, text: &str) {
+    let e = array.ok().unwrap_err();
+    assert!(e.to_string().contains(text), "{e}");
+    assert!(e.to_string().contains("library_signals.rs"), "no line of the user: {e}");
+    assert!(e.way_out().is_some(), "no way out: {e}");
+}
+
+#[test]
+fn what_cannot_be_convolved_is_an_error_with_the_users_line() {
+    let x = Array::ones::<f32>([1, 5, 5, 2]);
+    let w = Array::ones::<f32>([3, 3, 2, 4]);
+    let usual = Conv::default;
+    says(nn::conv("NHWC,HWIO", &x, &w, usual()), "image,kernel->result");
+    says(nn::conv("NHWC,HWIO->NHHC", &x, &w, usual()), "has H twice");
+    says(nn::conv("NHWD,HWIO->NHWC", &x, &w, usual()), "has no C");
+    says(nn::conv("NHWC,HWIO->NHDC", &x, &w, usual()), "other axes of places");
+    says(nn::conv("NH-C,HWIO->NHWC", &x, &w, usual()), "is no letter");
+    says(nn::conv("NWC,WIO->NWC", &x, &w, usual()), "has 3 axes");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().strides([0, 1])), "strides of [0, 1]");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().strides([2])), "1 strides for 2 axes");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().dilation([0, 1])), "dilations of [0, 1]");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().dilation([3, 1])), "does not fit axis 1");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().padding([(-3, -3), (0, 0)])), "-1 elements");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().padding([(1, 1)])), "padding for 1 axes");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().groups(2)), "2 features");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().groups(0)), "0 groups");
+    says(nn::conv("NHWC,HWOI->NHWC", &x, &w, usual()), "2 features");
+    says(nn::conv("NHWC,HWIO->NHWC", &Array::zeros::<f32>([1, 0, 5, 2]), &w, usual().same()), "no elements");
+    says(nn::conv_transpose("NHWC,HWIO->NHWC", &x, &w, usual().image_dilation([2, 2])), "dilation of the image");
+    // No examples, or no features, are nothing to add up.
+    assert_eq!(nn::conv("NHWC,HWIO->NHWC", &Array::zeros::<f32>([0, 5, 5, 2]), &w, usual()).shape(), [0, 3, 3, 4]);
+}
+
+#[test]
+fn windows_that_do_not_fit_are_errors_with_the_users_line() {
+    let x = Array::ones::<f32>([1, 4, 4, 2]);
+    says(nn::max_pool("NHWC", &x, Pool::window([5, 1])), "does not fit axis 1");
+    says(nn::max_pool("NHWC", &x, Pool::window([2])), "a window of 1 sizes for 2 axes");
+    says(nn::max_pool("NHWC", &x, Pool::window([0, 2])), "windows of 0 elements");
+    says(nn::max_pool("NHWC", &x, Pool::window([2, 2]).strides([1, 0])), "strides of [1, 0]");
+    says(nn::max_pool("NWC", &x, Pool::window([2])), "has 3 axes");
+    says(nn::avg_pool("NHWC", &x.cast(DType::I32), Pool::window([2, 2])), "means of i32");
+    says(nn::max_pool("NHWC", &Array::zeros::<f32>([1, 0, 4, 2]), Pool::window([2, 2])), "does not fit");
+}
+
+#[test]
+fn transforms_that_cannot_be_are_errors_with_the_users_line() {
+    let x = Array::ones::<f64>([4]);
+    says(fft::rfft(&fft::fft(&x)), "real numbers");
+    says(fft::fft(&Array::zeros::<f64>([0])), "length 0");
+    says(fft::irfft(&Array::ones::<f64>([1])), "length 0");
+    says(FftOptions::new().axis(3).fft(&x), "axis 3");
+    says(FftOptions::new().axes([0, 1]).fft(&Array::ones::<f64>([2, 2])), "one axis");
+    says(FftOptions::new().length(0).fft(&x), "length 0");
+    says(FftOptions::new().lengths([4, 4]).axes([0]).fftn(&x), "2 lengths for 1 axes");
+    says(FftOptions::new().dct_type(5).dct(&x), "type 5");
+    says(FftOptions::new().dct_type(1).dct(&Array::ones::<f64>([1])), "at least 2");
+    says(fft::fft2(&x), "axis -2");
+    says(signal::convolve(&x, &Array::ones::<f64>([2, 2]), Overlap::Full), "same number of axes");
+    says(signal::convolve(&x, &Array::zeros::<f64>([0]), Overlap::Full), "have elements");
+    says(Stft::new(8).hop(0).stft(&x), "at least 1");
+    says(Stft::new(8).window(&x).stft(&x), "a window of f64[4]");
+    says(Stft::new(8).istft(&x), "spectra are complex");
+}
+
+#[test]
+fn sizes_may_be_symbols() -> Result<()> {
+    let network = |x: &Array| {
+        let w = Array::arange(0.0_f64, 18.0, 1.0).cos().reshape([3, 3, 1, 2]);
+        let y = nn::conv("NHWC,HWIO->NHWC", x, &w, Conv::default().same());
+        nn::max_pool("NHWC", &y, Pool::window([2, 2])).square().sum()
+    };
+    let staged = jit(grad(network)).symbolic("f64[B, 4, 6, 1]");
+    for batch in [1_usize, 3, 2] {
+        let x = (Array::arange(0.0_f64, (24 * batch) as f64, 1.0) * 0.7).sin().reshape([batch, 4, 6, 1]);
+        close(&staged(&x), &grad(network)(&x).to_vec::<f64>()?);
+    }
+    let spectrum = |x: &Array| fft::irfft(&(fft::rfft(x) * 2.0)).square().sum();
+    let staged = jit(grad(spectrum)).symbolic("f64[B, 8]");
+    for batch in [1_usize, 4] {
+        let x = Array::arange(0.0_f64, (8 * batch) as f64, 1.0).sin().reshape([batch, 8]);
+        // Twice the signal, squared: 4 x², whose derivative is 8 x.
+        close(&staged(&x), &(&x * 8.0).to_vec::<f64>()?);
+    }
+    assert_eq!(staged.stats().compiles, 1);
+    Ok(())
+}
+
+#[test]
+fn batches_of_images_and_of_kernels_are_what_loops_give() -> Result<()> {
+    let conv = |x: &Array, w: &Array| nn::conv("NWC,WIO->NWC", x, w, Conv::default().same().strides([2]));
+    let x = (Array::arange(0.0_f64, 60.0, 1.0) * 0.3).sin().reshape([3, 2, 5, 2]);
+    let w = (Array::arange(0.0_f64, 36.0, 1.0) * 0.9).cos().reshape([3, 3, 2, 2]);
+    let each = |i: usize| conv(&x.index(i), &w.index(i));
+    let loops = Array::stack([each(0), each(1), each(2)], 0);
+    close(&jit(vmap(conv))(&x, &w), &loops.to_vec::<f64>()?);
+    Ok(())
+}
+
+/// Compiled, windows that are many are copied together in blocks; the interpreter has them all.
+#[test]
+fn large_images_are_the_same_compiled() -> Result<()> {
+    let numbers = |n: usize, by: f64| (Array::arange(0.0_f64, n as f64, 1.0) * by).sin();
+    let x = numbers(2 * 20 * 21 * 8, 0.37).reshape([2, 20, 21, 8]);
+    let w = numbers(3 * 3 * 8 * 16, 0.73).reshape([3, 3, 8, 16]);
+    for (stride, dilation) in [(1, 1), (2, 1), (1, 2)] {
+        let conv = move |x: &Array, w: &Array| {
+            let options = Conv::default().strides([stride, stride]).dilation([dilation, 1]).same();
+            nn::conv("NHWC,HWIO->NHWC", x, w, options)
+        };
+        close(&jit(conv)(&x, &w), &conv(&x, &w).to_vec::<f64>()?);
+        let loss = move |x: &Array, w: &Array| conv(x, w).square().sum();
+        let (have, want) = (jit(grad_all(loss))(&x, &w), grad_all(loss)(&x, &w));
+        close(&have.0, &want.0.to_vec::<f64>()?);
+        close(&have.1, &want.1.to_vec::<f64>()?);
+    }
+    let each = |x: &Array, w: &Array| nn::conv("NHWC,HWIO->NHWC", x, w, Conv::default().groups(8));
+    let w = numbers(3 * 3 * 16, 0.91).reshape([3, 3, 1, 16]);
+    close(&jit(each)(&x, &w), &each(&x, &w).to_vec::<f64>()?);
+    let pooled = |x: &Array| nn::max_pool("NHWC", x, Pool::window([3, 2]).strides([2, 2]).same()).powi(3).sum();
+    close(&jit(grad(pooled))(&x), &grad(pooled)(&x).to_vec::<f64>()?);
+    Ok(())
+}
