@@ -37,6 +37,7 @@
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`], [`args`] |
+//! | functions by field | [`nn`], [`special`], [`stats`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
@@ -56,12 +57,16 @@ pub mod cpu;
 pub mod effects;
 mod error_pages;
 pub mod extend;
+mod formula;
 mod function;
 pub mod inspect;
+pub mod nn;
 pub mod prelude;
 pub mod random;
 mod signature;
+pub mod special;
 mod stage;
+pub mod stats;
 mod transforms;
 pub mod tree;
 pub mod warnings;
