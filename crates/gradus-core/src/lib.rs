@@ -11,6 +11,7 @@ pub mod control;
 pub mod error;
 pub mod executables;
 pub mod hunt;
+mod integers;
 pub mod interop;
 mod interpret;
 pub mod lint;

@@ -40,6 +40,7 @@
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
 //! | values in functions | [`tree`], [`random`] |
 //! | signals and networks | [`fft`](mod@fft), [`signal`], [`nn`] |
+//! | functions by field | [`special`], [`stats`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
@@ -63,6 +64,7 @@ pub mod extend;
 #[cfg(feature = "fft")]
 pub mod fft;
 pub mod files;
+mod formula;
 mod function;
 pub mod inspect;
 mod line;
@@ -73,7 +75,9 @@ pub mod prelude;
 pub mod random;
 pub mod signal;
 pub mod solvers;
+pub mod special;
 mod stage;
+pub mod stats;
 mod transforms;
 pub mod tree;
 pub mod warnings;

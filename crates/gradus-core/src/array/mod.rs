@@ -7,6 +7,7 @@ mod display;
 mod elementwise;
 mod index;
 mod linear;
+mod numpy;
 mod operand;
 mod reading;
 mod recycle;

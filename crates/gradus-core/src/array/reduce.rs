@@ -66,7 +66,7 @@ reductions! {
 
 impl Array {
     /// Axes in increasing order.
-    fn some_axes(&self, axes: impl IntoAxes) -> Result<Vec<usize>> {
+    pub(super) fn some_axes(&self, axes: impl IntoAxes) -> Result<Vec<usize>> {
         let mut axes = axes.into_axes(self.ty()?.rank())?;
         axes.sort_unstable();
         Ok(axes)
@@ -74,21 +74,21 @@ impl Array {
 
     /// A reduction's result with the folded axes put back at size 1.
     #[track_caller]
-    fn kept(&self, reduced: Result<Array>, axes: &[usize]) -> Result<Array> {
+    pub(super) fn kept(&self, reduced: Result<Array>, axes: &[usize]) -> Result<Array> {
         let shape = self.ty()?.shape();
         let size = |(i, d): (usize, &Dim)| if axes.contains(&i) { Dim::from(1usize) } else { d.clone() };
         reduced?.try_reshape(shape.iter().enumerate().map(size).collect())
     }
 
     /// How many elements are folded into one.
-    fn folded(&self, axes: &[usize]) -> Dim {
+    pub(super) fn folded(&self, axes: &[usize]) -> Dim {
         axes.iter().filter_map(|a| self.shape().get(*a).cloned()).collect::<Shape>().size()
     }
 
     /// The array in a dtype that means and exponentials are good in: half floats as `f32` (65505 halves already have
     /// no sum), integers and bools as `f64`. With it, the dtype to go back to.
     #[track_caller]
-    fn widened(&self) -> Result<(Array, DType)> {
+    pub(super) fn widened(&self) -> Result<(Array, DType)> {
         let dtype = self.ty()?.dtype();
         match dtype {
             DType::F16 | DType::BF16 => Ok((self.try_cast(DType::F32)?, dtype)),
@@ -105,7 +105,7 @@ impl Array {
 
     /// Squared absolute values, which are real.
     #[track_caller]
-    fn squared(&self) -> Array {
+    pub(super) fn squared(&self) -> Array {
         if self.dtype().is_complex() {
             let (re, im) = (self.real(), self.imag());
             &re * &re + &im * &im

@@ -1,5 +1,6 @@
 //! What networks are made of: plain functions over arrays.
 
+mod activations;
 mod attention;
 mod conv;
 pub mod init;
@@ -8,6 +9,10 @@ mod layout;
 mod losses;
 mod pool;
 
+pub use activations::{
+    celu, elu, gelu, gelu_exact, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log1mexp, log_sigmoid, logmeanexp,
+    mish, relu6, selu, sigmoid, silu, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus, standardize,
+};
 pub use attention::{Attention, attention};
 pub use conv::{Conv, conv, conv_transpose};
 pub use layers::{BatchNorm, BatchStats, dropout, embedding, layer_norm, linear, rms_norm};

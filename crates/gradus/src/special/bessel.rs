@@ -1,0 +1,54 @@
+//! Modified Bessel functions of the first kind, by their power series up to 20 and by their asymptotic series beyond. All terms of the power series are positive.
+
+use gradus_core::Array;
+
+use super::series::polynomial;
+use crate::formula::{formulas, number};
+
+/// Where the asymptotic series has all digits.
+const FAR: f64 = 20.0;
+
+/// I₀ or I₁ of |x|, times e^-|x|; of I₁ without the factor |x|, so that it is smooth at zero.
+fn scaled(x: &Array, order: u32) -> Array {
+    let size = x.abs();
+    let near = size.le(FAR);
+    let square = near.select(x * x, number(x, 0.0)) * 0.25_f64;
+    // 1 / (k! (k + n)!)
+    let mut term = 1.0;
+    let coefficients: Vec<f64> = (0..56)
+        .map(|k| {
+            let here = term;
+            term /= (k + 1) as f64 * f64::from(k + 1 + order);
+            here
+        })
+        .collect();
+    let inside = polynomial(&square, coefficients.into_iter()) * (-near.select(&size, number(x, 0.0))).exp();
+    let inside = if order == 0 { inside } else { inside * 0.5_f64 };
+    let large = near.select(number(x, FAR), &size);
+    let inverse = 0.125_f64 / &large;
+    let squared = f64::from(4 * order * order);
+    let mut term = 1.0;
+    let coefficients: Vec<f64> = (0..34)
+        .map(|k| {
+            let here = term;
+            term *= (f64::from(2 * k + 1).powi(2) - squared) / f64::from(k + 1);
+            here
+        })
+        .collect();
+    let series = polynomial(&inverse, coefficients.into_iter());
+    let beyond = series / (&large * std::f64::consts::TAU).sqrt();
+    near.select(inside, if order == 0 { beyond } else { beyond / &large })
+}
+
+formulas! {
+    /// The modified Bessel function I₀(x) times e^-|x|, which does not overflow.
+    #[doc(alias = "bessel_i0e")]
+    i0e(x) = scaled(x, 0);
+    /// The modified Bessel function I₁(x) times e^-|x|, which does not overflow.
+    #[doc(alias = "bessel_i1e")]
+    i1e(x) = x * scaled(x, 1);
+    /// The modified Bessel function I₀(x).
+    i0(x) = i0e(x) * x.abs().exp();
+    /// The modified Bessel function I₁(x).
+    i1(x) = i1e(x) * x.abs().exp();
+}

@@ -1,0 +1,38 @@
+//! The functions of NumPy, of `jax.scipy` and of `jax.nn`, compared with JAX by values and derivatives at random numbers.
+//!
+//! The numbers are in `data/library.jsonl`, made by `scripts/reference/library.py`; each line has the name of a function there, and each function of the tables
+//! here a line. A function is run as it is, compiled and batched; the gradient of a weighted sum of its results, compiled and not, the derivative of that
+//! sum in one direction, and the derivative of the gradient in the same direction are compared.
+
+#[path = "library/compare.rs"]
+mod compare;
+#[path = "library/networks.rs"]
+mod networks;
+#[path = "library/numpy.rs"]
+mod numpy;
+#[path = "library/special.rs"]
+mod special;
+#[path = "library/stats.rs"]
+mod stats;
+
+use compare::compare;
+
+#[test]
+fn numpy_functions_are_those_of_jax() {
+    compare(&["jnp.", "lax.", "ops."], &numpy::entries());
+}
+
+#[test]
+fn activations_are_those_of_jax() {
+    compare(&["nn."], &networks::entries());
+}
+
+#[test]
+fn special_functions_are_those_of_jax() {
+    compare(&["special."], &special::entries());
+}
+
+#[test]
+fn densities_are_those_of_jax() {
+    compare(&["stats."], &stats::entries());
+}
