@@ -148,3 +148,54 @@ fn what_stands_often_is_written_once() {
     other.functions[0].params.clear();
     assert!(verify(&other).is_err());
 }
+
+/// `x = 1/4 + f(x)/4`, again and again: what each number costs that waits for the one before.
+fn chained(f: Math, ty: Ty, times: i64) -> (Module, Memory) {
+    let mut m = Module { name: "chained".into(), ..Module::default() };
+    m.buffers.push(BufferInfo { ty, role: Role::Output(0) });
+    let var = m.value(Ty::I64);
+    let [init, param, made, part, next, result] = [(); 6].map(|()| m.value(ty));
+    let quarter = if ty == Ty::F32 { u64::from(0.25f32.to_bits()) } else { 0.25f64.to_bits() };
+    let op = Op::Math(f);
+    let body = vec![
+        Stmt::Let(made, Expr::Op(op, [param, init].into_iter().take(op.arity()).collect())),
+        Stmt::Let(part, Expr::Op(Op::Mul, [made, init].into_iter().collect())),
+        Stmt::Let(next, Expr::Op(Op::Add, [part, init].into_iter().collect())),
+    ];
+    let carried = vec![crate::ir::Carried { init, param, next, result }];
+    let l = Loop { var, count: Int::Const(times), kind: Kind::Serial, carried, folds: vec![], body };
+    m.main = vec![
+        Stmt::Let(init, Expr::Const(quarter)),
+        Stmt::Loop(Box::new(l)),
+        Stmt::Store { buffer: Buffer(0), at: Index::at(0), value: result },
+    ];
+    (m, Memory { buffers: vec![vec![0; ty.size()]], sizes: vec![] })
+}
+
+#[test]
+#[ignore = "prints times; run it in release mode"]
+fn times_of_numbers_that_wait_for_each_other() {
+    let times = 20_000;
+    for ty in [Ty::F64, Ty::F32] {
+        for &f in Math::all() {
+            let (module, memory) = chained(f, ty, times);
+            let m = fold(expand_with(module, usize::MAX), Exactness::Exact);
+            let ways = [x86::detect(), None].map(|isa| embedded::compile(&m, isa, false, false).unwrap());
+            let mut best = [f64::INFINITY; 2];
+            for _ in 0..15 {
+                for (way, best) in ways.iter().zip(&mut best) {
+                    let begin = std::time::Instant::now();
+                    run(way.main(), &memory);
+                    *best = best.min(begin.elapsed().as_secs_f64() * 1e9 / times as f64);
+                }
+            }
+            println!(
+                "{ty} {:<8} own {:6.1} ns, Cranelift {:6.1} ns, {:.2}",
+                format!("{f:?}"),
+                best[0],
+                best[1],
+                best[0] / best[1]
+            );
+        }
+    }
+}

@@ -512,3 +512,59 @@ pub struct Function {
     /// Where a main body that failed ends, with its status; one that did not gives 0.
     pub exit: Option<Label>,
 }
+
+impl Function {
+    /// Leaves out what nothing uses: a bool that is only wanted as a mask, an address that another way made needless.
+    pub fn drop_unused(&mut self) {
+        let mut uses = vec![0u32; self.regs.len()];
+        let count = |inst: &Inst, uses: &mut Vec<u32>, by: i32| {
+            inst.visit(&mut |r, role| {
+                if role == Role::Use {
+                    let n = &mut uses[r.0 as usize];
+                    *n = n.wrapping_add_signed(by);
+                }
+            });
+        };
+        self.code.iter().for_each(|inst| count(inst, &mut uses, 1));
+        let mut keep = vec![true; self.code.len()];
+        for (keep, inst) in keep.iter_mut().zip(&self.code).rev() {
+            if inst.result().is_some_and(|r| uses[r.0 as usize] == 0) {
+                *keep = false;
+                count(inst, &mut uses, -1);
+            }
+        }
+        let mut keep = keep.into_iter();
+        self.code.retain(|_| keep.next().unwrap_or(true));
+    }
+}
+
+impl Inst {
+    /// The one thing that it does is to make this.
+    fn result(&self) -> Option<Reg> {
+        match self {
+            Inst::Vec { dst, .. }
+            | Inst::Fma { dst, .. }
+            | Inst::Blend { dst, .. }
+            | Inst::Copy { dst, .. }
+            | Inst::ToVec { dst, .. }
+            | Inst::FromVec { dst, .. }
+            | Inst::Mask { dst, .. }
+            | Inst::MaskFrom { dst, .. }
+            | Inst::MaskTo { dst, .. }
+            | Inst::Const { dst, .. }
+            | Inst::Alu { dst, .. }
+            | Inst::ShiftBy { dst, .. }
+            | Inst::ShiftAny { dst, .. }
+            | Inst::Unary { dst, .. }
+            | Inst::Divide { dst, .. }
+            | Inst::LowBits { dst, .. }
+            | Inst::Lea { dst, .. }
+            | Inst::Load { dst, .. }
+            | Inst::Set { dst, .. }
+            | Inst::Choose { dst, .. } => Some(*dst),
+            Inst::Entry { .. } | Inst::StoreVec { .. } | Inst::Gather { .. } | Inst::Scatter { .. } => None,
+            Inst::Store { .. } | Inst::Label(_) | Inst::Branch(..) | Inst::Jump(_) => None,
+            Inst::LoopStart(_) | Inst::LoopEnd(..) | Inst::Run { .. } | Inst::Call { .. } => None,
+        }
+    }
+}

@@ -49,6 +49,8 @@ pub(super) enum Once {
     Vector(Value),
     /// A scalar bool as a mask.
     Mask(Value),
+    /// The mask of a comparison of scalars of so many bytes, which its bool was made of.
+    Compared(Value, usize),
     /// The address of the sum of terms in a buffer.
     Address(u32, SmallVec<[(Value, Int); 3]>),
     /// A value times a stride.
@@ -85,6 +87,8 @@ pub(super) struct Select<'a> {
     /// Constants in all lanes, by their bits and size: most are asked for many times.
     splats: FxHashMap<(u64, usize), Reg>,
     pub context: Reg,
+    /// The comparison of scalars that was just made: its mask, and the bytes of what it compares.
+    pub compared: Option<(Reg, usize)>,
     /// Buffers whose addresses change while the function runs.
     pub swapped: Option<&'a FxHashSet<Buffer>>,
     /// The vector that is made now, if it is one, and which of its registers.
@@ -140,6 +144,7 @@ impl<'a> Select<'a> {
             constants: FxHashMap::default(),
             splats: FxHashMap::default(),
             context: Reg(0),
+            compared: None,
             swapped: None,
             now: None,
             part: 0,
@@ -152,6 +157,7 @@ impl<'a> Select<'a> {
     pub fn finish(mut self) -> Option<Function> {
         let Scope { body, .. } = self.scopes.pop()?;
         self.f.code = body;
+        self.f.drop_unused();
         Some(self.f)
     }
 }
@@ -390,6 +396,16 @@ impl Select<'_> {
         }))
     }
 
+    /// A scalar bool as a mask for elements of so many bytes. If it is a comparison of such elements, that is its mask, and its way through a general register is
+    /// saved; but for vectors it has too few lanes.
+    pub fn mask_of_scalar(&mut self, v: Value, size: usize) -> Option<Reg> {
+        let level = self.levels[v.index()] as usize;
+        match self.scopes.get(level).and_then(|s| s.cache.get(&Once::Compared(v, size))) {
+            Some(mask) if self.f.entry == 16 => Some(*mask),
+            _ => self.mask(v, 0),
+        }
+    }
+
     /// The bits of a uniform value in a general register, as the main body wants them.
     pub fn bits(&mut self, v: Value) -> Option<Reg> {
         if let Val::Const(bits) = self.values[v.index()] {
@@ -532,6 +548,10 @@ impl Select<'_> {
                     _ => return None,
                 }
                 self.set(*v, to);
+                if let Some((mask, size)) = self.compared.take() {
+                    let top = self.level();
+                    self.scopes[top].cache.insert(Once::Compared(*v, size), mask);
+                }
             }
             Stmt::Let(v, Expr::Ramp(from, by)) => {
                 let (mut regs, size, width) =

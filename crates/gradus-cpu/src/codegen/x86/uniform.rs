@@ -173,6 +173,7 @@ impl Select<'_> {
                 let mask = self.mask_reg(size as u8);
                 self.compare(op, ty, Len(16), mask, x, b);
                 self.bool_of(dst, mask);
+                self.compared = Some((mask, size));
             }
             Op::Convert(Ty::Bool) => {
                 let zero = self.splat(0, 8);

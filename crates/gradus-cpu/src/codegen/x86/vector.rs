@@ -34,7 +34,10 @@ impl Select<'_> {
         let (ty, to) = (lane_type(ty), lane_type(to));
         match op {
             Op::Select => {
-                let mask = self.mask(args[0], k)?;
+                let mask = match self.now {
+                    None => self.mask_of_scalar(args[0], to.size())?,
+                    Some(_) => self.mask(args[0], k)?,
+                };
                 if to == Ty::Bool {
                     let (yes, no) = (self.mask(args[1], k)?, self.mask(args[2], k)?);
                     return self.select_masks(dst, mask, yes, no);
