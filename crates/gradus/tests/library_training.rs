@@ -283,3 +283,84 @@ fn training_and_files() -> Result<()> {
     std::fs::remove_dir_all(folder).unwrap();
     Ok(())
 }
+
+fn rosenbrock(x: &Array) -> Array {
+    let (a, b) = (x.index(..-1), x.index(1..));
+    ((b - a.square()).square() * 100.0_f64 + (1.0_f64 - a).square()).sum()
+}
+
+#[test]
+fn lbfgs_finds_the_end_of_the_valley() -> Result<()> {
+    let start = Array::from([-1.2_f64, 1.0, -0.5, 2.0]);
+    let all_at_once = jit(|x: &Array| optim::lbfgs().minimize(rosenbrock, x))(&start);
+    assert!(all_at_once.converged.item::<bool>()?);
+    assert!(tree::all_close(&all_at_once.point, &Array::ones::<f64>([4]), 1e-6)?, "{:?}", all_at_once);
+    let steps = all_at_once.steps.item::<i64>()?;
+    assert!(steps < 80, "{steps}");
+    // The same steps, one by one, of a tree, staged.
+    let method = optim::lbfgs().memory(10);
+    let f = |(a, b): &(Array, Array)| rosenbrock(&Array::concatenate([a.clone(), b.clone()], 0));
+    let mut x = (start.index(..1), start.index(1..));
+    let mut state = method.init(f, &x);
+    let step = jit(move |x: &(Array, Array), s: &optim::LbfgsState| method.step(f, x, s));
+    let mut last = f64::INFINITY;
+    for _ in 0..steps {
+        (x, state) = step(&x, &state);
+        let value = state.value().item::<f64>()?;
+        assert!(value <= last, "{value} after {last}");
+        last = value;
+    }
+    assert!(tree::all_close(&x, &(Array::ones::<f64>([1]), Array::ones::<f64>([3])), 1e-6)?);
+    assert_eq!(state.count().item::<i64>()?, steps);
+    // A function with an edge of what it is defined for: too long steps give NaN, and are halved.
+    let edge = |x: &Array| (x - x.log()).sum();
+    let found = optim::lbfgs().minimize(edge, &Array::from([1e-3_f64, 5.0]));
+    assert!(tree::all_close(&found.point, &Array::ones::<f64>([2]), 1e-6)?, "{found:?}");
+    let cut = optim::lbfgs().steps(3).minimize(rosenbrock, &start);
+    assert!(!cut.converged.item::<bool>()? && cut.steps.item::<i64>()? == 3);
+    Ok(())
+}
+
+/// Points on a damped wave, and the residuals of one.
+fn wave(p: &(Array, Array)) -> Array {
+    let t = Array::linspace(0.0_f64, 4.0, 40);
+    let at = |size: &Array, rates: &Array| size * (-(&t * rates.index(0))).exp() * (&t * rates.index(1)).cos();
+    at(&p.0, &p.1) - at(&Array::from(2.0_f64), &Array::from([0.4_f64, 3.0]))
+}
+
+#[test]
+fn sums_of_squares_with_and_without_a_matrix() -> Result<()> {
+    let start = (Array::from(1.5_f64), Array::from([0.1_f64, 2.8]));
+    let wanted = (Array::from(2.0_f64), Array::from([0.4_f64, 3.0]));
+    for method in [
+        optim::levenberg_marquardt(),
+        optim::levenberg_marquardt().matrix_free(),
+        optim::gauss_newton(),
+        optim::gauss_newton().matrix_free(),
+    ] {
+        let found = jit(move |p: &(Array, Array)| method.minimize(wave, p))(&start);
+        assert!(tree::all_close(&found.point, &wanted, 1e-8)?, "{method:?} {found:?}");
+        assert!(found.converged.item::<bool>()? && found.value.item::<f64>()? < 1e-16, "{method:?} {found:?}");
+        assert!(found.steps.item::<i64>()? < 30, "{method:?} {found:?}");
+    }
+    // Far away Gauss and Newton promise too much; damping gets there. One parameter does nothing and stays.
+    let bend = |p: &Array| Array::stack([(p.index(1) - p.index(0).square()) * 10.0_f64, 1.0_f64 - p.index(0)], 0);
+    let found = optim::levenberg_marquardt().minimize(bend, &Array::from([-1.2_f64, 1.0, 7.0]));
+    assert!(tree::all_close(&found.point, &Array::from([1.0_f64, 1.0, 7.0]), 1e-8)?, "{found:?}");
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_minimized_says_so() {
+    let says = |found: Array, parts: &[&str]| {
+        let e = found.error().expect("an error").to_string();
+        assert!(parts.iter().all(|p| e.contains(p)) && e.contains("library_training.rs"), "{e}");
+    };
+    let x = Array::from([1.0_f64, 2.0]);
+    says(optim::lbfgs().minimize(|x: &Array| x.clone(), &x).value, &["one number", "f64[2]"]);
+    says(optim::lbfgs().minimize(|x: &Array| x.sum(), &Array::from([1_i32])).point, &["floats", "i32"]);
+    says(optim::gauss_newton().minimize(|x: &Array| x.gt(0.0_f64), &x).point, &["residuals", "bool"]);
+    let state = optim::lbfgs().init(|x: &Array| x.square().sum(), &x);
+    let (next, _) = optim::lbfgs().memory(3).step(|x: &Array| x.square().sum(), &x, &state);
+    says(next, &["memory of 3", "`init`"]);
+}

@@ -16,6 +16,8 @@ pub const NOT_COMPARED: &[&str] = &[
     "custom_jvp",
     "custom_vjp",
     "custom_linear",
+    "linear_solve",
+    "root",
     "stop_gradient",
     "name",
     "batch_most",

@@ -21,10 +21,14 @@
 //! # }
 //! ```
 //!
-//! Formulas and defaults are those of Optax, and its numbers are the reference of the tests.
+//! Formulas and defaults are those of Optax, and its numbers are the reference of the tests. For smooth functions without noise there are [`lbfgs`], and for sums of squares [`levenberg_marquardt`] and
+//! [`gauss_newton`]: they are given the function itself.
 
 mod averages;
 mod clipping;
+mod lbfgs;
+mod least_squares;
+mod objective;
 mod rules;
 mod schedule;
 
@@ -38,6 +42,9 @@ use crate::tree::{self, Mapper, Segment, Tree, Visitor, again};
 
 pub use averages::{Ema, ema};
 pub use clipping::{clip, clip_norm};
+pub use lbfgs::{Lbfgs, LbfgsState, lbfgs};
+pub use least_squares::{LeastSquares, gauss_newton, levenberg_marquardt};
+pub use objective::Minimum;
 pub use rules::{Adagrad, Adam, At, Lion, RmsProp, Rule, Sgd, adagrad, adam, adamw, lion, rmsprop, sgd};
 pub use schedule::Schedule;
 
