@@ -26,7 +26,7 @@ fn signals_and_windows() -> Result<()> {
     let y = jit(conv)(&image, &w);
     assert_eq!(y.shape(), [1, 3, 3, 4]);
     close(&y.sum(), &[27.400883577910932]);
-    let g = jit(grad_by::<1, _>(move |x: &Array, w: &Array| conv(x, w).square().sum()))(&image, &w);
+    let g = jit(grad_by(1, move |x: &Array, w: &Array| conv(x, w).square().sum()))(&image, &w);
     close(&g.reshape([-1]).index(..3), &[60.4278514575431, 88.93049955852177, 35.67085648940669]);
     Ok(())
 }
