@@ -298,3 +298,28 @@ fn row_r7_a_power_of_one_has_the_bits_of_the_power_function() {
         assert_eq!(bits(&have), bits(&want), "{tier:?}");
     }
 }
+
+/// LLVM puts such quotients into the lanes of one, and took a lane with the quotient of two zeros for zero.
+#[test]
+fn row_r7_zero_by_what_may_be_zero_is_no_number() {
+    let f = |x: &Array| {
+        let (below, above) = (x.lt(9.0).cast(DType::F64), x.gt(-9.0).cast(DType::F64));
+        x / below + 0.0_f64 / above
+    };
+    let pair = |x: &Array| {
+        let (below, above) = (x.lt(9.0).cast(DType::F64), x.gt(-9.0).cast(DType::F64));
+        let y = 0.0_f64 / above;
+        (x / below, y.lt(9.0).select(&y, 0.5))
+    };
+    for (x, sum, parts) in
+        [(1.5, 1.5, (1.5, 0.0)), (20.0, f64::INFINITY, (f64::INFINITY, 0.0)), (-20.0, f64::NAN, (-20.0, 0.5))]
+    {
+        let x = Array::from(x);
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            let have = jit(f).tier(tier)(&x).item::<f64>().unwrap();
+            assert!(have == sum || (have.is_nan() && sum.is_nan()), "{tier:?} of {x:?}: {have} is not {sum}");
+            let (first, second) = jit(pair).tier(tier)(&x);
+            assert_eq!((first.item::<f64>().unwrap(), second.item::<f64>().unwrap()), parts, "{tier:?} of {x:?}");
+        }
+    }
+}
