@@ -100,6 +100,19 @@ fn sizes_of_all_types_make_a_shape() -> Result<()> {
     assert!(e.contains("symbolic") && e.contains("x.dim(i)"), "{e}");
     let e = y.reshape((5, 5)).sizes::<2>().unwrap_err().to_string();
     assert!(e.contains("do not fill"), "{e}");
+    // A function that needs numbers ends in `?`; each size makes a program of its own.
+    let alternating = |x: &Array| -> Result<Array> {
+        let [n] = x.sizes()?;
+        let mut total = Array::from(0.0);
+        for i in 0..n {
+            total += x.index(i) * if i % 2 == 0 { 1.0 } else { -1.0 };
+        }
+        Ok(total)
+    };
+    close(&jit(alternating)(&x)?, &[-6.0]);
+    close(&jit(grad(alternating))(&x.index(..3)), &[1.0, -1.0, 1.0]);
+    let e = jit(alternating)(&y).unwrap_err().to_string();
+    assert!(e.contains("f64[3,4] has 2 axes, and the sizes of 1 are asked for"), "{e}");
     // One size inside of a function that gives an array, whatever it will be.
     let mean = jit(|x: &Array| x.sum() / x.dim(0)).symbolic("f64[N]");
     close(&mean(&x), &[5.5]);

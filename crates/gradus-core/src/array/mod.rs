@@ -35,6 +35,9 @@ use crate::types::{DType, Dim, Scalar, Shape, Type};
 ///
 /// Operations never panic. One that cannot be done gives an array that carries the error, with the line that made it;
 /// the error comes out where numbers are read ([`Array::item`], [`Array::to_vec`]) or where a staged call is checked.
+///
+/// Numbers stand beside arrays, as in `2.0 * &x - 1`, and take the array's dtype where nothing is lost. On the right of an operator any
+/// number does; on the left an `f64` or an `i32`, which is what a literal without a suffix is.
 #[derive(Clone)]
 pub struct Array {
     repr: Repr,
