@@ -58,6 +58,7 @@ pub mod cpu;
 pub mod effects;
 mod error_pages;
 pub mod extend;
+#[cfg(any(feature = "npy", feature = "safetensors"))]
 pub mod files;
 mod function;
 pub mod inspect;
