@@ -13,7 +13,7 @@ struct Training {
 }
 
 #[test]
-fn trees_read_back_from_text() -> Result<()> {
+fn row_a3_trees_read_back_from_serde() -> Result<()> {
     let numbers = Array::from([[0.0_f64, 1.0, 2.0], [3.0, 4.0, 5.0]]);
     let mut arrays: Vec<Array> = DType::VALUES.iter().map(|d| numbers.cast(*d)).collect();
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.1, 5e-324];
