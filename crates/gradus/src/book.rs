@@ -19,6 +19,12 @@ mod every_size {}
 #[doc = include_str!("../../../docs/book/src/memory.md")]
 mod memory {}
 
+#[doc = include_str!("../../../docs/book/src/training.md")]
+mod training {}
+
+#[doc = include_str!("../../../docs/book/src/saving-and-loading.md")]
+mod saving_and_loading {}
+
 #[doc = include_str!("../../../docs/book/src/recompilation.md")]
 mod recompilation {}
 

@@ -63,6 +63,7 @@ mod error_pages;
 pub mod extend;
 #[cfg(feature = "fft")]
 pub mod fft;
+#[cfg(any(feature = "npy", feature = "safetensors"))]
 pub mod files;
 mod formula;
 mod function;

@@ -25,6 +25,7 @@ pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
 #[cfg(feature = "fft")]
 pub use crate::fft;
+#[cfg(any(feature = "npy", feature = "safetensors"))]
 pub use crate::files;
 pub use crate::nn;
 pub use crate::ode;

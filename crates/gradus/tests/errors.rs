@@ -137,6 +137,8 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     let promised = jit(|x: &Array| pure_callback(|v| Ok(v.to_vec()), &["f32[2]".parse().unwrap()], &[x]).remove(0));
     check("callback_gave_another_type", Callback, failed(promised(&x)));
 
+    check("unknown_kind_of_file", File, files::save("weights.txt", &x).unwrap_err());
+
     for kind in ErrorKind::ALL {
         // The first two come from primitives written outside the crate; `custom_primitive.rs` has their golden files,
         // `hunting.rs` has those of the third, and `verify.rs` looks at the last two.

@@ -44,7 +44,7 @@ fn without(name: &str, mut all: BTreeMap<String, Array>) -> BTreeMap<String, Arr
 }
 
 #[test]
-fn what_numpy_wrote_is_read() -> Result<()> {
+fn row_a3_what_numpy_and_safetensors_wrote_is_read() -> Result<()> {
     let numbers = [0.0, 0.25, 0.5, 0.75, 1.0, 1.25];
     let columns = files::load(stored("columns.npy"), &Array::spec("f64[2, 3]"))?;
     assert_eq!(columns.to_vec::<f64>()?, numbers);
@@ -70,7 +70,7 @@ fn what_numpy_wrote_is_read() -> Result<()> {
 }
 
 #[test]
-fn every_dtype_reads_back() -> Result<()> {
+fn row_a3_every_dtype_reads_back() -> Result<()> {
     let folder = Folder::new("dtypes");
     let kept = std::env::var_os("GRADUS_KEEP_FILES").map(PathBuf::from);
     let place = kept.as_ref().unwrap_or(&folder.0);

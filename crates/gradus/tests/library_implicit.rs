@@ -206,3 +206,39 @@ fn what_does_not_fit_is_named() {
     let wide = |a: &Array| linear_solve(|x: &Array| x.sum(), a, |_, b| b.clone());
     says(jit(wide)(&a), &["f64[2]", "f64[]"]);
 }
+
+#[test]
+fn inside_of_loops_branches_checkpoints_and_batches() -> Result<()> {
+    let a = Array::from([8.0_f64, 1.0, 0.3]);
+    let exact = |a: &Array| (a.pow(1.0_f64 / 3.0) * Array::from([1.0_f64, 2.0, 3.0])).sum();
+    let wanted = grad(exact)(&a);
+    let in_scan = |a: &Array| {
+        let step = |sum: &Array, (a, w): &(Array, Array)| (sum + cube_root(a) * w, ());
+        scan(step, Array::from(0.0_f64), &(a.clone(), Array::from([1.0_f64, 2.0, 3.0]))).0
+    };
+    let in_branch = |a: &Array| {
+        let each = |i: i64| cond(a.index(i).gt(0.5_f64), cube_root, |a: &Array| a.pow(1.0_f64 / 3.0), &a.index(i));
+        each(0) + each(1) * 2.0_f64 + each(2) * 3.0_f64
+    };
+    let in_checkpoint = |a: &Array| (checkpoint(cube_root)(a) * Array::from([1.0_f64, 2.0, 3.0])).sum();
+    for f in [in_scan, in_branch, in_checkpoint] as [fn(&Array) -> Array; 3] {
+        assert!(tree::all_close(&jit(grad(f))(&a), &wanted, 1e-10)?);
+        assert!(tree::all_close(&jit(hessian(f))(&a), &hessian(exact)(&a), 1e-9)?);
+    }
+    // A matrix for each example, or one for all.
+    let (any, _, b) = matrices();
+    let solve = |a: &Array, b: &Array| solvers::Options::new().tolerance(1e-14).gmres(|x: &Array| a.matmul(x), b);
+    let many = Array::stack([&any, &(&any * 2.0_f64)], 0);
+    let each = jit(vmap(move |a: &Array, b: &Array| solve(a, b)))(&many, &Array::stack([&b, &b.sin()], 0));
+    assert!(tree::all_close(&each.index(0), &eliminated(&any, &b), 1e-9)?);
+    assert!(tree::all_close(&each.index(1), &eliminated(&(&any * 2.0_f64), &b.sin()), 1e-9)?);
+    let total = move |a: &Array| {
+        vmap(move |a: &Array, b: &Array| solve(a, b))(a, &Array::stack([&b, &b.sin()], 0)).square().sum()
+    };
+    let known = |a: &Array| {
+        let b = matrices().2;
+        eliminated(&a.index(0), &b).square().sum() + eliminated(&a.index(1), &b.sin()).square().sum()
+    };
+    assert!(tree::all_close(&jit(grad(total))(&many), &grad(known)(&many), 1e-7)?);
+    Ok(())
+}

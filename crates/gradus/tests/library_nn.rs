@@ -39,7 +39,7 @@ fn holds(all: &mut BTreeMap<String, Value>, name: &str, f: impl Fn(&[Array]) -> 
 }
 
 #[test]
-fn values_and_gradients_are_those_of_jax() {
+fn row_a2_layers_losses_and_attention_are_those_of_jax() {
     let mut all = references();
     let mask = array(&all.remove("mask").unwrap()["inputs"][0]).ne(0.0_f64);
     let each = &mut all;

@@ -81,7 +81,7 @@ fn follows<R: optim::Rule>(all: &mut BTreeMap<String, Value>, name: &str, optimi
 }
 
 #[test]
-fn optimizers_go_where_optax_goes() {
+fn row_a2_optimizers_go_where_optax_goes() {
     let mut all = references("optim.jsonl");
     let each = &mut all;
     follows(each, "sgd", optim::sgd(0.05));

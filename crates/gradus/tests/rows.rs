@@ -529,7 +529,7 @@ fn a_cached_program_that_captured_an_outer_value_is_not_used_after_its_trace() -
 #[test]
 fn an_empty_array_with_huge_dimensions_has_no_elements() -> Result<()> {
     let x = Array::zeros::<f64>([1_usize << 40, 1 << 40, 0]);
-    assert_eq!(x.to_vec::<f64>()?, []);
-    assert_eq!((x + 1.0_f64).to_vec::<f64>()?, []);
+    assert_eq!(x.to_vec::<f64>()?, [0.0; 0]);
+    assert_eq!((x + 1.0_f64).to_vec::<f64>()?, [0.0; 0]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Arrays from and for other libraries: slices, and with the features `ndarray` and `nalgebra` theirs.
+//! Arrays from and for other libraries: slices, with the features `ndarray` and `nalgebra` theirs, and with `serde` every format that it knows.
 //!
 //! Memory that an [`Array`] can own is taken over as it lies, row-major, column-major or with any strides, and memory
 //! that an array has is lent out the same way. A copy happens only where none of this can be, and the name says it:
@@ -34,6 +34,8 @@
 mod nalgebra;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(feature = "serde")]
+mod serde;
 
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 //! | `.npz` | many, as `numpy.savez` writes them; compressed ones are read too | `npy` |
 //! | `.safetensors` | many, as the crate and the Python package of that name write them | `safetensors` |
 //!
-//! Both features are on by default. An array is found by its [path](tree::paths), such as `layers.0.weights`; lengths, variants and static fields are not in a file, they
+//! Both features are on by default; without either the module is not there. An array is found by its [path](tree::paths), such as `layers.0.weights`; lengths, variants and static fields are not in a file, they
 //! come from the value that is given as a pattern. What is in a file besides is left alone, so a model is loaded from a file that has an optimizer's state too.
 //!
 //! A file is written beside its place and then moved there: whoever reads meanwhile, or after a crash, finds the old one or the new one. A file that is cut off, that is none,

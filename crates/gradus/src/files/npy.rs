@@ -90,10 +90,10 @@ struct Entries<'a> {
 impl<'a> Entries<'a> {
     fn header(mut self) -> Result<Header> {
         let (mut descr, mut columns, mut dims) = (None, None, None);
-        self.expect("{")?;
+        self.want("{")?;
         while !self.takes("}") {
             let key = self.quoted()?;
-            self.expect(":")?;
+            self.want(":")?;
             match key {
                 "descr" => descr = Some(self.quoted()?),
                 "fortran_order" => columns = Some(self.truth()?),
@@ -120,7 +120,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    fn expect(&mut self, text: &str) -> Result<()> {
+    fn want(&mut self, text: &str) -> Result<()> {
         if self.takes(text) {
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl<'a> Entries<'a> {
         let quote = if self.takes("\"") {
             '"'
         } else {
-            self.expect("'")?;
+            self.want("'")?;
             '\''
         };
         let Some((text, rest)) = self.rest.split_once(quote) else {
@@ -147,11 +147,11 @@ impl<'a> Entries<'a> {
         if self.takes("True") {
             return Ok(true);
         }
-        self.expect("False").map(|()| false)
+        self.want("False").map(|()| false)
     }
 
     fn sizes(&mut self) -> Result<Vec<usize>> {
-        self.expect("(")?;
+        self.want("(")?;
         let mut dims = Vec::new();
         while !self.takes(")") {
             self.rest = self.rest.trim_start();

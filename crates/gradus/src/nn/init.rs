@@ -49,7 +49,7 @@ fn normal<T: Element>(name: &str, key: Key, shape: impl IntoShape, scale: f64, w
 }
 
 /// The standard deviation of the standard normal distribution between -2 and 2.
-const TRUNCATED: f64 = 0.879_625_661_034_239_78;
+const TRUNCATED: f64 = 0.879_625_661_034_239_8;
 
 fn truncated<T: Element>(key: Key, shape: &Shape, deviation: f64) -> Result<Array> {
     (random::truncated_normal::<T>(key, shape, -2.0_f64, 2.0_f64) * (deviation / TRUNCATED)).ok()

@@ -128,6 +128,7 @@ pub struct BatchNorm {
 
 /// Running means and variances, of the shape of a batch without the axes that they are taken over.
 #[derive(Clone, Debug, crate::tree::Tree)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BatchStats {
     /// Means.
     pub mean: Array,

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Derivatives go through the steps that were taken, in both modes: by the first state, by the times, and by all that `f` captures. How long a step is has no derivative: the solution does not depend on it. Reverse mode keeps a
-//! few states and computes the steps between them again, as every [`while_loop`](crate::while_loop) does.
+//! few states and computes the steps between them again, as every [`while_loop`] does.
 
 mod tableau;
 

@@ -37,6 +37,7 @@ pub struct Lbfgs {
 
 /// What [`Lbfgs`] remembers between steps.
 #[derive(Clone, Debug, crate::tree::Tree)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LbfgsState {
     count: Array,
     value: Array,

@@ -154,10 +154,7 @@ impl LeastSquares {
 fn halved(f: &dyn Fn(&Array) -> Array, p: &Place, step: &Array) -> Place {
     let value = |share: &Array| half_square(&f(&(&p.x + step * share))).unwrap_or_else(Array::from);
     let one = p.value.ones_like();
-    let worse = |(share, value, n): &(Array, Array, Array)| {
-        let _ = share;
-        !value.le(&p.value) & n.lt(HALVINGS)
-    };
+    let worse = |(_, value, n): &(Array, Array, Array)| !value.le(&p.value) & n.lt(HALVINGS);
     let half = |(share, _, n): &(Array, Array, Array)| {
         let share = share * 0.5_f64;
         let value = value(&share);

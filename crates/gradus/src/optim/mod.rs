@@ -50,6 +50,7 @@ pub use schedule::Schedule;
 
 /// What an optimizer remembers between steps: how many there were, and trees like the parameters.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct State<P> {
     /// The number of steps so far.
     count: Array,

@@ -7,6 +7,7 @@ use crate::tree::{Mapper, Segment, Tree, Visitor};
 
 /// Where a minimization ended.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Minimum<P> {
     /// The parameters.
     pub point: P,

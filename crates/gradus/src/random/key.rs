@@ -262,6 +262,25 @@ impl Tree for Key {
     }
 }
 
+/// As its array: numbers of 64 bits. Does not use the key: read back it gives the same draws, so go on with one of the two only.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Key {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> std::result::Result<S::Ok, S::Error> {
+        self.array.serialize(s)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> std::result::Result<Key, D::Error> {
+        let array = Array::deserialize(d)?;
+        match array.dtype() {
+            DType::Key => Ok(Key::of(array)),
+            other => Err(serde::de::Error::custom(format!("an array of dtype key, not {other}"))),
+        }
+    }
+}
+
 /// Uses the keys that are given to a program by reference, so that they are not given to another.
 pub(crate) struct Spending {
     pub(crate) place: Location,

@@ -88,6 +88,8 @@ fn same_text(a: &impl Debug, b: &impl Debug) -> bool {
 /// # Ok::<(), gradus::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Static<T>(pub T);
 
 impl<T> Deref for Static<T> {
