@@ -45,7 +45,7 @@ fn functions_have_the_values_and_derivatives_of_jax() {
 }
 
 #[test]
-fn signals_have_the_values_and_derivatives_of_jax() {
+fn row_a2_signals_have_the_values_and_derivatives_of_jax() {
     let all = signals::entries();
     assert!(all.len() >= 50, "{} functions", all.len());
     compare(&all, include_str!("data/signals.jsonl"));

@@ -69,7 +69,12 @@ fn permuted(x: &Array, axes: Vec<usize>) -> Array {
 /// One axis as two, the first of so many groups.
 fn cut(shape: &Shape, axis: usize, groups: &Dim) -> Shape {
     let all = shape.get(axis).cloned().unwrap_or_else(|| Dim::from(1usize));
-    shape.replaced(axis, all.floor_div(groups)).inserted(axis, groups.clone())
+    shape.replaced(axis, share(&all, groups)).inserted(axis, groups.clone())
+}
+
+/// What each of so many groups has of all. Where the number of groups is a symbol, all is a multiple of it.
+fn share(all: &Dim, groups: &Dim) -> Dim {
+    all.exact_quotient(groups).unwrap_or_else(|| all.floor_div(groups))
 }
 
 /// Two neighbouring axes as one.
@@ -113,7 +118,7 @@ impl Convolve {
     /// The type of the result, of operands that fit.
     fn result_type(&self, x: &Type, w: &Type) -> Type {
         let d = self.spatial();
-        let batch = x.shape().first().map(|n| n.floor_div(&self.batch_groups));
+        let batch = x.shape().first().map(|n| share(n, &self.batch_groups));
         let along = (0..d).map(|i| {
             let size = w.shape().get(i).cloned().unwrap_or_else(|| Dim::from(1usize));
             let room = self.padded(x.shape(), i) - reach(&size, self.kernel_dilation[i]); // invariant: as above
@@ -155,7 +160,7 @@ impl Convolve {
             .help("the features of the kernel times the groups are those of the image"));
         }
         for (what, n, by) in [("results", results, &groups), ("examples", examples, &self.batch_groups)] {
-            if !infer.equal(n, &(n.floor_div(by) * by)) {
+            if !infer.equal(n, &(share(n, by) * by)) {
                 return Err(error!(Shape, "{n} {what} are not in {by} groups of one size").help(
                     "the number of groups divides the results of the kernel, and the examples if they are grouped",
                 ));
@@ -249,7 +254,7 @@ impl Convolve {
         let shape = x.shape();
         let (own, places) = shape.split_at(d + 2);
         let (Some(features), Some(all)) = (own.last(), w.shape().last()) else { fail!(Rule, "wants features") };
-        let each = all.floor_div(features);
+        let each = share(all, features);
         // [batch, spatial.., features, results of each, places..]
         let whole: Shape = own.iter().chain([&each]).chain(places).cloned().collect();
         let spread = |x: &Array, axes: Vec<usize>| {
@@ -494,13 +499,16 @@ impl Primitive for Convolve {
 
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         let ([x, w], &[image, kernel]) = (batch.inputs, batch.batched) else { fail!(Rule, "wants two operands") };
+        if batch.size.constant() == Some(0) {
+            // Nothing can be told apart again into none.
+            let one = |x: &Array, batched: bool| -> Result<Type> {
+                let ty = x.ty()?;
+                Ok(ty.with_shape(ty.shape().without(|a| batched && a == 0)))
+            };
+            let result = self.result_type(&one(x, image)?, &one(w, kernel)?);
+            return Batched::one(zeros(&result.with_shape(result.shape().inserted(0, Dim::from(0usize)))));
+        }
         let y = match (image, kernel) {
-            // As many groups as there are examples would be none.
-            (true, true) if batch.size.constant() == Some(0) => {
-                let one = |ty: &Type| ty.with_shape(ty.shape().without(|a| a == 0));
-                let result = self.result_type(&one(x.ty()?), &one(w.ty()?));
-                zeros(&result.with_shape(result.shape().inserted(0, Dim::from(0usize))))
-            }
             (true, true) => self.batch_both(batch.size, x, w),
             (true, false) => self.batch_image(batch.size, x, w),
             _ => self.batch_kernel(batch.size, x, w),

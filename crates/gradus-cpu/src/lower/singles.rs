@@ -14,13 +14,15 @@ use crate::cost::{Doing, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, TagName};
 use crate::ir::{Carried, Fold, FoldOp, Kind, Op, Stmt, Ty, Value};
-use crate::runtime::{Evaluate, Gemm, LibraryCall, Placed};
+use crate::runtime::{Evaluate, Gemm, LibraryCall, Packed, Placed};
 use crate::size::Size;
 
 /// Calls of programs that are larger than this are compiled by themselves.
 const LARGEST_BODY: usize = 2000;
 /// Sums of a matrix by a vector that are under way at the same time.
 const AT_ONCE: usize = 4;
+/// Factors of products of at most so many elements are copied as a whole: they stay in the cache anyway.
+const COPIED_WHOLE: usize = 1 << 14;
 
 impl Lower {
     pub(super) fn single(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
@@ -548,6 +550,72 @@ impl Lower {
         self.push_kernel("product", Vec::new(), Work::shared(steps * each, 0.05, Doing::Arithmetic), body);
     }
 
+    /// A factor of a product: its array, the same as a matrix with one free axis and one contracted axis, and the batches. It is copied if its axes are not in
+    /// runs.
+    fn factor(
+        &mut self,
+        p: &Program,
+        values: &Values,
+        a: Atom,
+        contract: &[usize],
+        batch: &[usize],
+    ) -> Result<Option<(View, View, Vec<(Size, Size)>)>> {
+        let dtype = p.ty(a).dtype();
+        let dims = values.dims(a).clone();
+        let free = free_axes(dims.len(), contract, batch);
+        let view = self.memory(p, values, a)?;
+        let (f, k, view) = match (run(&view, &free), run(&view, contract)) {
+            (Some(f), Some(k)) => (f, k, view),
+            _ => {
+                // In the order of batches, free axes, contracted axes it can be told.
+                let order: Vec<usize> = batch.iter().chain(&free).chain(contract).copied().collect();
+                let from = view.permuted(&order);
+                let ty = storage(dtype).ok_or_else(|| error!(Rule, "no storage"))?;
+                let buffer = self.new_scratch(ty, count(&dims));
+                let to = View::dense(buffer, &from.dims.clone()).of(self.tag(TagName::Copy));
+                self.copies.push(format!("{} is copied for a product: its axes are not in runs", p.ty(a)));
+                self.copy(&from, &to, dtype)?;
+                let back: Vec<usize> =
+                    (0..dims.len()).map(|a| order.iter().position(|o| *o == a).unwrap_or(a)).collect();
+                let view = to.permuted(&back);
+                let (Some(f), Some(k)) = (run(&view, &free), run(&view, contract)) else { return Ok(None) };
+                (f, k, view)
+            }
+        };
+        let size = |axes: &[usize]| -> Size { axes.iter().map(|a| dims[*a]).product() };
+        let batches: Vec<(Size, Size)> = batch.iter().map(|a| (dims[*a], view.strides[*a])).collect();
+        let matrix = View {
+            dims: smallvec::smallvec![size(&free), size(contract)],
+            strides: smallvec::smallvec![f.0, k.0],
+            mean: Mean { strides: smallvec::smallvec![f.1, k.1], ..view.mean.clone() },
+            ..view.clone()
+        };
+        Ok(Some((view, matrix, batches)))
+    }
+
+    /// A product whose left factor is large and a view whose axes are not in runs, such as windows: the library copies it together block by block. False if it is no
+    /// such product.
+    fn packed_product(&mut self, p: &Program, values: &Values, e: &Equation, d: &DotGeneral) -> Result<bool> {
+        let (lhs, rhs) = (p.operands(e)[0], p.operands(e)[1]);
+        let dims = values.dims(lhs).clone();
+        if !d.lhs_batch.is_empty() || count(&dims).at_most(COPIED_WHOLE) {
+            return Ok(false);
+        }
+        let free = free_axes(dims.len(), &d.lhs_contract, &[]);
+        let view = self.memory(p, values, lhs)?;
+        if run(&view, &free).is_some() && run(&view, &d.lhs_contract).is_some() {
+            return Ok(false);
+        }
+        let Some((r, matrix, _)) = self.factor(p, values, rhs, &d.rhs_contract, &[])? else { return Ok(false) };
+        let axes = |all: &[usize]| all.iter().map(|a| (dims[*a], view.strides[*a])).collect();
+        let (rows, summed) = (axes(&free), axes(&d.lhs_contract));
+        let to = self.dense_result(p, values, e.result().index())?;
+        let dtype = p.ty(e.result()).dtype();
+        let entry = Packed { dtype, rows, summed, n: matrix.dims[0], rhs: [matrix.strides[1], matrix.strides[0]] };
+        self.call(LibraryCall::Packed(entry), &[(&view, false), (&r, false), (&to, true)], dtype);
+        Ok(true)
+    }
+
     /// A product by the library of matrix products, if its axes can be told as rows, columns and batches.
     fn product(&mut self, p: &Program, values: &Values, e: &Equation, d: &DotGeneral) -> Result<Option<()>> {
         let v = e.result().index();
@@ -559,53 +627,11 @@ impl Lower {
         if operands.iter().any(|a| is_empty(values.dims(*a))) {
             return Ok(None);
         }
-        let mut sides = Vec::new();
-        for (i, (contract, batch)) in
-            [(&d.lhs_contract, &d.lhs_batch), (&d.rhs_contract, &d.rhs_batch)].into_iter().enumerate()
-        {
-            let a = operands[i];
-            let dims = values.dims(a).clone();
-            let free: Vec<usize> = (0..dims.len()).filter(|x| !contract.contains(x) && !batch.contains(x)).collect();
-            let view = self.memory(p, values, a)?;
-            // The distance of neighbours along axes that are walked as one, in memory and in the value.
-            let run = |view: &View, axes: &[usize]| -> Option<(Size, Size)> {
-                let sized: Vec<usize> = axes.iter().copied().filter(|a| view.dims[*a] != 1).collect();
-                let joined = |s: &[Size]| sized.windows(2).all(|w| s[w[0]] == s[w[1]] * view.dims[w[1]]);
-                let last = |s: &[Size]| sized.last().map_or(Size::ONE, |a| s[*a]);
-                let both = joined(&view.strides) && joined(&view.mean.strides);
-                both.then(|| (last(&view.strides), last(&view.mean.strides)))
-            };
-            let told = (run(&view, &free), run(&view, contract));
-            let (f, k, view) = match told {
-                (Some(f), Some(k)) => (f, k, view),
-                _ => {
-                    // In the order of batches, free axes, contracted axes it can be told.
-                    let order: Vec<usize> = batch.iter().chain(&free).chain(contract).copied().collect();
-                    let from = view.permuted(&order);
-                    let ty = storage(dtype).ok_or_else(|| error!(Rule, "no storage"))?;
-                    let buffer = self.new_scratch(ty, count(&dims));
-                    let to = View::dense(buffer, &from.dims.clone()).of(self.tag(TagName::Copy));
-                    self.copies.push(format!("{} is copied for a product: its axes are not in runs", p.ty(a)));
-                    self.copy(&from, &to, dtype)?;
-                    let back: Vec<usize> =
-                        (0..dims.len()).map(|a| order.iter().position(|o| *o == a).unwrap_or(a)).collect();
-                    let view = to.permuted(&back);
-                    let (Some(f), Some(k)) = (run(&view, &free), run(&view, contract)) else { return Ok(None) };
-                    (f, k, view)
-                }
-            };
-            let size = |axes: &[usize]| -> Size { axes.iter().map(|a| dims[*a]).product() };
-            let batches: Vec<(Size, Size)> = batch.iter().map(|a| (dims[*a], view.strides[*a])).collect();
-            // The same array with one free axis and one contracted axis.
-            let matrix = View {
-                dims: smallvec::smallvec![size(&free), size(contract)],
-                strides: smallvec::smallvec![f.0, k.0],
-                mean: Mean { strides: smallvec::smallvec![f.1, k.1], ..view.mean.clone() },
-                ..view.clone()
-            };
-            sides.push((view, matrix, batches));
+        if self.packed_product(p, values, e, d)? {
+            return Ok(Some(()));
         }
-        let (rhs, lhs) = (sides.pop(), sides.pop());
+        let lhs = self.factor(p, values, operands[0], &d.lhs_contract, &d.lhs_batch)?;
+        let rhs = self.factor(p, values, operands[1], &d.rhs_contract, &d.rhs_batch)?;
         let (Some((l, lm, lb)), Some((r, rm, rb))) = (lhs, rhs) else { return Ok(None) };
         let (m, n, k) = (lm.dims[0], rm.dims[0], lm.dims[1]);
         let to = self.dense_result(p, values, v)?;
@@ -660,6 +686,20 @@ impl Lower {
         self.emitter.push(Stmt::Switch(Box::new(crate::ir::Switch { index, cases, results: Vec::new() })));
         Ok(Some(()))
     }
+}
+
+/// The axes that are in neither list.
+fn free_axes(rank: usize, contract: &[usize], batch: &[usize]) -> Vec<usize> {
+    (0..rank).filter(|a| !contract.contains(a) && !batch.contains(a)).collect()
+}
+
+/// The distance of neighbours along axes that are walked as one, in memory and in the value; none if they are not in one run.
+fn run(view: &View, axes: &[usize]) -> Option<(Size, Size)> {
+    let sized: Vec<usize> = axes.iter().copied().filter(|a| view.dims[*a] != 1).collect();
+    let joined = |s: &[Size]| sized.windows(2).all(|w| s[w[0]] == s[w[1]] * view.dims[w[1]]);
+    let last = |s: &[Size]| sized.last().map_or(Size::ONE, |a| s[*a]);
+    let both = joined(&view.strides) && joined(&view.mean.strides);
+    both.then(|| (last(&view.strides), last(&view.mean.strides)))
 }
 
 /// An array in memory as a call sees it.

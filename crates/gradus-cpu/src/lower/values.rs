@@ -5,6 +5,7 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::control::{Name, StopGradient};
 use gradus_core::primitives::index::DynamicSlice;
 use gradus_core::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
+use gradus_core::primitives::windows::Windows;
 use gradus_core::program::{Atom, Program, ValueId};
 use gradus_core::{DType, Type};
 
@@ -81,6 +82,9 @@ pub(super) fn view_of(op: &Op, x: &View, dims: &[Size]) -> Option<View> {
         let start: Dims = s.start.iter().map(Size::of).collect();
         return Some(x.sliced(&start, dims, &s.step));
     }
+    if let Some(w) = op.downcast::<Windows>() {
+        return Some(x.windows(&w.axes, &w.strides, &w.dilations, dims));
+    }
     if op.is::<Reshape>() {
         return x.reshaped(dims);
     }
@@ -93,6 +97,7 @@ pub(super) fn moves(op: &Op) -> bool {
         || op.is::<Permute>()
         || op.is::<Reverse>()
         || op.is::<Slice>()
+        || op.is::<Windows>()
         || op.is::<Reshape>()
         || is_mark(op)
 }

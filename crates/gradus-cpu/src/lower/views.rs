@@ -233,6 +233,18 @@ impl View {
         v
     }
 
+    /// Windows along some axes: how far they are apart there, and on axes of their own, which come last, how far their elements are.
+    pub fn windows(&self, axes: &[usize], apart: &[usize], inside: &[usize], dims: &[Size]) -> View {
+        self.both(dims.into(), |old| {
+            let mut strides: Strides = old.into();
+            for (&axis, &step) in axes.iter().zip(apart) {
+                strides[axis] = old[axis] * step;
+            }
+            strides.extend(axes.iter().zip(inside).map(|(&axis, &step)| old[axis] * step));
+            strides
+        })
+    }
+
     pub fn reversed(&self, axes: &[usize]) -> View {
         let mut v = self.clone();
         for &a in axes {

@@ -11,6 +11,7 @@ use gradus_core::types::Element;
 use gradus_core::{Array, DType, Dim, Error, Location, Type};
 use smallvec::SmallVec;
 
+use super::packed::{self, Packed};
 use crate::abi::{Context, native_fn};
 use crate::cost::shares_product;
 use crate::error::{Result, fail};
@@ -65,6 +66,7 @@ pub struct Gemm<N = i64> {
 pub enum LibraryCall<N = i64> {
     Evaluate(Evaluate<N>),
     Gemm(Gemm<N>),
+    Packed(Packed<N>),
     Copy { from: Placed<N>, to: Placed<N> },
 }
 
@@ -95,6 +97,7 @@ impl LibraryCall<Size> {
                 rhs: g.rhs.map(number),
                 batches: g.batches.iter().map(|(n, a, b)| (number(*n), number(*a), number(*b))).collect(),
             }),
+            LibraryCall::Packed(p) => LibraryCall::Packed(p.bind(sizes)),
             LibraryCall::Copy { from, to } => LibraryCall::Copy { from: from.bind(sizes), to: to.bind(sizes) },
         })
     }
@@ -106,6 +109,10 @@ impl<N: std::fmt::Display> LibraryCall<N> {
         match self {
             LibraryCall::Evaluate(e) => e.op.name().to_string(),
             LibraryCall::Gemm(g) => format!("gemm.{}.{}x{}x{}", g.dtype, g.m, g.k, g.n),
+            LibraryCall::Packed(p) => {
+                let axes = |all: &[(N, N)]| all.iter().map(|(n, _)| n.to_string()).collect::<Vec<_>>().join(",");
+                format!("packed.{}.({})x({})x{}", p.dtype, axes(&p.rows), axes(&p.summed), p.n)
+            }
             LibraryCall::Copy { .. } => "copy".to_string(),
         }
     }
@@ -166,6 +173,7 @@ pub unsafe fn call_entry(entry: &LibraryCall, arrays: *const *mut u8, threads: b
     unsafe {
         match entry {
             LibraryCall::Gemm(g) => gemm(g, *arrays, *arrays.add(1), *arrays.add(2), threads),
+            LibraryCall::Packed(p) => packed::multiply(p, *arrays, *arrays.add(1), *arrays.add(2), threads),
             LibraryCall::Evaluate(e) => evaluate(e, arrays),
             LibraryCall::Copy { from, to } => {
                 let (source, target) = (*arrays, *arrays.add(1));
@@ -211,6 +219,20 @@ unsafe fn copy<T: Copy>(from: *const T, a: &Placed, to: *mut T, b: &Placed) -> R
 unsafe fn read<T: Element>(from: *const T, a: &Placed) -> Result<Array> {
     let mut values = memory::<T>(a.dims.iter().product::<i64>() as usize)?;
     rows(a, &mut |start, len, stride| {
+        if stride == 1 {
+            let n = values.len();
+            // SAFETY: the row lies inside the array, and there is room for all rows; what is copied byte by byte needs no alignment.
+            unsafe {
+                let bytes = len * size_of::<T>();
+                std::ptr::copy_nonoverlapping(
+                    from.offset(start).cast::<u8>(),
+                    values.as_mut_ptr().add(n).cast::<u8>(),
+                    bytes,
+                );
+                values.set_len(n + len);
+            }
+            return;
+        }
         for i in 0..len as isize {
             // SAFETY: every place of the view lies inside the array.
             values.push(unsafe { from.offset(start.wrapping_add(i * stride)).read_unaligned() });

@@ -76,8 +76,10 @@ macro_rules! by_dtype {
 pub(crate) use by_dtype;
 
 mod library;
+mod packed;
 pub mod special;
 mod threads;
 
 pub use library::{Evaluate, Gemm, LibraryCall, Placed, Run, Stopped, call, call_entry};
+pub use packed::Packed;
 pub use threads::parallel;

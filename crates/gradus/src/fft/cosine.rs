@@ -143,7 +143,7 @@ impl Row {
     }
 
     /// `n` times the inverse transform of half a spectrum, its first elements.
-    fn from_half(&self, spectrum: &Array, whole: Dim) -> Result<Array> {
+    fn of_half(&self, spectrum: &Array, whole: Dim) -> Result<Array> {
         let scale = Array::from_dim(&whole, self.dtype);
         let spectrum = self.with(spectrum, whole.floor_div(&Dim::from(2usize)) + 1usize)?;
         let y = bind(Op::new(Fft { kind: FftKind::RealInverse, lengths: vec![whole] }), &[spectrum]);
@@ -157,13 +157,13 @@ impl Row {
         let real_of =
             |y: &Array, angles: &Array| (y.real() * angles.cos() + y.imag() * angles.sin()) * self.number(2.0);
         match kind {
-            1 => self.from_half(&Array::complex(x, &x.zeros_like()), whole),
+            1 => self.of_half(&Array::complex(x, &x.zeros_like()), whole),
             2 => {
                 let long = self.with(x, whole.clone())?;
                 let y = bind(Op::new(Fft { kind: FftKind::RealForward, lengths: vec![whole] }), &[long]);
                 real_of(&self.with(&y, self.n.clone())?, &self.angles(1.0, 0.0, 2)).ok()
             }
-            3 => self.from_half(&turned(x, &self.angles(1.0, 0.0, 2)), whole),
+            3 => self.of_half(&turned(x, &self.angles(1.0, 0.0, 2)), whole),
             _ => {
                 let long = self.with(&turned(x, &-self.angles(1.0, 0.0, 2)), whole.clone())?;
                 let y = bind(Op::new(Fft { kind: FftKind::Forward, lengths: vec![whole] }), &[long]);

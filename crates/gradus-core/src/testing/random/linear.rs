@@ -172,15 +172,21 @@ fn window(m: &mut Maker<'_, '_>, n: usize) -> Option<(usize, usize, usize)> {
     Some((1 + m.source.below(most.min(3)), 1 + m.source.below(3), dilation))
 }
 
-pub(super) fn windows(m: &mut Maker<'_, '_>) -> Done {
+/// What is linear in windows and in signals.
+pub(super) fn over_windows(m: &mut Maker<'_, '_>) -> Done {
+    match m.source.below(4) {
+        0 => windows(m),
+        1 => reduce_window(m, WindowKind::Sum),
+        2 => convolve(m),
+        _ => fft(m),
+    }
+}
+
+fn windows(m: &mut Maker<'_, '_>) -> Done {
     let (x, ty, axis) = m.with_axis(|_| true)?;
     let (size, stride, dilation) = window(m, ty.shape().get(axis)?.as_usize()?)?;
     let op = Windows { axes: vec![axis], sizes: vec![size.into()], strides: vec![stride], dilations: vec![dilation] };
     m.add(Op::new(op), &[x]).map(|_| ())
-}
-
-pub(super) fn window_sums(m: &mut Maker<'_, '_>) -> Done {
-    reduce_window(m, WindowKind::Sum)
 }
 
 /// Windows along one axis, with a little padding.
@@ -210,11 +216,18 @@ pub(super) fn reduce_window(m: &mut Maker<'_, '_>, kind: WindowKind) -> Done {
     m.add(Op::new(op), &[x]).map(|_| ())
 }
 
-/// A kernel is made to measure for an image of three axes.
-pub(super) fn convolve(m: &mut Maker<'_, '_>) -> Done {
+/// A kernel is made to measure for an image of three axes; an array of fewer gets axes of one behind.
+fn convolve(m: &mut Maker<'_, '_>) -> Done {
     let recipe = m.recipe;
-    let x = m.any_of(|t| t.rank() == 3 && may_sum(&recipe, t.dtype()))?;
-    let ty = m.ty(x);
+    let mut x = m.any_of(|t| (1..=3).contains(&t.rank()) && may_sum(&recipe, t.dtype()))?;
+    let mut ty = m.ty(x);
+    if ty.rank() < 3 {
+        let front = usize::from(ty.rank() == 1);
+        let ones = |n| std::iter::repeat_n(Dim::from(1usize), n);
+        let shape = ones(front).chain(ty.shape().iter().cloned()).chain(ones(1)).collect();
+        x = m.one(Op::new(Reshape { shape }), &[x])?;
+        ty = m.ty(x);
+    }
     let (size, stride, dilation) = window(m, ty.shape().get(1)?.as_usize()?)?;
     let features = ty.shape().get(2)?.clone();
     let results = m.palette.dim(m.source);
@@ -233,7 +246,7 @@ pub(super) fn convolve(m: &mut Maker<'_, '_>) -> Done {
 
 /// The Fourier transform of the last axis, of whichever kind the numbers have.
 #[cfg(feature = "fft")]
-pub(super) fn fft(m: &mut Maker<'_, '_>) -> Done {
+fn fft(m: &mut Maker<'_, '_>) -> Done {
     use crate::primitives::fft::{Fft, FftKind};
     let recipe = m.recipe;
     let floats = [DType::F32, DType::F64, DType::C64, DType::C128];
@@ -249,7 +262,7 @@ pub(super) fn fft(m: &mut Maker<'_, '_>) -> Done {
 }
 
 #[cfg(not(feature = "fft"))]
-pub(super) fn fft(_: &mut Maker<'_, '_>) -> Done {
+fn fft(_: &mut Maker<'_, '_>) -> Done {
     None
 }
 

@@ -23,6 +23,7 @@ pub(super) const STEPS: &[Step] = &[
     unary,
     unary,
     unary,
+    unary,
     binary,
     binary,
     binary,
@@ -51,11 +52,7 @@ pub(super) const STEPS: &[Step] = &[
     cumulative,
     linear::dot,
     linear::dot,
-    linear::windows,
-    linear::window_sums,
-    window_extrema,
-    linear::convolve,
-    linear::fft,
+    over_windows,
     linear::dynamic_slice,
     linear::dynamic_update_slice,
     linear::gather,
@@ -202,9 +199,15 @@ fn reduce(m: &mut Maker<'_, '_>) -> Done {
     m.add(op, &[x]).map(|_| ())
 }
 
-fn window_extrema(m: &mut Maker<'_, '_>) -> Done {
-    let kind = m.source.pick(&[WindowKind::Max, WindowKind::Min, WindowKind::Prod]).copied()?;
-    linear::reduce_window(m, kind)
+/// Windows, their reductions, convolutions and Fourier transforms: one step of all of them, as there are so many others.
+fn over_windows(m: &mut Maker<'_, '_>) -> Done {
+    match m.source.below(3) {
+        0 => {
+            let kind = m.source.pick(&[WindowKind::Max, WindowKind::Min, WindowKind::Prod]).copied()?;
+            linear::reduce_window(m, kind)
+        }
+        _ => linear::over_windows(m),
+    }
 }
 
 fn arg(m: &mut Maker<'_, '_>) -> Done {
