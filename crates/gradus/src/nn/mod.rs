@@ -3,6 +3,7 @@
 mod activations;
 
 pub use activations::{
-    celu, elu, gelu, gelu_exact, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log1mexp, log_sigmoid, logmeanexp,
-    mish, relu6, selu, sigmoid, silu, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus, standardize,
+    celu, elu, gelu, gelu_exact, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log_sigmoid, log1mexp,
+    logmeanexp, mish, relu6, selu, sigmoid, silu, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus,
+    standardize,
 };

@@ -73,7 +73,7 @@ const TAIL: [f64; 10] = [
     1.338_253_653_068_467_9e-11,
     -3.389_680_296_322_582_5e-13,
     8.586_062_056_277_845e-15,
-    -2.174_868_698_558_061_8e-16,
+    -2.174_868_698_558_062e-16,
 ];
 
 /// The first twelve terms one by one, the rest by the formula of Euler and Maclaurin.

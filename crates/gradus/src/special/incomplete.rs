@@ -1,7 +1,7 @@
 //! Incomplete gamma and beta functions, and exponential integrals, which are among them. They have derivatives by every operand.
 
-use gradus_core::{Array, Location};
 use gradus_core::trace::{at_place, caller_or_known};
+use gradus_core::{Array, Location};
 
 use super::betaln;
 use super::series;

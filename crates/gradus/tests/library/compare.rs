@@ -156,10 +156,14 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
     let (compiled, compiled_gradient) = both(&inputs);
     hold("compiled value", &compiled, &wanted);
     hold("compiled gradient", &compiled_gradient, &gradient);
-    let dots: Vec<Array> = inputs.iter().enumerate().map(|(j, x)| match x.dtype() {
-        DType::F64 => wave(x, 1.3, j, true),
-        _ => x.zeros_like(),
-    }).collect();
+    let dots: Vec<Array> = inputs
+        .iter()
+        .enumerate()
+        .map(|(j, x)| match x.dtype() {
+            DType::F64 => wave(x, 1.3, j, true),
+            _ => x.zeros_like(),
+        })
+        .collect();
     match jvp(loss, &inputs, &dots) {
         Ok((_, dot)) => hold("derivative", &[dot], &[read(&line["jvp"])]),
         Err(e) => hold("derivative", &[Array::from(e)], &[read(&line["jvp"])]),

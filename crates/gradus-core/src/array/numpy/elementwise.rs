@@ -303,7 +303,9 @@ impl Array {
     fn try_frexp(&self) -> Result<(Array, Array)> {
         let ty = self.ty()?;
         if !ty.dtype().is_float() {
-            return Err(error!(DType, "`frexp` takes floats apart, not {ty}").help("cast first, as in `x.cast(DType::F64)`"));
+            return Err(
+                error!(DType, "`frexp` takes floats apart, not {ty}").help("cast first, as in `x.cast(DType::F64)`")
+            );
         }
         if ty.dtype() != DType::F64 {
             let (fraction, exponent) = self.try_cast(DType::F64)?.try_frexp()?;
