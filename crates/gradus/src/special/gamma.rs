@@ -11,7 +11,7 @@ formulas! {
         let pole = x.le(0i32) & x.floor().eq(x);
         let value = gammasgn(x) * x.lgamma().exp();
         let zero = x.eq(0i32);
-        pole.select(zero.select(1i32 / x, nan(x)), value)
+        pole.select(zero.select(number(x, f64::INFINITY).copysign(x), nan(x)), value)
     };
     /// The sign of the gamma function: 1 or -1. At a pole and at minus infinity it is 1 by convention.
     gammasgn(x) = {

@@ -12,7 +12,8 @@ fn gammas(a: &Array, x: &Array) -> [Array; 2] {
     let plain = a.gt(0i32) & x.gt(0i32) & a.is_finite() & x.is_finite();
     let one = number(x, 1.0);
     let (a0, x0) = (plain.select(a, &one), plain.select(x, &one));
-    let low = x0.lt(&a0 + 1i32);
+    // Of the numbers as they came: what is taken out is safe either way.
+    let low = x.lt(a + 1i32);
     // Each way sees numbers only that it is good for.
     let sum = series::lower(&low.select(&a0, &one), &low.select(&x0, &one));
     let fraction = series::upper(&low.select(&one, &a0), &low.select(number(x, 4.0), &x0));
@@ -48,7 +49,7 @@ formulas! {
         let (a0, b0) = (plain.select(a, &one), plain.select(b, &one));
         let x0 = plain.select(x, number(x, 0.25));
         // From the nearer end; what is left of 1 is the other part.
-        let far = x0.gt((&a0 + 1i32) / (&a0 + &b0 + 2i32));
+        let far = x.gt((a + 1i32) / (a + b + 2i32));
         let (first, second) = (far.select(&b0, &a0), far.select(&a0, &b0));
         let near = far.select(1i32 - &x0, &x0);
         let (log, log_rest) = (x0.log(), (-&x0).log1p());

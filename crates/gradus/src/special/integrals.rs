@@ -82,7 +82,7 @@ formulas! {
         let zero = x.eq(0i32);
         let x0 = (&below | &zero).select(number(x, 1.0), x);
         // Above 1.5 by the reciprocal, below 0.5 by the reflection; the series takes what is between.
-        let large = x0.gt(1.5_f64);
+        let large = x.gt(1.5_f64);
         let y = large.select(1i32 / &x0, &x0);
         let near = y.lt(0.5_f64);
         let z = near.select(1i32 - &y, &y);

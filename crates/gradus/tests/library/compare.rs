@@ -139,6 +139,11 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
             wrong.extend(found.map(|d| format!("`{name}`, {what} {i}: {d}")));
         }
     };
+    // Nobody is warned of what the library does itself.
+    let lints = match jit(move |x: &Vec<Array>| f(x)).trace(&inputs) {
+        Ok(traced) => traced.lints().iter().map(|l| format!("`{name}` warns: {l}")).collect(),
+        Err(e) => vec![format!("`{name}`: {e}")],
+    };
     let wanted: Vec<Option<Array>> = outputs.iter().cloned().map(Some).collect();
     let values = f(&inputs);
     hold("value", &values, &wanted);
@@ -148,6 +153,7 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
     let gradient = list(&line["grad"]);
     if gradient.is_empty() {
         hold("compiled value", &jit(move |x: &Vec<Array>| f(x))(&inputs), &wanted);
+        wrong.extend(lints);
         return wrong;
     }
     let loss = move |x: &Vec<Array>| weighted(&f(x));
@@ -175,6 +181,7 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
             Err(e) => hold("second derivative", &vec![Array::from(e); second.len()], &second),
         }
     }
+    wrong.extend(lints);
     wrong
 }
 

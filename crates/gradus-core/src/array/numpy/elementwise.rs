@@ -88,7 +88,9 @@ fn floored_quotient(a: &Array, b: &Array) -> Array {
     // Without the remainder the quotient is a whole number up to its rounding: 1 / 0.1 is 10, but 0.1 fits into 1 nine times.
     let whole = ((a - &rest) / b).round();
     let lower = across.select(&whole - 1i32, &whole);
-    b.eq(0i32).select(a / b, lower).stop_gradient()
+    // By zero the remainder is NaN, and the quotient infinite.
+    let quotient = a / b;
+    quotient.is_finite().select(lower, quotient).stop_gradient()
 }
 
 #[track_caller]
