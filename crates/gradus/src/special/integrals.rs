@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use gradus_core::{Array, Operand};
 
 use super::exp1;
-use super::series::{self, polynomial};
+use super::series::{self, nested, polynomial};
 use crate::formula::{computed, formulas, nan, number};
 
 formulas! {
@@ -17,15 +17,7 @@ formulas! {
         // 1 / (x √π) (1 - 1/(2x²) + 1·3/(2x²)² - …)
         let large = far.select(x, number(x, 10.0));
         let square = 0.5_f64 / (&large * &large);
-        let mut term = 1.0;
-        let coefficients: Vec<f64> = (0..14)
-            .map(|k| {
-                let here = term;
-                term *= -f64::from(2 * k + 1);
-                here
-            })
-            .collect();
-        let beyond = polynomial(&square, coefficients.into_iter()) / (large * PI.sqrt());
+        let beyond = nested(&square, (1..14).map(|k| -f64::from(2 * k - 1))) / (large * PI.sqrt());
         far.select(beyond, inside)
     };
     /// The integral of Dawson, e^(-x²) times that of e^(t²) from 0 to x.
@@ -39,15 +31,7 @@ formulas! {
         let inside = (-&square).exp() * &near * sum;
         let large = far.select(x, number(x, 6.0));
         let inverse = 0.5_f64 / (&large * &large);
-        let mut term = 1.0;
-        let coefficients: Vec<f64> = (0..28)
-            .map(|k| {
-                let here = term;
-                term *= f64::from(2 * k + 1);
-                here
-            })
-            .collect();
-        let beyond = polynomial(&inverse, coefficients.into_iter()) * 0.5_f64 / large;
+        let beyond = nested(&inverse, (1..28).map(|k| f64::from(2 * k - 1))) * 0.5_f64 / large;
         far.select(beyond, inside)
     };
     /// The exponential integral Ei(x), of e^t / t from minus infinity to x.
@@ -63,15 +47,7 @@ formulas! {
         });
         let inside = near.log() + 0.577_215_664_901_532_9_f64 + sum;
         let large = far.select(x, number(x, 50.0));
-        let mut term = 1.0;
-        let coefficients: Vec<f64> = (0..38)
-            .map(|k| {
-                let here = term;
-                term *= f64::from(k + 1);
-                here
-            })
-            .collect();
-        let beyond = large.exp() / &large * polynomial(&(1i32 / &large), coefficients.into_iter());
+        let beyond = large.exp() / &large * nested(&(1i32 / &large), (1..38).map(f64::from));
         let positive = far.select(beyond, inside);
         let value = above.select(positive, -below);
         x.eq(0i32).select(number(x, f64::NEG_INFINITY), value)

@@ -151,3 +151,8 @@ pub(super) fn exponential(x: &Array, weight: impl Fn(&Array) -> Array) -> Array 
 pub(super) fn polynomial(x: &Array, coefficients: impl DoubleEndedIterator<Item = f64>) -> Array {
     coefficients.rev().fold(number(x, 0.0), |sum, c| sum * x + c)
 }
+
+/// 1 + r₁x (1 + r₂x (1 + …)): a series by the ratios of its coefficients, which themselves may be too large or too small for the dtype.
+pub(super) fn nested(x: &Array, ratios: impl DoubleEndedIterator<Item = f64>) -> Array {
+    ratios.rev().fold(number(x, 1.0), |sum, r| sum * x * r + 1i32)
+}

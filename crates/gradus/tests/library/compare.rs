@@ -185,6 +185,42 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
     wrong
 }
 
+/// In single precision a function has the same dtype as its arguments, and nearly the same numbers.
+fn check_single(entry: &Entry, line: &Value) -> Vec<String> {
+    let single = |x: Array| if x.dtype() == DType::F64 { x.cast(DType::F32) } else { x };
+    let inputs: Vec<Array> = list(&line["inputs"]).into_iter().flatten().map(single).collect();
+    let mut wrong = Vec::new();
+    if !inputs.iter().any(|x| x.dtype() == DType::F32) {
+        return wrong;
+    }
+    let outputs = list(&line["outputs"]).into_iter().flatten();
+    for (have, want) in (entry.f)(&inputs).iter().zip(outputs).filter(|(_, w)| w.dtype() == DType::F64) {
+        // Numbers that a table writes itself are f64.
+        if !have.dtype().is_float() || differs(&have.cast(DType::F64), &want, 1e-2).is_some() {
+            let off = differs(&have.cast(DType::F64), &want, 1e-2);
+            wrong.push(format!("`{}` in single precision: {have:?} where {want:?} is expected; {off:?}", entry.name));
+        }
+    }
+    wrong
+}
+
+/// Holds functions against the lines in single precision; some names have numbers that it cannot hold.
+pub fn compare_single(prefixes: &[&str], entries: &[Entry], but: &[&str]) {
+    let text = include_str!("../data/library.jsonl");
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for line in text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
+        let name = line["name"].as_str().unwrap_or_default();
+        let found = entries.iter().find(|e| e.name == name && !but.contains(&name));
+        if let Some(entry) = found.filter(|_| prefixes.iter().any(|p| name.starts_with(p))) {
+            seen += 1;
+            wrong.extend(check_single(entry, &line));
+        }
+    }
+    assert!(wrong.is_empty(), "{} results differ\n\n{}", wrong.len(), wrong.join("\n\n"));
+    assert!(seen > 0);
+}
+
 /// Holds functions against the lines whose names begin so. `GRADUS_ONLY` picks those whose name contains it.
 pub fn compare(prefixes: &[&str], entries: &[Entry]) {
     let text = include_str!("../data/library.jsonl");
