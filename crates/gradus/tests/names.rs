@@ -160,6 +160,41 @@ fn every_name_that_is_here_exists() {
     );
 }
 
+/// Names that would lead a reader astray: what they are here is another thing, or the plain way of Rust.
+const NO_ALIAS: &[&str] = &[
+    "Array::clone",
+    "Array::dtype",
+    "Array::from",
+    "Array::from_iter",
+    "Array::from_vec",
+    "Array::scatter",
+    "Array::sum_keep",
+];
+
+#[test]
+fn who_searches_for_a_name_of_jax_finds_ours() {
+    let sources = Sources::read();
+    let mut missing = Vec::new();
+    for (module, _) in MODULES {
+        for (name, answer) in answers(&read(&format!("docs/names/{module}.txt"))) {
+            let Answer::Here(path) = answer else { continue };
+            let Some((place, ours)) = path.split_once("::").filter(|_| !NO_ALIAS.contains(&path.as_str())) else {
+                continue;
+            };
+            let text = match place {
+                "Array" => &sources.arrays,
+                "nn" | "special" => &sources.modules[place],
+                _ => continue,
+            };
+            let found = ours == name || declares(text, &name) || text.contains(&format!("alias = \"{name}\""));
+            if !found && !pending(&path) {
+                missing.push(format!("{name} = {path}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no `doc(alias)`: {missing:#?}");
+}
+
 #[test]
 fn what_is_here_is_compared_with_jax() {
     let data = read("crates/gradus/tests/data/library.jsonl");

@@ -261,6 +261,7 @@ impl Array {
     }
 
     /// Where the imaginary part is zero.
+    #[doc(alias = "iscomplex")]
     #[doc(alias = "isreal")]
     #[track_caller]
     pub fn is_real(&self) -> Array {

@@ -181,6 +181,7 @@ impl Array {
     }
 
     /// Arrays seen in the one shape that they broadcast to.
+    #[doc(alias = "broadcast_shapes")]
     #[track_caller]
     pub fn broadcast_arrays<I>(arrays: I) -> Vec<Array>
     where
