@@ -6,6 +6,8 @@
 
 #[path = "library/compare.rs"]
 mod compare;
+#[path = "library/edges.rs"]
+mod edges;
 #[path = "library/networks.rs"]
 mod networks;
 #[path = "library/numpy.rs"]

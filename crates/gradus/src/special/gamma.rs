@@ -53,7 +53,7 @@ formulas! {
 }
 
 /// What Stirling's formula of the logarithm of the gamma function lacks, for numbers of 8 or more.
-fn stirling(x: &Array) -> Array {
+pub(super) fn stirling(x: &Array) -> Array {
     let square = 1i32 / (x * x);
     let mut sum = number(x, -691.0 / 360360.0);
     for c in [1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0, 1.0 / 12.0_f64] {

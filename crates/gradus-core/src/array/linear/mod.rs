@@ -164,7 +164,6 @@ impl Array {
     }
 
     /// Sums products over the last axes of both; with a scalar the product.
-    #[doc(alias = "vecdot")]
     #[track_caller]
     pub fn inner(&self, other: &Array) -> Array {
         checked(self.try_inner(other))
