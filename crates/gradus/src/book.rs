@@ -28,6 +28,9 @@ mod disk_cache {}
 #[doc = include_str!("../../../docs/book/src/randomness.md")]
 mod randomness {}
 
+#[doc = include_str!("../../../docs/book/src/names.md")]
+mod names {}
+
 #[doc = include_str!("../../../docs/book/src/custom-rules.md")]
 mod custom_rules {}
 

@@ -47,7 +47,7 @@ fn remainders_have_the_sign_of_the_divisor() {
     assert_eq!(floats(&Array::from([1.0]).floor_div(0.1)), [9.0]);
     assert_eq!(Array::from([7u8]).modulo(4u8).to_vec::<u8>().unwrap(), [3]);
     assert_eq!(floats(&Array::from([1.0, -1.0]).floor_div(0.0)), [INF, -INF]);
-    assert_eq!(kind(&x.modulo(&Array::from([1.0, 2.0]))), ErrorKind::Shape);
+    assert_eq!(kind(&x.modulo(Array::from([1.0, 2.0]))), ErrorKind::Shape);
 }
 
 #[test]
