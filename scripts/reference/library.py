@@ -45,7 +45,7 @@ def as_list(value):
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
-def describe(name, f, inputs, second):
+def describe(name, f, inputs, second, jit):
     inputs = [jnp.asarray(x) for x in inputs]
     at = [i for i, x in enumerate(inputs) if x.dtype == jnp.float64]
 
@@ -69,7 +69,7 @@ def describe(name, f, inputs, second):
         found, product = jax.jvp(gradient, xs, dots)
         return outputs, found, jax.jvp(loss, xs, dots)[1], product
 
-    outputs, found, dot, product = jax.jit(everything)(inputs)
+    outputs, found, dot, product = (jax.jit(everything) if jit else everything)(inputs)
     line = {"name": name, "inputs": [write_array(x) for x in inputs], "outputs": [write_array(y) for y in outputs]}
 
     def by_input(arrays):
@@ -89,8 +89,8 @@ class Library:
     def __init__(self):
         self.entries = []
 
-    def __call__(self, name, f, *inputs, second=True):
-        self.entries.append((name, f, inputs, second))
+    def __call__(self, name, f, *inputs, second=True, jit=True):
+        self.entries.append((name, f, inputs, second, jit))
 
 
 def main():

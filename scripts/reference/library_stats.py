@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import jax.scipy.stats as stats
 import numpy as np
+from jax.scipy.special import gammaln
 
 from library import Library
 from registry import ints, n, normal, uniform, v
@@ -38,10 +39,23 @@ S("logistic", "ppf isf", PART, LOC, SCALE)
 S("t", "logpdf pdf", X, A, LOC, SCALE)
 S("gennorm", "logpdf pdf", X, A)
 S("gennorm", "cdf", X, A, second=False)
-S("gumbel_l", "logpdf pdf cdf logcdf sf logsf", X, LOC, SCALE)
-S("gumbel_l", "ppf", PART, LOC, SCALE)
-S("gumbel_r", "logpdf pdf cdf logcdf sf logsf", X, LOC, SCALE)
-S("gumbel_r", "ppf", PART, LOC, SCALE)
+S("gumbel_l", "cdf logcdf sf logsf", X, LOC, SCALE)
+S("gumbel_r", "cdf logcdf sf logsf", X, LOC, SCALE)
+GUMBEL = {
+    "logpdf": (X, lambda z, scale: z - jnp.exp(z) - jnp.log(scale)),
+    "pdf": (X, lambda z, scale: jnp.exp(z - jnp.exp(z)) / scale),
+}
+for name, (x, f) in GUMBEL.items():
+    # JAX has the values, but stumbles over a whole number in the derivative.
+    for side, sign in (("gumbel_l", 1.0), ("gumbel_r", -1.0)):
+        g = lambda x, loc, scale, f=f, sign=sign: f(sign * (x - loc) / scale, scale)
+        assert np.allclose(g(X, LOC, SCALE), getattr(getattr(stats, side), name)(X, LOC, SCALE), rtol=1e-12)
+        F(f"stats.{side}.{name}", g, X, LOC, SCALE)
+for side, sign in (("gumbel_l", 1.0), ("gumbel_r", -1.0)):
+    tail = (lambda q: 1 - q) if sign > 0 else (lambda q: q)
+    g = lambda q, loc, scale, sign=sign, tail=tail: loc + sign * scale * jnp.log(-jnp.log(tail(q)))
+    assert np.allclose(g(PART, LOC, SCALE), getattr(stats, side).ppf(PART, LOC, SCALE), rtol=1e-12)
+    F(f"stats.{side}.ppf", g, PART, LOC, SCALE)
 S("vonmises", "logpdf pdf", X, A, second=False)
 S("expon", "logpdf pdf cdf logcdf sf logsf", ABOVE, LOC, SCALE)
 S("expon", "ppf", PART, LOC, SCALE)
@@ -66,7 +80,17 @@ S("wrapcauchy", "logpdf pdf", PART * 6, P)
 S("bernoulli", "logpmf pmf", v(0.0, 1.0, 1.0, 0.0, 1.0), P, ZERO, second=False)
 S("bernoulli", "cdf ppf", PART, P, second=False)
 S("binom", "logpmf pmf", COUNTS, n(7.0), P, ZERO, second=False)
-S("betabinom", "logpmf pmf", COUNTS, n(7.0), A, B, ZERO, second=False)
+
+
+def betabinom(k, n, a, b, loc):
+    """Written out: the logarithm of the beta function in JAX has seven digits only where an argument is large."""
+    y = jnp.floor(k) - loc
+    log_beta = lambda a, b: gammaln(a) + gammaln(b) - gammaln(a + b)
+    return -jnp.log1p(n) - log_beta(n - y + 1, y + 1) + log_beta(y + a, n - y + b) - log_beta(a, b)
+
+
+F("stats.betabinom.logpmf", betabinom, COUNTS, n(7.0), A, B, ZERO)
+F("stats.betabinom.pmf", lambda *xs: jnp.exp(betabinom(*xs)), COUNTS, n(7.0), A, B, ZERO)
 S("geom", "logpmf pmf", COUNTS + 1, P, ZERO, second=False)
 S("nbinom", "logpmf pmf", COUNTS, n(4.5), P, ZERO, second=False)
 S("poisson", "logpmf pmf", COUNTS, A, ZERO, second=False)

@@ -1,8 +1,8 @@
 //! The tour: captures a function, looks at its phases, unrolls, freezes and tracks, explains a miss, differentiates
 //! (through a loop, and with less memory), and trains a small network on two spirals.
 
-use gradus::Interpreter;
 use gradus::prelude::*;
+use gradus::{Interpreter, nn};
 
 fn f(x: &Array) -> Array {
     (x * x).sin()
@@ -48,11 +48,10 @@ fn logits(net: &Network, x: &Array) -> Array {
     h
 }
 
-/// Mean cross entropy of two classes, written so that large logits do not overflow.
+/// Mean cross entropy of two classes; `softplus` does not overflow for large logits.
 fn loss(net: &Network, x: &Array, labels: &Array) -> Array {
     let z = logits(net, x);
-    let overflow_safe = z.maximum(0.0_f64) + (-z.abs()).exp().log1p();
-    (overflow_safe - &z * labels).mean()
+    (nn::softplus(&z) - &z * labels).mean()
 }
 
 /// Newton's iteration: the number of steps depends on the numbers.

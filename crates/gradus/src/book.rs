@@ -37,6 +37,9 @@ mod randomness {}
 #[doc = include_str!("../../../docs/book/src/signals.md")]
 mod signals {}
 
+#[doc = include_str!("../../../docs/book/src/names.md")]
+mod names {}
+
 #[doc = include_str!("../../../docs/book/src/custom-rules.md")]
 mod custom_rules {}
 

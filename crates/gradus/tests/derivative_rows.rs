@@ -102,6 +102,13 @@ fn row_d4_any_axis_in_and_out() -> Result<()> {
     close(&vmap(grad(loss)).axes((None, Some(1)))(&w, &xs.t()), &rows);
     close(&vmap(grad(loss)).axes((None, Some(-1)))(&w, &xs.t()), &rows);
     close(&vmap(grad(loss)).axes((None, Some(0))).out_axis(1)(&w, &xs).t(), &rows);
+    // An axis for each result.
+    let both = |x: &Array| (x * 2.0_f64, x.sum());
+    let (twice, sums) = vmap(both).out_axes([1, 0])(&xs);
+    close(&twice.t(), &[2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    close(&sums, &[6.0, 15.0]);
+    let failed = vmap(both).out_axes([0, 0, 0])(&xs).0;
+    assert!(failed.error().is_some_and(|e| e.to_string().contains("3 axes for 2 arrays of its result")), "{failed:?}");
     // Jacobians are batches of derivatives.
     let f = |x: &Array| Array::stack([x.sum().sin(), (x * x).sum()], 0);
     let basis = Array::eye::<f64>(3);

@@ -6,6 +6,8 @@
 
 #[path = "library/compare.rs"]
 mod compare;
+#[path = "library/edges.rs"]
+mod edges;
 #[path = "library/networks.rs"]
 mod networks;
 #[path = "library/numpy.rs"]
@@ -15,7 +17,7 @@ mod special;
 #[path = "library/stats.rs"]
 mod stats;
 
-use compare::compare;
+use compare::{compare, compare_single};
 
 #[test]
 fn numpy_functions_are_those_of_jax() {
@@ -35,4 +37,13 @@ fn special_functions_are_those_of_jax() {
 #[test]
 fn densities_are_those_of_jax() {
     compare(&["stats."], &stats::entries());
+}
+
+#[test]
+fn single_precision_is_near() {
+    // The next number is another one, and squares overflow.
+    compare_single(&["jnp."], &numpy::entries(), &["jnp.spacing", "jnp.hypot:large"]);
+    compare_single(&["nn."], &networks::entries(), &[]);
+    compare_single(&["special."], &special::entries(), &[]);
+    compare_single(&["stats."], &stats::entries(), &[]);
 }

@@ -147,6 +147,8 @@ macro_rules! unary_methods {
 }
 unary_methods! {
     /// The absolute value; of complex numbers, the length.
+    #[doc(alias = "absolute")]
+    #[doc(alias = "fabs")]
     abs Abs;
     /// -1, 0 or 1; of complex numbers, the direction.
     sign Sign;
@@ -155,6 +157,8 @@ unary_methods! {
     /// Up to a whole number.
     ceil Ceil;
     /// To the nearest whole number, halves to even.
+    #[doc(alias = "around")]
+    #[doc(alias = "rint")]
     round Round;
     /// The whole part.
     trunc Trunc;
@@ -179,10 +183,13 @@ unary_methods! {
     /// Tangent.
     tan Tan;
     /// Inverse sine.
+    #[doc(alias = "arcsin")]
     asin Asin;
     /// Inverse cosine.
+    #[doc(alias = "arccos")]
     acos Acos;
     /// Inverse tangent.
+    #[doc(alias = "arctan")]
     atan Atan;
     /// Hyperbolic sine.
     sinh Sinh;
@@ -191,28 +198,40 @@ unary_methods! {
     /// Hyperbolic tangent.
     tanh Tanh;
     /// Inverse hyperbolic sine.
+    #[doc(alias = "arcsinh")]
     asinh Asinh;
     /// Inverse hyperbolic cosine.
+    #[doc(alias = "arccosh")]
     acosh Acosh;
     /// Inverse hyperbolic tangent.
+    #[doc(alias = "arctanh")]
     atanh Atanh;
     /// 1 / (1 + e^-x), the logistic function.
+    #[doc(alias = "expit")]
+    #[doc(alias = "sigmoid")]
     logistic Logistic;
     /// The error function.
     erf Erf;
     /// One less the error function.
     erfc Erfc;
     /// The inverse of the error function.
+    #[doc(alias = "erfinv")]
     erf_inv ErfInv;
     /// The logarithm of the absolute value of the gamma function.
+    #[doc(alias = "gammaln")]
+    #[doc(alias = "loggamma")]
     lgamma Lgamma;
     /// The derivative of `lgamma`.
     digamma Digamma;
     /// Whether neither infinite nor NaN.
+    #[doc(alias = "isfinite")]
     is_finite IsFinite;
     /// The number of set bits.
+    #[doc(alias = "population_count")]
+    #[doc(alias = "bitwise_count")]
     popcount Popcount;
     /// The number of zero bits before the first set one.
+    #[doc(alias = "clz")]
     count_leading_zeros CountLeadingZeros;
 }
 
@@ -229,8 +248,11 @@ macro_rules! binary_methods {
 }
 binary_methods! {
     /// This to a power, element by element.
+    #[doc(alias = "float_power")]
+    #[doc(alias = "power")]
     pow Pow;
     /// The angle of the points (other, self) in the plane.
+    #[doc(alias = "arctan2")]
     atan2 Atan2;
     /// The larger of each pair; NaN if either is.
     maximum Max;
@@ -255,16 +277,22 @@ macro_rules! comparisons {
 }
 comparisons! {
     /// Where equal. NaN is equal to nothing.
+    #[doc(alias = "equal")]
     eq Eq;
     /// Where different.
+    #[doc(alias = "not_equal")]
     ne Ne;
     /// Where less.
+    #[doc(alias = "less")]
     lt Lt;
     /// Where less or equal.
+    #[doc(alias = "less_equal")]
     le Le;
     /// Where greater.
+    #[doc(alias = "greater")]
     gt Gt;
     /// Where greater or equal.
+    #[doc(alias = "greater_equal")]
     ge Ge;
 }
 
@@ -278,6 +306,7 @@ impl Array {
     }
 
     /// A whole power, by repeated squaring.
+    #[doc(alias = "integer_pow")]
     #[track_caller]
     pub fn powi(&self, exponent: i64) -> Array {
         bind(Op::new(IntegerPow { exponent }), std::slice::from_ref(self))
@@ -290,6 +319,7 @@ impl Array {
     }
 
     /// One over this.
+    #[doc(alias = "reciprocal")]
     #[track_caller]
     pub fn recip(&self) -> Array {
         1i32 / self
@@ -344,6 +374,7 @@ impl Array {
     }
 
     /// Held between two bounds.
+    #[doc(alias = "clip")]
     #[track_caller]
     pub fn clamp(&self, low: impl Operand, high: impl Operand) -> Array {
         match (self.fit_to(low.into_operand()), self.fit_to(high.into_operand())) {
@@ -356,6 +387,8 @@ impl Array {
     ///
     /// Both choices are computed. Where one of them is undefined (a division by zero, the root of a negative
     /// number), make its operand safe before, as [`guarded`](Array::guarded) does; otherwise derivatives are NaN.
+    #[doc(alias = "select_n")]
+    #[doc(alias = "where")]
     #[track_caller]
     pub fn select(&self, on_true: impl Operand, on_false: impl Operand) -> Array {
         match self.fit_choices(on_true.into_operand(), on_false.into_operand()) {
@@ -402,6 +435,7 @@ impl Array {
     }
 
     /// Where NaN.
+    #[doc(alias = "isnan")]
     #[track_caller]
     pub fn is_nan(&self) -> Array {
         self.ne(self)
@@ -426,6 +460,7 @@ impl Array {
     }
 
     /// The complex conjugate; of real numbers, themselves.
+    #[doc(alias = "conjugate")]
     #[track_caller]
     pub fn conj(&self) -> Array {
         if self.dtype().is_complex() { unary(&p::Conj, self) } else { self.clone() }

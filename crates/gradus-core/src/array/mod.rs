@@ -167,6 +167,8 @@ impl Array {
     }
 
     /// The number of axes.
+    #[doc(alias = "isscalar")]
+    #[doc(alias = "ndim")]
     pub fn rank(&self) -> usize {
         self.shape().rank()
     }

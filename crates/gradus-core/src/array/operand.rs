@@ -204,6 +204,7 @@ pub(crate) fn binary(primitive: &'static dyn Primitive, a: &Array, b: impl Opera
 impl Array {
     /// A dimension as a scalar array; a symbolic one gets its number when the program runs. It is rounded to a float; an integer dtype that does not hold it is
     /// an error, of the call if the number is known only then.
+    #[doc(alias = "shape_as_value")]
     #[track_caller]
     pub fn from_dim(dim: &Dim, dtype: DType) -> Array {
         let whole = if dtype.is_int() { dtype } else { DType::I64 };

@@ -44,18 +44,26 @@ macro_rules! reductions {
 }
 reductions! {
     /// The sum of all elements. Bools are counted in `i64`; small integers keep their dtype and wrap around.
+    #[doc(alias = "reduce_sum")]
     sum sum_axes sum_keep = try_sum;
     /// The product of all elements. Bools are multiplied in `i64`; small integers keep their dtype and wrap around.
+    #[doc(alias = "reduce_prod")]
     prod prod_axes prod_keep = try_prod;
     /// The largest element; NaN if there is one. Of no elements, the lowest number of the dtype.
+    #[doc(alias = "reduce_max")]
+    #[doc(alias = "amax")]
     max max_axes max_keep = try_max;
     /// The smallest element; NaN if there is one. Of no elements, the highest number of the dtype.
+    #[doc(alias = "reduce_min")]
+    #[doc(alias = "amin")]
     min min_axes min_keep = try_min;
     /// The mean of all elements. Of integers and bools it is `f64`; of no elements NaN.
     mean mean_axes mean_keep = try_mean;
     /// Whether all elements are true, or not zero.
+    #[doc(alias = "reduce_and")]
     all all_axes all_keep = try_all;
     /// Whether any element is true, or not zero.
+    #[doc(alias = "reduce_or")]
     any any_axes any_keep = try_any;
     /// The logarithm of the sum of exponentials, without overflow. Of no elements, or of minus infinities, it is minus
     /// infinity. Integers are taken as `f64`.
@@ -360,8 +368,10 @@ macro_rules! cumulative {
 }
 cumulative! {
     /// Sums of the elements up to each place of an axis. Bools are counted in `i64`.
+    #[doc(alias = "cumulative_sum")]
     cumsum try_cumsum = CumSum, bools (false, DType::I64);
     /// Products of the elements up to each place of an axis. Bools are multiplied in `i64`.
+    #[doc(alias = "cumulative_prod")]
     cumprod try_cumprod = CumProd, bools (false, DType::I64);
     /// The largest element up to each place of an axis. Of equal ones the first has the derivative.
     cummax try_cummax = CumMax, bools (true, DType::U8);

@@ -11,6 +11,7 @@ use crate::types::{DType, Dim};
 
 impl Array {
     /// The elements along an axis in increasing order, NaN last. Equal ones keep their order.
+    #[doc(alias = "sort_complex")]
     #[track_caller]
     pub fn sort(&self, axis: isize) -> Array {
         checked(self.try_sort(axis, false))
@@ -53,6 +54,8 @@ impl Array {
 
     /// The `k` largest elements along the last axis, largest first, and their places as `i64`. NaN counts as largest;
     /// of equal elements the one in front comes first.
+    #[doc(alias = "approx_max_k")]
+    #[doc(alias = "approx_min_k")]
     #[track_caller]
     pub fn top_k(&self, k: usize) -> (Array, Array) {
         let mut both = bind_all(Op::new(TopK { k }), std::slice::from_ref(self)).into_iter();
@@ -68,6 +71,7 @@ impl Array {
 
     /// Sorts arrays of one shape together along an axis: in increasing order of the first key, equal ones of the
     /// second, and so on. The keys and the values come back in the new order; on a mistake each carries the error.
+    #[doc(alias = "sort_key_val")]
     #[track_caller]
     pub fn sort_by_keys<K, V>(keys: K, values: V, axis: isize) -> (Vec<Array>, Vec<Array>)
     where

@@ -10,8 +10,9 @@ mod losses;
 mod pool;
 
 pub use activations::{
-    celu, elu, gelu, gelu_exact, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log1mexp, log_sigmoid, logmeanexp,
-    mish, relu6, selu, sigmoid, silu, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus, standardize,
+    celu, elu, gelu, gelu_exact, glu, hard_sigmoid, hard_silu, hard_tanh, leaky_relu, log_sigmoid, log1mexp,
+    logmeanexp, mish, relu6, selu, sigmoid, silu, soft_sign, softplus, sparse_plus, sparse_sigmoid, squareplus,
+    standardize,
 };
 pub use attention::{Attention, attention};
 pub use conv::{Conv, conv, conv_transpose};

@@ -2,7 +2,7 @@
 
 use gradus_core::Array;
 
-use super::series::polynomial;
+use super::series::nested;
 use crate::formula::{formulas, number};
 
 /// Where the asymptotic series has all digits.
@@ -13,29 +13,13 @@ fn scaled(x: &Array, order: u32) -> Array {
     let size = x.abs();
     let near = size.le(FAR);
     let square = near.select(x * x, number(x, 0.0)) * 0.25_f64;
-    // 1 / (k! (k + n)!)
-    let mut term = 1.0;
-    let coefficients: Vec<f64> = (0..56)
-        .map(|k| {
-            let here = term;
-            term /= (k + 1) as f64 * f64::from(k + 1 + order);
-            here
-        })
-        .collect();
-    let inside = polynomial(&square, coefficients.into_iter()) * (-near.select(&size, number(x, 0.0))).exp();
+    let (n, exponent) = (f64::from(order), -near.select(&size, number(x, 0.0)));
+    // Σ (x²/4)^k / (k! (k + n)!)
+    let inside = nested(&square, (1..56).map(|k| 1.0 / (f64::from(k) * (f64::from(k) + n)))) * exponent.exp();
     let inside = if order == 0 { inside } else { inside * 0.5_f64 };
     let large = near.select(number(x, FAR), &size);
-    let inverse = 0.125_f64 / &large;
-    let squared = f64::from(4 * order * order);
-    let mut term = 1.0;
-    let coefficients: Vec<f64> = (0..34)
-        .map(|k| {
-            let here = term;
-            term *= (f64::from(2 * k + 1).powi(2) - squared) / f64::from(k + 1);
-            here
-        })
-        .collect();
-    let series = polynomial(&inverse, coefficients.into_iter());
+    let ratio = |k: i32| (f64::from(2 * k - 1).powi(2) - 4.0 * n * n) / f64::from(k);
+    let series = nested(&(0.125_f64 / &large), (1..34).map(ratio));
     let beyond = series / (&large * std::f64::consts::TAU).sqrt();
     near.select(inside, if order == 0 { beyond } else { beyond / &large })
 }

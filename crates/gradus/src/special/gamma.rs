@@ -11,7 +11,7 @@ formulas! {
         let pole = x.le(0i32) & x.floor().eq(x);
         let value = gammasgn(x) * x.lgamma().exp();
         let zero = x.eq(0i32);
-        pole.select(zero.select(1i32 / x, nan(x)), value)
+        pole.select(zero.select(number(x, f64::INFINITY).copysign(x), nan(x)), value)
     };
     /// The sign of the gamma function: 1 or -1. At a pole and at minus infinity it is 1 by convention.
     gammasgn(x) = {
@@ -53,7 +53,7 @@ formulas! {
 }
 
 /// What Stirling's formula of the logarithm of the gamma function lacks, for numbers of 8 or more.
-fn stirling(x: &Array) -> Array {
+pub(super) fn stirling(x: &Array) -> Array {
     let square = 1i32 / (x * x);
     let mut sum = number(x, -691.0 / 360360.0);
     for c in [1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0, 1.0 / 12.0_f64] {
@@ -73,7 +73,7 @@ const TAIL: [f64; 10] = [
     1.338_253_653_068_467_9e-11,
     -3.389_680_296_322_582_5e-13,
     8.586_062_056_277_845e-15,
-    -2.174_868_698_558_061_8e-16,
+    -2.174_868_698_558_062e-16,
 ];
 
 /// The first twelve terms one by one, the rest by the formula of Euler and Maclaurin.

@@ -1,10 +1,10 @@
 //! Incomplete gamma and beta functions, and exponential integrals, which are among them. They have derivatives by every operand.
 
-use gradus_core::{Array, Location};
 use gradus_core::trace::{at_place, caller_or_known};
+use gradus_core::{Array, Location};
 
-use super::betaln;
-use super::series;
+use super::gamma::stirling;
+use super::{betaln, series};
 use crate::formula::{formulas, nan, number};
 
 /// Both incomplete gamma functions; the smaller one of them is computed, the other is what it leaves of 1.
@@ -12,12 +12,12 @@ fn gammas(a: &Array, x: &Array) -> [Array; 2] {
     let plain = a.gt(0i32) & x.gt(0i32) & a.is_finite() & x.is_finite();
     let one = number(x, 1.0);
     let (a0, x0) = (plain.select(a, &one), plain.select(x, &one));
-    let low = x0.lt(&a0 + 1i32);
+    // Of the numbers as they came: what is taken out is safe either way.
+    let low = x.lt(a + 1i32);
     // Each way sees numbers only that it is good for.
     let sum = series::lower(&low.select(&a0, &one), &low.select(&x0, &one));
     let fraction = series::upper(&low.select(&one, &a0), &low.select(number(x, 4.0), &x0));
-    let scale = (&a0 * x0.log() - &x0 - a0.lgamma()).exp();
-    let part = scale * low.select(sum, fraction);
+    let part = scale(a, x, &a0, &x0) * low.select(sum, fraction);
     let rest = 1i32 - &part;
     let inside = [low.select(&part, &rest), low.select(&rest, &part)];
     let zero = number(x, 0.0);
@@ -26,6 +26,17 @@ fn gammas(a: &Array, x: &Array) -> [Array; 2] {
     let [p, q] = inside;
     let edge = |at_full: &Array, at_none: &Array| full.select(at_full, none.select(at_none, nan(x)));
     [plain.select(p, edge(&one, &zero)), plain.select(q, edge(&zero, &one))]
+}
+
+/// x^a e^-x / Γ(a). For a large a near x the powers cancel: with Stirling's formula they do so on paper.
+fn scale(a: &Array, x: &Array, a0: &Array, x0: &Array) -> Array {
+    let plain = a0 * x0.log() - x0 - a0.lgamma();
+    let large = a.ge(8i32) & x.gt(a * 0.25_f64) & x.lt(a * 4i32);
+    let eight = number(x, 8.0);
+    let (a1, x1) = (large.select(a0, &eight), large.select(x0, &eight));
+    let apart = (x1 - &a1) / &a1;
+    let stirling = &a1 * (apart.log1p() - &apart) + (&a1 / std::f64::consts::TAU).log() * 0.5_f64 - stirling(&a1);
+    large.select(stirling, plain).exp()
 }
 
 formulas! {
@@ -48,7 +59,7 @@ formulas! {
         let (a0, b0) = (plain.select(a, &one), plain.select(b, &one));
         let x0 = plain.select(x, number(x, 0.25));
         // From the nearer end; what is left of 1 is the other part.
-        let far = x0.gt((&a0 + 1i32) / (&a0 + &b0 + 2i32));
+        let far = x.gt((a + 1i32) / (a + b + 2i32));
         let (first, second) = (far.select(&b0, &a0), far.select(&a0, &b0));
         let near = far.select(1i32 - &x0, &x0);
         let (log, log_rest) = (x0.log(), (-&x0).log1p());

@@ -2,10 +2,10 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-use gradus_core::{Array, DType, Operand};
+use gradus_core::{Array, Operand};
 
-use super::series::{self, polynomial};
 use super::exp1;
+use super::series::{self, nested, polynomial};
 use crate::formula::{computed, formulas, nan, number};
 
 formulas! {
@@ -17,15 +17,7 @@ formulas! {
         // 1 / (x √π) (1 - 1/(2x²) + 1·3/(2x²)² - …)
         let large = far.select(x, number(x, 10.0));
         let square = 0.5_f64 / (&large * &large);
-        let mut term = 1.0;
-        let coefficients: Vec<f64> = (0..14)
-            .map(|k| {
-                let here = term;
-                term *= -f64::from(2 * k + 1);
-                here
-            })
-            .collect();
-        let beyond = polynomial(&square, coefficients.into_iter()) / (large * PI.sqrt());
+        let beyond = nested(&square, (1..14).map(|k| -f64::from(2 * k - 1))) / (large * PI.sqrt());
         far.select(beyond, inside)
     };
     /// The integral of Dawson, e^(-x²) times that of e^(t²) from 0 to x.
@@ -39,21 +31,13 @@ formulas! {
         let inside = (-&square).exp() * &near * sum;
         let large = far.select(x, number(x, 6.0));
         let inverse = 0.5_f64 / (&large * &large);
-        let mut term = 1.0;
-        let coefficients: Vec<f64> = (0..28)
-            .map(|k| {
-                let here = term;
-                term *= f64::from(2 * k + 1);
-                here
-            })
-            .collect();
-        let beyond = polynomial(&inverse, coefficients.into_iter()) * 0.5_f64 / large;
+        let beyond = nested(&inverse, (1..28).map(|k| f64::from(2 * k - 1))) * 0.5_f64 / large;
         far.select(beyond, inside)
     };
     /// The exponential integral Ei(x), of e^t / t from minus infinity to x.
     expi(x) = {
         let above = x.gt(0i32);
-        let below = exp1(&above.select(number(x, 1.0), -x));
+        let below = exp1(above.select(number(x, 1.0), -x));
         let far = x.gt(40i32);
         let near = (&above & !&far).select(x, number(x, 1.0));
         // γ + log x + Σ x^k / (k k!)
@@ -63,15 +47,7 @@ formulas! {
         });
         let inside = near.log() + 0.577_215_664_901_532_9_f64 + sum;
         let large = far.select(x, number(x, 50.0));
-        let mut term = 1.0;
-        let coefficients: Vec<f64> = (0..38)
-            .map(|k| {
-                let here = term;
-                term *= f64::from(k + 1);
-                here
-            })
-            .collect();
-        let beyond = large.exp() / &large * polynomial(&(1i32 / &large), coefficients.into_iter());
+        let beyond = large.exp() / &large * nested(&(1i32 / &large), (1..38).map(f64::from));
         let positive = far.select(beyond, inside);
         let value = above.select(positive, -below);
         x.eq(0i32).select(number(x, f64::NEG_INFINITY), value)
@@ -82,7 +58,7 @@ formulas! {
         let zero = x.eq(0i32);
         let x0 = (&below | &zero).select(number(x, 1.0), x);
         // Above 1.5 by the reciprocal, below 0.5 by the reflection; the series takes what is between.
-        let large = x0.gt(1.5_f64);
+        let large = x.gt(1.5_f64);
         let y = large.select(1i32 / &x0, &x0);
         let near = y.lt(0.5_f64);
         let z = near.select(1i32 - &y, &y);
@@ -155,13 +131,52 @@ fn gauss(n: usize) -> Vec<(f64, f64)> {
     (0..n).map(point).collect()
 }
 
+/// The integrals of sin(πt²/2) and of cos(πt²/2) from 0 to x.
+#[track_caller]
+pub fn fresnel(x: &Array) -> (Array, Array) {
+    (
+        computed("fresnel", [x.into_operand()], |[x]| spiral(x).0),
+        computed("fresnel", [x.into_operand()], |[x]| spiral(x).1),
+    )
+}
+
+/// By power series up to 1.6, by the continued fraction of Γ(1/2, -iπx²/2) beyond.
+fn spiral(x: &Array) -> (Array, Array) {
+    let size = x.abs();
+    let near = size.le(1.6_f64);
+    let small = near.select(&size, number(x, 1.0));
+    let angle = &small * &small * (PI / 2.0);
+    let square = -(&angle * &angle);
+    // Σ (-1)^k y^n / (n! (2n + 1)), over even n and over odd n.
+    let coefficients = |odd: i32| {
+        let term = |k: i32| {
+            let n = 2 * k + odd;
+            1.0 / ((1..=n).map(f64::from).product::<f64>() * f64::from(2 * n + 1))
+        };
+        (0..20).map(term).collect::<Vec<f64>>()
+    };
+    let cosine = &small * polynomial(&square, coefficients(0).into_iter());
+    let sine = small * angle * polynomial(&square, coefficients(1).into_iter());
+    let large = (&near | !size.is_finite()).select(number(x, 2.0), &size);
+    let angle = &large * &large * (PI / 2.0);
+    let turned = Array::complex(&angle.zeros_like(), &-&angle);
+    let fraction = series::upper(&Array::from(0.5_f64).cast(turned.dtype()), &turned);
+    let (c, s, f, g) = (angle.cos(), angle.sin(), fraction.real(), fraction.imag());
+    let half = large * 0.5_f64;
+    let far_cosine = 0.5_f64 - &half * (&c * &f - &s * &g);
+    let far_sine = 0.5_f64 - half * (c * g + s * f);
+    let end = size.eq(f64::INFINITY);
+    let limit = number(x, 0.5);
+    let sine = near.select(sine, end.select(&limit, far_sine)).copysign(x);
+    let cosine = near.select(cosine, end.select(&limit, far_cosine)).copysign(x);
+    let none = x.is_nan();
+    (none.select(nan(x), sine), none.select(nan(x), cosine))
+}
+
 /// The integrals of sin t / t from 0 to x, and of cos t / t from infinity to x, for positive x.
 #[track_caller]
 pub fn sici(x: &Array) -> (Array, Array) {
-    (
-        computed("sici", [x.into_operand()], |[x]| both(x).0),
-        computed("sici", [x.into_operand()], |[x]| both(x).1),
-    )
+    (computed("sici", [x.into_operand()], |[x]| both(x).0), computed("sici", [x.into_operand()], |[x]| both(x).1))
 }
 
 /// By power series up to 4, by the continued fraction of the exponential integral of ix beyond.
@@ -190,9 +205,8 @@ fn both(x: &Array) -> (Array, Array) {
     let cosine = positive.log() + 0.577_215_664_901_532_9_f64 + polynomial(&square, coefficients(0).into_iter());
     let cosine = small.gt(0i32).select(cosine, number(x, f64::NEG_INFINITY));
     let large = (near | !size.is_finite()).select(number(x, 8.0), &size);
-    let dtype = if x.dtype() == DType::F64 { DType::C128 } else { DType::C64 };
     let turned = Array::complex(&large.zeros_like(), &large);
-    let fraction = series::upper(&Array::from(0i32).cast(dtype), &turned);
+    let fraction = series::upper(&Array::from(0i32).cast(turned.dtype()), &turned);
     // e^(-ix) (f + ig)
     let (c, s, f, g) = (large.cos(), large.sin(), fraction.real(), fraction.imag());
     let (re, im) = (&c * &f + &s * &g, &c * &g - &s * &f);

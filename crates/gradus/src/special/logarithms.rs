@@ -4,10 +4,10 @@ use gradus_core::Array;
 
 use crate::formula::{formulas, number};
 
-/// x log y with 0 log 0 = 0, where `log` sees only what it is multiplied with.
+/// x log y, where the logarithm of what has none is taken as 0 if it is multiplied with 0. Elsewhere it stays as it is: its derivative by x is not 0 where x is.
 fn product(x: &Array, y: &Array, log: fn(&Array) -> Array) -> Array {
-    let none = x.eq(0i32) & !y.is_nan();
-    none.select(&(x * y).zeros_like(), x * log(&none.select(number(y, 1.0), y)))
+    let none = x.eq(0i32) & !y.is_nan() & !log(y).is_finite();
+    x * log(&none.select(number(y, 1.0), y))
 }
 
 formulas! {
@@ -27,7 +27,7 @@ formulas! {
         let (u, v) = (both.select(x, number(x, 1.0)), both.select(y, number(y, 1.0)));
         let inside = &u * (&u / &v).log();
         let zero = x.eq(0i32) & y.ge(0i32);
-        let outside = zero.select(&inside.zeros_like(), number(&inside, f64::INFINITY));
+        let outside = zero.select(inside.zeros_like(), number(&inside, f64::INFINITY));
         let found = both.select(inside, outside);
         (x.is_nan() | y.is_nan()).select(number(x, f64::NAN), found)
     };

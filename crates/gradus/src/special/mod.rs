@@ -37,6 +37,6 @@ mod series;
 pub use bessel::{i0, i0e, i1, i1e};
 pub use gamma::{bernoulli, beta, betaln, comb, factorial, gamma, gammasgn, multigammaln, poch, zeta};
 pub use incomplete::{betainc, exp1, expn, gammainc, gammaincc};
-pub use integrals::{dawsn, erfcx, expi, owens_t, sici, spence};
+pub use integrals::{dawsn, erfcx, expi, fresnel, owens_t, sici, spence};
 pub use logarithms::{boxcox, boxcox1p, entr, kl_div, logit, rel_entr, xlog1py, xlogy};
 pub use normal::{log_ndtr, ndtr, ndtri};

@@ -35,74 +35,124 @@ pub(super) fn lower(a: &Array, x: &Array) -> Array {
     while_loop(more, step, begin).2
 }
 
-/// The continued fraction of Γ(a, x) e^x x^-a by the method of Lentz, for x beyond a + 1 or far from the negative axis. `x` may be complex.
+/// A fraction at a whole number ends early, and its derivative by that number does not. So the loop goes on until the same fraction beside it has converged too.
+const BESIDE: f64 = 0.314_159;
+
+/// A step of the method of Lentz: the denominators of the continued fraction, and the factor that the step changes it by.
+struct Lentz {
+    d: Array,
+    /// One over c.
+    inverse: Array,
+    change: Array,
+}
+
+impl Lentz {
+    fn begin(b: &Array) -> Lentz {
+        let d = 1i32 / b;
+        let one = d.ones_like();
+        // The first quotient is zero, and more than 1 is far from the end.
+        Lentz { d, inverse: one.zeros_like(), change: one + 1i32 }
+    }
+
+    fn step(&self, numerator: &Array, b: &Array) -> Lentz {
+        let d = 1i32 / (numerator * &self.d + b);
+        let c = b + numerator * &self.inverse;
+        Lentz { change: &d * &c, d, inverse: 1i32 / c }
+    }
+
+    fn state(self) -> (Array, Array, Array) {
+        (self.d, self.inverse, self.change)
+    }
+
+    fn of((d, inverse, change): &(Array, Array, Array)) -> Lentz {
+        Lentz { d: d.clone(), inverse: inverse.clone(), change: change.clone() }
+    }
+}
+
+type Parts = (Array, Array, Array);
+
+/// The continued fraction of Γ(a, x) e^x x^-a, for x beyond a + 1 or far from the negative axis. `x` may be complex.
 pub(super) fn upper(a: &Array, x: &Array) -> Array {
     let tolerance = 2.0 * epsilon(x.dtype());
-    let b = x - a + 1i32;
-    let first = 1i32 / &b;
-    let one = first.ones_like();
-    // With c infinite in the first step, its quotient is zero: the loop begins behind it.
-    let begin = (number(&a.real(), 0.0), b, one.zeros_like(), first.clone(), first, one + 1i32);
-    type State = (Array, Array, Array, Array, Array, Array);
-    let more = |s: &State| goes_on(&(&s.5 - 1i32), &s.0, tolerance);
-    let step = |(i, b, inverse, d, h, _): &State| {
+    let (still, beside) = (x.stop_gradient(), (a - BESIDE).stop_gradient());
+    let denominator = |a: &Array, x: &Array, n: &Array| x - a + 1i32 + n * 2i32;
+    let start = Lentz::begin(&denominator(a, x, &number(a, 0.0)));
+    let other = Lentz::begin(&denominator(&beside, &still, &number(a, 0.0)));
+    let h = start.d.clone();
+    type State = (Array, Parts, Parts, Array);
+    let more = |(i, s, o, _): &State| goes_on(&(&s.2 - 1i32), i, tolerance) | goes_on(&(&o.2 - 1i32), i, tolerance);
+    let step = |(i, s, o, h): &State| {
         let i = i + 1i32;
         let n = i.cast(x.dtype());
-        let factor = &n * (a - &n);
-        let b = b + 2i32;
-        let d = 1i32 / (&factor * d + &b);
-        // c = b + factor / c, kept as its inverse.
-        let c = &b + &factor * inverse;
-        let change = &d * &c;
-        (i, b, 1i32 / &c, d, h * &change, change)
+        let s = Lentz::of(s).step(&(&n * (a - &n)), &denominator(a, x, &n));
+        let o = Lentz::of(o).step(&(&n * (&beside - &n)), &denominator(&beside, &still, &n));
+        let h = h * &s.change;
+        (i, s.state(), o.state(), h)
     };
-    while_loop(more, step, begin).4
+    while_loop(more, step, (number(&a.real(), 0.0), start.state(), other.state(), h)).3
 }
 
 /// The continued fraction of the incomplete beta function, for x below (a + 1) / (a + b + 2).
 pub(super) fn beta(a: &Array, b: &Array, x: &Array) -> Array {
     let tolerance = 2.0 * epsilon(x.dtype());
-    let sum = a + b;
-    let first = 1i32 / (1i32 - &sum * x / (a + 1i32));
-    let one = first.ones_like();
-    let begin = (number(a, 0.0), one.clone(), first.clone(), first, one + 1i32);
-    type State = (Array, Array, Array, Array, Array);
-    let more = |s: &State| goes_on(&(&s.4 - 1i32), &s.0, tolerance);
-    let step = |(m, c, d, h, _): &State| {
-        let m = m + 1i32;
-        let (twice, next) = (&m * 2i32 + a, a + &m);
-        let even = &m * (b - &m) * x / ((&twice - 1i32) * &twice);
-        let (d, c) = (1i32 / (&even * d + 1i32), &even / c + 1i32);
-        let h = h * (&d * &c);
-        let odd = -(next * (&sum + &m) * x) / (&twice * (&twice + 1i32));
-        let (d, c) = (1i32 / (&odd * &d + 1i32), &odd / &c + 1i32);
-        let change = &d * &c;
-        (m, c, d, h * &change, change)
+    // Two numerators, the fraction going on from 1 + ….
+    let even = |a: &Array, b: &Array, x: &Array, m: &Array| {
+        let twice = m * 2i32 + a;
+        m * (b - m) * x / ((&twice - 1i32) * twice)
     };
-    while_loop(more, step, begin).3
+    let odd = |a: &Array, b: &Array, x: &Array, m: &Array| {
+        let twice = m * 2i32 + a;
+        -((a + m) * (a + b + m) * x) / (&twice * (&twice + 1i32))
+    };
+    let (a1, b1, x1) = (a.stop_gradient(), (b + BESIDE).stop_gradient(), x.stop_gradient());
+    let begin = |a: &Array, b: &Array, x: &Array| {
+        let first = Lentz::begin(&(1i32 - (a + b) * x / (a + 1i32)));
+        // c begins with 1.
+        Lentz { inverse: first.d.ones_like(), ..first }
+    };
+    let (start, other) = (begin(a, b, x), begin(&a1, &b1, &x1));
+    let (h, one) = (start.d.clone(), start.d.ones_like());
+    type State = (Array, Parts, Parts, Array);
+    let more = |(i, s, o, _): &State| goes_on(&(&s.2 - 1i32), i, tolerance) | goes_on(&(&o.2 - 1i32), i, tolerance);
+    let step = |(m, s, o, h): &State| {
+        let m = m + 1i32;
+        let first = Lentz::of(s).step(&even(a, b, x, &m), &one);
+        let h = h * &first.change;
+        let s = first.step(&odd(a, b, x, &m), &one);
+        let o = Lentz::of(o).step(&even(&a1, &b1, &x1, &m), &one).step(&odd(&a1, &b1, &x1, &m), &one);
+        let h = h * &s.change;
+        (m, s.state(), o.state(), h)
+    };
+    while_loop(more, step, (number(a, 0.0), start.state(), other.state(), h)).3
 }
 
-/// The sum of terms x^k / k! · weight(k) from `first` on; the terms are of one sign, or x is small.
+/// The sum of terms x^k / k! · weight(k), where no weight is larger than 1; the terms are of one sign, or x is small.
 pub(super) fn exponential(x: &Array, weight: impl Fn(&Array) -> Array) -> Array {
-    let tolerance = 1e-2 * epsilon(x.dtype());
+    let tolerance = 1e-3 * epsilon(x.dtype());
     let zero = number(x, 0.0);
     let one = x.ones_like();
-    let begin = (zero.clone(), one.clone(), &one * weight(&zero), one);
-    type State = (Array, Array, Array, Array);
-    let more = |(k, _, sum, added): &State| {
+    let first = &one * weight(&zero);
+    type State = (Array, Array, Array);
+    let more = |(k, power, sum): &State| {
+        // A weight may be zero, so the terms are measured without it.
         let size = sum.abs().maximum(number(x, f64::from(f32::MIN_POSITIVE)));
-        goes_on(&(added / size), k, tolerance)
+        goes_on(&(power / size), k, tolerance)
     };
-    let step = |(k, power, sum, _): &State| {
+    let step = |(k, power, sum): &State| {
         let k = k + 1i32;
         let power = power * x / &k;
-        let added = &power * weight(&k);
-        (k, power, sum + &added, added)
+        let sum = sum + &power * weight(&k);
+        (k, power, sum)
     };
-    while_loop(more, step, begin).2
+    while_loop(more, step, (zero, one, first)).2
 }
 
 /// A polynomial of x with coefficients from the lowest power on.
 pub(super) fn polynomial(x: &Array, coefficients: impl DoubleEndedIterator<Item = f64>) -> Array {
     coefficients.rev().fold(number(x, 0.0), |sum, c| sum * x + c)
+}
+
+/// 1 + r₁x (1 + r₂x (1 + …)): a series by the ratios of its coefficients, which themselves may be too large or too small for the dtype.
+pub(super) fn nested(x: &Array, ratios: impl DoubleEndedIterator<Item = f64>) -> Array {
+    ratios.rev().fold(number(x, 1.0), |sum, r| sum * x * r + 1i32)
 }

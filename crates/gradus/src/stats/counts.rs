@@ -58,9 +58,10 @@ pub mod betabinom {
             let y = k.floor() - loc;
             let inside = y.ge(0i32) & y.le(n);
             let y = inside.select(y, number(k, 0.0));
-            let ways = -n.log1p() - betaln(n - &y + 1i32, &y + 1i32);
-            let value = ways + betaln(&y + a, n - &y + b) - betaln(a, b);
             let good = n.ge(0i32) & a.gt(0i32) & b.gt(0i32);
+            let n = good.select(n, number(n, 1.0));
+            let ways = -n.log1p() - betaln(&n - &y + 1i32, &y + 1i32);
+            let value = ways + betaln(&y + a, &n - &y + b) - betaln(a, b);
             good.select(inside.select(value, impossible(k)), nan(k))
         };
         /// The probability of k.

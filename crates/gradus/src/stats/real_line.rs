@@ -1,5 +1,14 @@
 //! Distributions on all real numbers.
 
+use gradus_core::Array;
+
+/// Where a scale is positive, and 1 elsewhere, so that nothing is divided by what is none.
+fn positive(scale: &Array) -> (Array, Array) {
+    let good = scale.gt(0i32);
+    let safe = good.select(scale, crate::formula::number(scale, 1.0));
+    (good, safe)
+}
+
 /// The normal distribution with mean `loc` and standard deviation `scale`.
 pub mod norm {
     use crate::formula::formulas;
@@ -134,23 +143,34 @@ pub mod gennorm {
 
 /// The distribution of Gumbel for smallest values.
 pub mod gumbel_l {
+    use super::positive;
     use crate::formula::{formulas, nan};
     use crate::nn::log1mexp;
 
     formulas! {
         /// The logarithm of the density.
         logpdf(x, loc, scale) = {
-            let z = (x - loc) / scale;
-            scale.gt(0i32).select(&z - z.exp() - scale.log(), nan(x))
+            let (good, scale) = positive(scale);
+            let z = (x - loc) / &scale;
+            good.select(&z - z.exp() - scale.log(), nan(x))
         };
         /// The density.
         pdf(x, loc, scale) = logpdf(x, loc, scale).exp();
         /// The logarithm of [`cdf`].
-        logcdf(x, loc, scale) = scale.gt(0i32).select(log1mexp(&((x - loc) / scale).exp()), nan(x));
+        logcdf(x, loc, scale) = {
+            let (good, scale) = positive(scale);
+            good.select(log1mexp(&((x - loc) / scale).exp()), nan(x))
+        };
         /// The probability of at most x.
-        cdf(x, loc, scale) = scale.gt(0i32).select(-(-((x - loc) / scale).exp()).expm1(), nan(x));
+        cdf(x, loc, scale) = {
+            let (good, scale) = positive(scale);
+            good.select(-(-((x - loc) / scale).exp()).expm1(), nan(x))
+        };
         /// The logarithm of [`sf`].
-        logsf(x, loc, scale) = scale.gt(0i32).select(-((x - loc) / scale).exp(), nan(x));
+        logsf(x, loc, scale) = {
+            let (good, scale) = positive(scale);
+            good.select(-((x - loc) / scale).exp(), nan(x))
+        };
         /// The probability of more than x.
         sf(x, loc, scale) = logsf(x, loc, scale).exp();
         /// The number that is not exceeded with probability q.
@@ -164,25 +184,36 @@ pub mod gumbel_l {
 
 /// The distribution of Gumbel for largest values.
 pub mod gumbel_r {
+    use super::positive;
     use crate::formula::{formulas, nan};
     use crate::nn::log1mexp;
 
     formulas! {
         /// The logarithm of the density.
         logpdf(x, loc, scale) = {
-            let z = (loc - x) / scale;
-            scale.gt(0i32).select(&z - z.exp() - scale.log(), nan(x))
+            let (good, scale) = positive(scale);
+            let z = (loc - x) / &scale;
+            good.select(&z - z.exp() - scale.log(), nan(x))
         };
         /// The density.
         pdf(x, loc, scale) = logpdf(x, loc, scale).exp();
         /// The logarithm of [`cdf`].
-        logcdf(x, loc, scale) = scale.gt(0i32).select(-((loc - x) / scale).exp(), nan(x));
+        logcdf(x, loc, scale) = {
+            let (good, scale) = positive(scale);
+            good.select(-((loc - x) / scale).exp(), nan(x))
+        };
         /// The probability of at most x.
         cdf(x, loc, scale) = logcdf(x, loc, scale).exp();
         /// The logarithm of [`sf`].
-        logsf(x, loc, scale) = scale.gt(0i32).select(log1mexp(&((loc - x) / scale).exp()), nan(x));
+        logsf(x, loc, scale) = {
+            let (good, scale) = positive(scale);
+            good.select(log1mexp(&((loc - x) / scale).exp()), nan(x))
+        };
         /// The probability of more than x.
-        sf(x, loc, scale) = scale.gt(0i32).select(-(-((loc - x) / scale).exp()).expm1(), nan(x));
+        sf(x, loc, scale) = {
+            let (good, scale) = positive(scale);
+            good.select(-(-((loc - x) / scale).exp()).expm1(), nan(x))
+        };
         /// The number that is not exceeded with probability q.
         ppf(q, loc, scale) = {
             let inside = q.gt(0i32) & q.lt(1i32);

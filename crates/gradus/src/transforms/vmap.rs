@@ -58,7 +58,7 @@ pub struct Vmap<'f, A: Arguments, O: Tree> {
     fun: Transformed<'f, A, O>,
     function: Arc<dyn Func<A, O> + 'f>,
     axes: Vec<Option<isize>>,
-    out_axis: isize,
+    out_axes: Vec<isize>,
 }
 
 /// Maps a function over the leading axis of every argument; [`Vmap::axes`] says otherwise.
@@ -80,25 +80,26 @@ pub struct Vmap<'f, A: Arguments, O: Tree> {
 /// ```
 #[track_caller]
 pub fn vmap<'f, A: Arguments, O: Tree, F: Func<A, O> + 'f>(f: F) -> Vmap<'f, A, O> {
-    Vmap::new(Arc::new(f), Vec::new(), 0)
+    Vmap::new(Arc::new(f), Vec::new(), vec![0])
 }
 
 impl<'f, A: Arguments, O: Tree> Vmap<'f, A, O> {
     #[track_caller]
-    fn new(function: Arc<dyn Func<A, O> + 'f>, axes: Vec<Option<isize>>, out_axis: isize) -> Self {
+    fn new(function: Arc<dyn Func<A, O> + 'f>, axes: Vec<Option<isize>>, out_axes: Vec<isize>) -> Self {
         let (inner, chosen, made_at) = (function.clone(), axes.clone(), Location::caller());
+        let placed = out_axes.clone();
         let fun = Transformed::direct(
             "vmap",
             &*function,
             Box::new(move |args| {
                 let place = trace::caller_or_known(made_at);
-                match map_over(&*inner, args, &chosen, out_axis, place) {
+                match map_over(&*inner, args, &chosen, &placed, place) {
                     Ok(out) => out,
                     Err(e) => failed(&*inner, args, &e),
                 }
             }),
         );
-        Vmap { fun, function, axes, out_axis }
+        Vmap { fun, function, axes, out_axes }
     }
 
     /// The axis of each argument: `(None, Some(0))` maps the second argument and passes the first as it is. Negative
@@ -106,13 +107,30 @@ impl<'f, A: Arguments, O: Tree> Vmap<'f, A, O> {
     #[track_caller]
     pub fn axes(self, axes: impl Axes) -> Self {
         let axes = axes.axes(MOST_ARGUMENTS);
-        Vmap::new(self.function, axes, self.out_axis)
+        Vmap::new(self.function, axes, self.out_axes)
     }
 
     /// The axis of the results that counts the examples.
     #[track_caller]
     pub fn out_axis(self, axis: isize) -> Self {
-        Vmap::new(self.function, self.axes, axis)
+        Vmap::new(self.function, self.axes, vec![axis])
+    }
+
+    /// As [`Vmap::out_axis`], an axis for each array of the result, in its order.
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let both = vmap(|x: &Array| (x * 2.0_f64, x.exp())).out_axes([0, -1]);
+    /// let (twice, powers) = both(&Array::zeros::<f64>([2, 3]));
+    /// assert_eq!((twice.known_dims()?, powers.known_dims()?), (vec![2, 3], vec![3, 2]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn out_axes(self, axes: impl Into<Vec<isize>>) -> Self {
+        Vmap::new(self.function, self.axes, axes.into())
     }
 }
 
@@ -142,7 +160,7 @@ fn map_over<A: Arguments, O: Tree>(
     f: &(dyn Func<A, O> + '_),
     args: A::Refs<'_>,
     axes: &[Option<isize>],
-    out_axis: isize,
+    out_axes: &[isize],
     place: Location,
 ) -> Result<O> {
     let leaves = Leaves::of::<A>(args);
@@ -196,8 +214,17 @@ fn map_over<A: Arguments, O: Tree>(
     inputs.extend(traced.captures.iter().cloned());
     batched.resize(inputs.len(), false);
     let (outputs, flags) = trace::at_place(place, || vmap_on(&traced.program, &inputs, &batched, &size))?;
+    let out_axes = match out_axes {
+        [one] => vec![*one; outputs.len()],
+        axes => axes.to_vec(),
+    };
+    if out_axes.len() != outputs.len() {
+        let message =
+            format!("`vmap` of `{}` has {} axes for {} arrays of its result", f.name(), out_axes.len(), outputs.len());
+        return Err(bad(message).help("name an axis for each array that the function returns, or one for all"));
+    }
     let mut moved = Vec::with_capacity(outputs.len());
-    for (o, on) in outputs.into_iter().zip(flags) {
+    for ((o, on), out_axis) in outputs.into_iter().zip(flags).zip(out_axes) {
         let o = if on { o } else { o.broadcast_to(o.shape().inserted(0, size.clone())) };
         let o = if out_axis == 0 { o } else { trace::at_place(place, || o.move_axis(0, out_axis)) };
         moved.push(o.ok().map_err(|e| e.at(place))?);

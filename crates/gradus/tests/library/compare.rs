@@ -139,6 +139,11 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
             wrong.extend(found.map(|d| format!("`{name}`, {what} {i}: {d}")));
         }
     };
+    // Nobody is warned of what the library does itself.
+    let lints = match jit(move |x: &Vec<Array>| f(x)).trace(&inputs) {
+        Ok(traced) => traced.lints().iter().map(|l| format!("`{name}` warns: {l}")).collect(),
+        Err(e) => vec![format!("`{name}`: {e}")],
+    };
     let wanted: Vec<Option<Array>> = outputs.iter().cloned().map(Some).collect();
     let values = f(&inputs);
     hold("value", &values, &wanted);
@@ -148,6 +153,7 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
     let gradient = list(&line["grad"]);
     if gradient.is_empty() {
         hold("compiled value", &jit(move |x: &Vec<Array>| f(x))(&inputs), &wanted);
+        wrong.extend(lints);
         return wrong;
     }
     let loss = move |x: &Vec<Array>| weighted(&f(x));
@@ -156,10 +162,14 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
     let (compiled, compiled_gradient) = both(&inputs);
     hold("compiled value", &compiled, &wanted);
     hold("compiled gradient", &compiled_gradient, &gradient);
-    let dots: Vec<Array> = inputs.iter().enumerate().map(|(j, x)| match x.dtype() {
-        DType::F64 => wave(x, 1.3, j, true),
-        _ => x.zeros_like(),
-    }).collect();
+    let dots: Vec<Array> = inputs
+        .iter()
+        .enumerate()
+        .map(|(j, x)| match x.dtype() {
+            DType::F64 => wave(x, 1.3, j, true),
+            _ => x.zeros_like(),
+        })
+        .collect();
     match jvp(loss, &inputs, &dots) {
         Ok((_, dot)) => hold("derivative", &[dot], &[read(&line["jvp"])]),
         Err(e) => hold("derivative", &[Array::from(e)], &[read(&line["jvp"])]),
@@ -171,7 +181,44 @@ fn check(entry: &Entry, line: &Value) -> Vec<String> {
             Err(e) => hold("second derivative", &vec![Array::from(e); second.len()], &second),
         }
     }
+    wrong.extend(lints);
     wrong
+}
+
+/// In single precision a function has the same dtype as its arguments, and nearly the same numbers.
+fn check_single(entry: &Entry, line: &Value) -> Vec<String> {
+    let single = |x: Array| if x.dtype() == DType::F64 { x.cast(DType::F32) } else { x };
+    let inputs: Vec<Array> = list(&line["inputs"]).into_iter().flatten().map(single).collect();
+    let mut wrong = Vec::new();
+    if !inputs.iter().any(|x| x.dtype() == DType::F32) {
+        return wrong;
+    }
+    let outputs = list(&line["outputs"]).into_iter().flatten();
+    for (have, want) in (entry.f)(&inputs).iter().zip(outputs).filter(|(_, w)| w.dtype() == DType::F64) {
+        // Numbers that a table writes itself are f64.
+        if !have.dtype().is_float() || differs(&have.cast(DType::F64), &want, 1e-2).is_some() {
+            let off = differs(&have.cast(DType::F64), &want, 1e-2);
+            wrong.push(format!("`{}` in single precision: {have:?} where {want:?} is expected; {off:?}", entry.name));
+        }
+    }
+    wrong
+}
+
+/// Holds functions against the lines in single precision; some names have numbers that it cannot hold.
+pub fn compare_single(prefixes: &[&str], entries: &[Entry], but: &[&str]) {
+    let text = include_str!("../data/library.jsonl");
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for line in text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()) {
+        let name = line["name"].as_str().unwrap_or_default();
+        let found = entries.iter().find(|e| e.name == name && !but.contains(&name));
+        if let Some(entry) = found.filter(|_| prefixes.iter().any(|p| name.starts_with(p))) {
+            seen += 1;
+            wrong.extend(check_single(entry, &line));
+        }
+    }
+    assert!(wrong.is_empty(), "{} results differ\n\n{}", wrong.len(), wrong.join("\n\n"));
+    assert!(seen > 0);
 }
 
 /// Holds functions against the lines whose names begin so. `GRADUS_ONLY` picks those whose name contains it.

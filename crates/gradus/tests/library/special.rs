@@ -27,6 +27,7 @@ pub fn entries() -> Vec<Entry> {
         "special.betaln" = |x| special::betaln(&x[0], &x[1]);
         "special.betaln:large" = |x| special::betaln(&x[0], &x[1]);
         "special.xlogy" = |x| special::xlogy(&x[0], &x[1]);
+        "special.xlogy:zero" = |x| special::xlogy(x[0].stop_gradient(), x[1].stop_gradient());
         "special.xlog1py" = |x| special::xlog1py(&x[0], &x[1]);
         "special.rel_entr" = |x| special::rel_entr(&x[0], &x[1]);
         "special.kl_div" = |x| special::kl_div(&x[0], &x[1]);
@@ -59,6 +60,7 @@ pub fn entries() -> Vec<Entry> {
         "special.sici" = |x| special::sici(&x[0]);
         "special.erfcx" = |x| special::erfcx(&x[0]);
         "special.dawsn" = |x| special::dawsn(&x[0]);
+        "special.fresnel" = |x| special::fresnel(&x[0]);
         "special.owens_t" = |x| special::owens_t(&x[0], &x[1]);
     }
 }

@@ -359,6 +359,9 @@ impl Array {
     /// let x = Array::from([[1, 2, 3], [4, 5, 6]]);
     /// assert_eq!(x.index((1, Index::step(.., -2))).to_vec::<i32>().unwrap(), [6, 4]);
     /// ```
+    #[doc(alias = "index_in_dim")]
+    #[doc(alias = "slice")]
+    #[doc(alias = "slice_in_dim")]
     #[track_caller]
     pub fn index(&self, index: impl IntoIndex) -> Array {
         self.at(index).get()
@@ -366,6 +369,8 @@ impl Array {
 
     /// The places of an axis that integers name; the axis is replaced by the axes of `indices`. Negative ones count
     /// from the end, those outside are clipped.
+    #[doc(alias = "dynamic_index_in_dim")]
+    #[doc(alias = "index_take")]
     #[track_caller]
     pub fn take(&self, indices: &Array, axis: isize) -> Array {
         checked(self.try_take(indices, axis))
@@ -452,6 +457,7 @@ impl Array {
     /// assert_eq!(two_from(-1)?, [10, 11]);
     /// # Ok::<(), gradus_core::Error>(())
     /// ```
+    #[doc(alias = "dynamic_slice_in_dim")]
     #[track_caller]
     pub fn dynamic_slice(&self, starts: &[Array], sizes: impl IntoShape) -> Array {
         checked(self.try_dynamic_slice(starts, sizes.into_shape()))
@@ -466,6 +472,8 @@ impl Array {
 
     /// The array with a block replaced whose place is computed. A block that would reach outside is moved inside, as in
     /// [`dynamic_slice`](Array::dynamic_slice): a negative start is 0.
+    #[doc(alias = "dynamic_update_index_in_dim")]
+    #[doc(alias = "dynamic_update_slice_in_dim")]
     #[track_caller]
     pub fn dynamic_update_slice(&self, update: &Array, starts: &[Array]) -> Array {
         checked(self.try_dynamic_update_slice(update, starts))

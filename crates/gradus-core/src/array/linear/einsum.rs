@@ -312,6 +312,7 @@ impl Array {
     /// assert_eq!(Array::einsum("ii", [&a]).item::<f64>().unwrap(), 5.0);
     /// assert_eq!(Array::einsum("ij->j", [&a]).to_vec::<f64>().unwrap(), [4.0, 6.0]);
     /// ```
+    #[doc(alias = "dot_general")]
     #[track_caller]
     pub fn einsum<I>(equation: &str, operands: I) -> Array
     where

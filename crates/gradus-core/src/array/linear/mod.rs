@@ -77,6 +77,8 @@ fn contract(a: &Array, b: &Array, axes: (Vec<usize>, Vec<usize>), batch: (Vec<us
 impl Array {
     /// The dot product as in NumPy: of vectors the inner product, of matrices the matrix product, with a scalar the
     /// product; otherwise a sum over the last axis of this and the last but one (or only) axis of the other.
+    #[doc(alias = "matvec")]
+    #[doc(alias = "vecmat")]
     #[track_caller]
     pub fn dot(&self, other: &Array) -> Array {
         checked(self.try_dot(other))
@@ -93,6 +95,7 @@ impl Array {
 
     /// The matrix product of the last two axes, with the axes before broadcast together. A vector on the left is a
     /// row, on the right a column, and that axis is not in the result.
+    #[doc(alias = "batch_matmul")]
     #[track_caller]
     pub fn matmul(&self, other: &Array) -> Array {
         checked(self.try_matmul(other))

@@ -88,7 +88,9 @@ fn floored_quotient(a: &Array, b: &Array) -> Array {
     // Without the remainder the quotient is a whole number up to its rounding: 1 / 0.1 is 10, but 0.1 fits into 1 nine times.
     let whole = ((a - &rest) / b).round();
     let lower = across.select(&whole - 1i32, &whole);
-    b.eq(0i32).select(a / b, lower).stop_gradient()
+    // By zero the remainder is NaN, and the quotient infinite.
+    let quotient = a / b;
+    quotient.is_finite().select(lower, quotient).stop_gradient()
 }
 
 #[track_caller]
@@ -259,6 +261,7 @@ impl Array {
     }
 
     /// Where the imaginary part is zero.
+    #[doc(alias = "iscomplex")]
     #[doc(alias = "isreal")]
     #[track_caller]
     pub fn is_real(&self) -> Array {
@@ -303,7 +306,9 @@ impl Array {
     fn try_frexp(&self) -> Result<(Array, Array)> {
         let ty = self.ty()?;
         if !ty.dtype().is_float() {
-            return Err(error!(DType, "`frexp` takes floats apart, not {ty}").help("cast first, as in `x.cast(DType::F64)`"));
+            return Err(
+                error!(DType, "`frexp` takes floats apart, not {ty}").help("cast first, as in `x.cast(DType::F64)`")
+            );
         }
         if ty.dtype() != DType::F64 {
             let (fraction, exponent) = self.try_cast(DType::F64)?.try_frexp()?;

@@ -181,6 +181,7 @@ impl Array {
     }
 
     /// Arrays seen in the one shape that they broadcast to.
+    #[doc(alias = "broadcast_shapes")]
     #[track_caller]
     pub fn broadcast_arrays<I>(arrays: I) -> Vec<Array>
     where
@@ -323,7 +324,9 @@ impl Array {
         all_at_caller(rank.max(1), || {
             let mut all = Vec::with_capacity(rank);
             for (i, v) in vectors.iter().enumerate() {
-                let [n] = v.ty()?.shape().dims() else { fail!(Shape, "a grid is made from vectors, not from {}", v.ty()?) };
+                let [n] = v.ty()?.shape().dims() else {
+                    fail!(Shape, "a grid is made from vectors, not from {}", v.ty()?)
+                };
                 let shape: Vec<Dim> = (0..rank).map(|a| if a == i { n.clone() } else { Dim::from(1usize) }).collect();
                 all.push(v.try_reshape(shape.into())?);
             }

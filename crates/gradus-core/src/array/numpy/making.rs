@@ -113,6 +113,7 @@ impl Array {
     }
 
     /// Rows and columns of the main diagonal of an `n` by `n` matrix, as `i64`.
+    #[doc(alias = "diag_indices_from")]
     #[track_caller]
     pub fn diag_indices(n: usize) -> (Array, Array) {
         let all = Array::arange(0i64, n as i64, 1);
@@ -120,12 +121,14 @@ impl Array {
     }
 
     /// Rows and columns on and below the `k`-th diagonal of an `n` by `m` matrix, row by row, as `i64`.
+    #[doc(alias = "tril_indices_from")]
     #[track_caller]
     pub fn tril_indices(n: usize, m: usize, k: isize) -> (Array, Array) {
         places(n, m, |i, j| j <= i + k as i64)
     }
 
     /// Rows and columns on and above the `k`-th diagonal of an `n` by `m` matrix, row by row, as `i64`.
+    #[doc(alias = "triu_indices_from")]
     #[track_caller]
     pub fn triu_indices(n: usize, m: usize, k: isize) -> (Array, Array) {
         places(n, m, |i, j| j >= i + k as i64)
@@ -138,6 +141,7 @@ impl Array {
     }
 
     /// An array whose element at each place is a function of its coordinates, which come as arrays of `f64`.
+    #[doc(alias = "fromfunction")]
     #[track_caller]
     pub fn from_function(shape: impl IntoShape, f: impl FnOnce(&[Array]) -> Array) -> Array {
         let shape: Shape = shape.into_shape();

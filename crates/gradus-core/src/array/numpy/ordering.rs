@@ -80,14 +80,7 @@ medians! {
 }
 
 impl Array {
-    fn quantiles(
-        &self,
-        q: Array,
-        axes: impl IntoAxes,
-        keep: bool,
-        percent: bool,
-        skip_nan: bool,
-    ) -> Result<Array> {
+    fn quantiles(&self, q: Array, axes: impl IntoAxes, keep: bool, percent: bool, skip_nan: bool) -> Result<Array> {
         let axes = self.some_axes(axes)?;
         let (x, dtype) = self.widened()?;
         if !x.dtype().is_float() {

@@ -49,7 +49,8 @@ impl Array {
     pub(super) fn segments(&self, segments: &Array, count: Dim, fold: Fold) -> Result<Array> {
         let (ty, places) = (self.ty()?, segments.ty()?);
         if !places.dtype().is_int() {
-            return Err(error!(DType, "segments have whole numbers, not {places}").help("cast first, as in `x.cast(DType::I64)`"));
+            return Err(error!(DType, "segments have whole numbers, not {places}")
+                .help("cast first, as in `x.cast(DType::I64)`"));
         }
         if places.rank() > ty.rank() {
             fail!(Shape, "{places} has more axes than {ty}, whose elements it sorts into segments");
@@ -171,7 +172,8 @@ impl Array {
             let axis = resolve_axis(axis, self.ty()?.rank())?;
             let places = condition.marked(size.clone(), -1)?;
             let found = self.take(&places.maximum(0i64), axis as isize);
-            let shape: Vec<Dim> = (0..self.rank()).map(|i| if i == axis { size.clone() } else { Dim::from(1usize) }).collect();
+            let shape: Vec<Dim> =
+                (0..self.rank()).map(|i| if i == axis { size.clone() } else { Dim::from(1usize) }).collect();
             places.ge(0i64).reshape(Shape::from(shape)).select(&found, found.zeros_like()).ok()
         })
     }
@@ -194,7 +196,11 @@ impl Array {
             let values = values.try_broadcast_to(at.shape().clone())?;
             let mut index = Vec::with_capacity(ty.rank());
             for i in 0..ty.rank() {
-                let along = if i == axis { places.clone() } else { Array::try_iota(DType::I64, at.shape().clone(), i as isize)? };
+                let along = if i == axis {
+                    places.clone()
+                } else {
+                    Array::try_iota(DType::I64, at.shape().clone(), i as isize)?
+                };
                 index.push(crate::array::Index::Array(along));
             }
             self.at(index).set(values).ok()
@@ -255,7 +261,9 @@ impl Array {
     {
         let choices: Vec<Array> = choices.into_iter().map(|a| a.as_ref().clone()).collect();
         at_caller(|| {
-            let Some((first, rest)) = choices.split_first() else { fail!(Value, "no arrays were given to choose from") };
+            let Some((first, rest)) = choices.split_first() else {
+                fail!(Value, "no arrays were given to choose from")
+            };
             let mut found = first.clone();
             for (i, choice) in rest.iter().enumerate() {
                 found = self.gt(i).select(choice, &found);
@@ -269,9 +277,12 @@ impl Array {
     pub fn fill_diagonal(&self, value: impl crate::array::Operand) -> Array {
         let value = value.into_operand();
         at_caller(|| {
-            let [n, m] = self.ty()?.shape().dims() else { fail!(Shape, "a diagonal is of a matrix, not of {}", self.ty()?) };
+            let [n, m] = self.ty()?.shape().dims() else {
+                fail!(Shape, "a diagonal is of a matrix, not of {}", self.ty()?)
+            };
             let shape: Shape = [n.clone(), m.clone()].into_iter().collect();
-            let (rows, columns) = (Array::try_iota(DType::I64, shape.clone(), 0)?, Array::try_iota(DType::I64, shape, 1)?);
+            let (rows, columns) =
+                (Array::try_iota(DType::I64, shape.clone(), 0)?, Array::try_iota(DType::I64, shape, 1)?);
             let value = crate::array::shaping::value_as(value, self.dtype())?;
             // A vector has an element for each row.
             let value = if value.rank() == 1 { value.expand_dims(1) } else { value };

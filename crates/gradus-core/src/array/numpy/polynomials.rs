@@ -95,7 +95,10 @@ impl Array {
         });
         match <[Array; 2]>::try_from(all) {
             Ok([quotient, rest]) => (quotient, rest),
-            Err(_) => (Array::from(error!(Rule, "a division lost a part")), Array::from(error!(Rule, "a division lost a part"))),
+            Err(_) => (
+                Array::from(error!(Rule, "a division lost a part")),
+                Array::from(error!(Rule, "a division lost a part")),
+            ),
         }
     }
 
@@ -146,7 +149,9 @@ impl Array {
     #[track_caller]
     pub fn vander(&self, columns: usize) -> Array {
         at_caller(|| {
-            let [n] = self.ty()?.shape().dims() else { fail!(Shape, "powers in rows are of a vector, not of {}", self.ty()?) };
+            let [n] = self.ty()?.shape().dims() else {
+                fail!(Shape, "powers in rows are of a vector, not of {}", self.ty()?)
+            };
             let mut all = Vec::with_capacity(columns);
             let mut power = self.ones_like();
             for _ in 0..columns {
@@ -155,7 +160,8 @@ impl Array {
             }
             all.reverse();
             if all.is_empty() {
-                return Array::scalar(crate::types::Scalar::zero(self.dtype())).try_broadcast_to([n.clone(), Dim::from(0usize)].into_iter().collect());
+                return Array::scalar(crate::types::Scalar::zero(self.dtype()))
+                    .try_broadcast_to([n.clone(), Dim::from(0usize)].into_iter().collect());
             }
             Array::stack(&all, 1).ok()
         })

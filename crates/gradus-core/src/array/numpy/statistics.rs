@@ -49,7 +49,8 @@ impl Array {
         at_caller(|| {
             let all = self.covariances(1)?;
             if all.rank() == 0 {
-                return (&all / &all).ok();
+                // A variable beside itself: 1, or NaN where it does not vary.
+                return (all.recip() * all).ok();
             }
             let deviation = all.diagonal().real().sqrt().try_cast(all.dtype())?;
             let scaled = all / deviation.expand_dims(1) / deviation.expand_dims(0);

@@ -1,1 +1,137 @@
-//! tests
+//! What NumPy's functions do at their edges: empty arrays, NaN, infinities, wrong arguments, sizes that are not known. Their numbers are compared with JAX
+//! from outside.
+
+use super::*;
+use crate::array::shaping::tests::everywhere_symbolic as everywhere;
+use crate::error::ErrorKind;
+use crate::types::DType;
+
+fn kind(x: &Array) -> ErrorKind {
+    x.error().unwrap_or_else(|| panic!("no error but {x:?}")).kind()
+}
+
+fn floats(x: &Array) -> Vec<f64> {
+    x.to_vec::<f64>().unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn ints(x: &Array) -> Vec<i64> {
+    x.to_vec::<i64>().unwrap_or_else(|e| panic!("{e}"))
+}
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
+#[test]
+fn sizes_that_are_not_known_give_the_same_numbers() {
+    let x = Array::from([[3.0, 1.0, 2.0], [0.5, 4.0, -1.0]]);
+    assert_eq!(floats(&everywhere(&x, |x| x.median_axes(1))), [2.0, 0.5]);
+    assert_eq!(floats(&everywhere(&x, |x| x.diff(1, 1))), [-2.0, 1.0, 3.5, -5.0]);
+    assert_eq!(floats(&everywhere(&x, |x| x.quantile_axes(0.5, 0))), [1.75, 2.5, 0.5]);
+    assert_eq!(floats(&everywhere(&x, |x| x.trapezoid(1.0, 1))), [3.5, 3.75]);
+    assert_eq!(floats(&everywhere(&x, |x| x.nanmean_axes(1))), [2.0, 3.5 / 3.0]);
+    assert_eq!(ints(&everywhere(&x, |x| x.gt(1.5).flatnonzero(4usize))), [0, 2, 4, 0]);
+    assert_eq!(floats(&everywhere(&x, |x| x.flatten().unique(3usize))), [-1.0, 0.5, 1.0]);
+    assert_eq!(
+        everywhere(&x, |x| x.logaddexp(x).sum()).item::<f64>().unwrap(),
+        x.logaddexp(&x).sum().item::<f64>().unwrap()
+    );
+}
+
+#[test]
+fn remainders_have_the_sign_of_the_divisor() {
+    let x = Array::from([7.0, -7.0, 7.0, -7.0, 6.0]);
+    let y = Array::from([3.0, 3.0, -3.0, -3.0, 3.0]);
+    assert_eq!(floats(&x.modulo(&y)), [1.0, 2.0, -2.0, -1.0, 0.0]);
+    assert_eq!(floats(&x.floor_div(&y)), [2.0, -3.0, -3.0, 2.0, 2.0]);
+    // 0.1 is a little more than a tenth, so it fits in 1 nine times.
+    assert_eq!(floats(&Array::from([1.0]).floor_div(0.1)), [9.0]);
+    assert_eq!(Array::from([7u8]).modulo(4u8).to_vec::<u8>().unwrap(), [3]);
+    assert_eq!(floats(&Array::from([1.0, -1.0]).floor_div(0.0)), [INF, -INF]);
+    assert_eq!(kind(&x.modulo(Array::from([1.0, 2.0]))), ErrorKind::Shape);
+}
+
+#[test]
+fn infinities_and_nan_are_met() {
+    let a = Array::from([-INF, -INF, INF, INF, NAN, 1e308]);
+    let b = Array::from([-INF, 2.0, INF, -INF, 1.0, 1e308]);
+    let sum = floats(&a.logaddexp(&b));
+    assert_eq!(sum[..4], [-INF, 2.0, INF, INF]);
+    assert!(sum[4].is_nan() && sum[5] == 1e308);
+    assert_eq!(floats(&Array::from([INF, 0.0, 3e300]).hypot(Array::from([1.0, 0.0, 4e300]))), [INF, 0.0, 5e300]);
+    assert_eq!(floats(&Array::from([NAN, 1.0]).fmax(Array::from([2.0, NAN]))), [2.0, 1.0]);
+    assert_eq!(floats(&Array::from([NAN, INF, -INF]).nan_to_num()), [0.0, f64::MAX, -f64::MAX]);
+    assert_eq!(floats(&Array::from([0.0, 0.5, 1.0]).sinc())[0], 1.0);
+    let close = Array::from([INF, NAN, 1.0, INF]).is_close(Array::from([INF, NAN, 1.0 + 1e-9, 1.0]), 1e-8, 0.0);
+    assert_eq!(close.to_vec::<bool>().unwrap(), [true, false, true, false]);
+    assert!(Array::from([1.0, NAN]).median().item::<f64>().unwrap().is_nan());
+    assert_eq!(Array::from([1.0, NAN]).nanmedian().item::<f64>().unwrap(), 1.0);
+    assert!(Array::from([NAN, NAN]).nanmax().item::<f64>().unwrap().is_nan());
+    assert_eq!(Array::from([NAN, NAN]).nanargmax().item::<i64>().unwrap(), -1);
+    assert_eq!(floats(&Array::from([-INF, -INF, 0.0]).cumlogsumexp(0)), [-INF, -INF, 0.0]);
+    assert_eq!(floats(&Array::from([0.0, 3e-320, -8.0]).frexp().0)[2], -0.5);
+}
+
+#[test]
+fn empty_arrays_have_results_or_errors() {
+    let none = Array::zeros::<f64>([0]);
+    assert_eq!(none.diff(1, 0).known_dims().unwrap(), [0]);
+    assert_eq!(none.nansum().item::<f64>().unwrap(), 0.0);
+    assert_eq!(kind(&none.median()), ErrorKind::Shape);
+    assert_eq!(kind(&Array::from([1.0]).interp(&none, &none)), ErrorKind::Shape);
+    assert_eq!(ints(&Array::zeros::<i64>([0]).bincount(2usize)), [0, 0]);
+    assert_eq!(ints(&none.flatnonzero(2usize)), [0, 0]);
+    assert_eq!(none.cumlogsumexp(0).known_dims().unwrap(), [0]);
+    assert_eq!(none.segment_sum(&Array::zeros::<i64>([0]), 2usize).to_vec::<f64>().unwrap(), [0.0, 0.0]);
+}
+
+#[test]
+fn wrong_arguments_say_so() {
+    let x = Array::from([1.0, 2.0, 3.0]);
+    assert_eq!(kind(&x.diff(1, 1)), ErrorKind::Axis);
+    assert_eq!(kind(&x.interp(&x, &Array::from([1.0]))), ErrorKind::Shape);
+    assert_eq!(kind(&x.segment_sum(&x, 2usize)), ErrorKind::DType);
+    assert_eq!(kind(&x.bincount(3usize)), ErrorKind::DType);
+    assert_eq!(kind(&x.pad_interior(&[], 0.0)), ErrorKind::Shape);
+    assert_eq!(kind(&x.delete(&[5], 0)), ErrorKind::Index);
+    assert_eq!(kind(&x.gradient(1)), ErrorKind::Axis);
+    assert_eq!(kind(&Array::from([1.0]).gradient(0)), ErrorKind::Shape);
+    assert_eq!(kind(&x.gcd(&x)), ErrorKind::DType);
+    assert_eq!(kind(&Array::from(1.0).polyval(&x)), ErrorKind::Shape);
+    assert_eq!(kind(&Array::geomspace::<f64>(-1.0, 2.0, 3)), ErrorKind::Value);
+    assert_eq!(kind(&Array::hanning::<i32>(3)), ErrorKind::DType);
+    assert_eq!(kind(&x.partition(3, 0)), ErrorKind::Index);
+    assert_eq!(kind(&Array::vstack(Vec::<Array>::new())), ErrorKind::Value);
+    assert_eq!(kind(&Array::select_first(Vec::<Array>::new(), [&x], 0.0)), ErrorKind::Value);
+    assert_eq!(kind(&x.array_split(0, 0)[0]), ErrorKind::Value);
+    assert_eq!(kind(&x.cast(DType::C128).median()), ErrorKind::DType);
+    let failed = x.reshape([2]).median();
+    assert_eq!(kind(&failed), ErrorKind::Shape);
+    // The line is that of the caller, not one in here.
+    let place = x.interp(&x, &Array::from([1.0])).error().unwrap().place();
+    assert_eq!(place.file(), Some(file!()));
+}
+
+#[test]
+fn sets_take_a_size() {
+    let x = Array::from([3, 1, 3, 7]);
+    assert_eq!(x.unique(2usize).to_vec::<i32>().unwrap(), [1, 3]);
+    let (values, first, inverse, counts) = x.unique_all(3usize);
+    assert_eq!(values.to_vec::<i32>().unwrap(), [1, 3, 7]);
+    assert_eq!((ints(&first), ints(&inverse), ints(&counts)), (vec![1, 0, 3], vec![1, 0, 1, 2], vec![1, 2, 1]));
+    assert_eq!(x.setdiff1d(&Array::from([7]), 3usize).to_vec::<i32>().unwrap(), [1, 3, 0]);
+    assert_eq!(Array::from([NAN, 1.0, NAN]).unique(2usize).to_vec::<f64>().unwrap()[0], 1.0);
+    assert_eq!(x.isin(&Array::from([1, 7])).to_vec::<bool>().unwrap(), [false, true, false, true]);
+}
+
+#[test]
+fn parts_and_pads() {
+    let x = Array::from([1, 2, 3]);
+    assert_eq!(x.pad_reflect(&[(2, 3)]).to_vec::<i32>().unwrap(), [3, 2, 1, 2, 3, 2, 1, 2]);
+    assert_eq!(x.pad_symmetric(&[(1, 1)]).to_vec::<i32>().unwrap(), [1, 1, 2, 3, 3]);
+    assert_eq!(x.pad_wrap(&[(1, 4)]).to_vec::<i32>().unwrap(), [3, 1, 2, 3, 1, 2, 3, 1]);
+    assert_eq!(Array::from([5]).pad_reflect(&[(1, 1)]).to_vec::<i32>().unwrap(), [5, 5, 5]);
+    assert_eq!(x.pad_interior(&[(0, 0, 1)], 9).to_vec::<i32>().unwrap(), [1, 9, 2, 9, 3]);
+    assert_eq!(x.insert(-1, 8, 0).to_vec::<i32>().unwrap(), [1, 2, 8, 3]);
+    let sizes: Vec<_> = x.array_split(2, 0).iter().map(|p| p.known_dims().unwrap()[0]).collect();
+    assert_eq!(sizes, [2, 1]);
+}

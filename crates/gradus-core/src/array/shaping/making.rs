@@ -104,6 +104,7 @@ fn diagonal_run(n: &Dim, m: &Dim, k: isize, ty: &Type) -> Result<(Dim, Dim)> {
 
 impl Array {
     /// Counts along one axis, the same along all others: `iota(I32, [2, 3], 1)` is `[[0, 1, 2], [0, 1, 2]]`.
+    #[doc(alias = "broadcasted_iota")]
     #[track_caller]
     pub fn iota(dtype: DType, shape: impl IntoShape, axis: isize) -> Array {
         checked(Array::try_iota(dtype, shape.into_shape(), axis))
@@ -133,6 +134,7 @@ impl Array {
     }
 
     /// The identity matrix: `Array::eye::<f64>(3)`.
+    #[doc(alias = "identity")]
     #[track_caller]
     pub fn eye<T: Element>(n: impl Into<Dim>) -> Array {
         checked(Array::try_eye(T::DTYPE, n.into()))

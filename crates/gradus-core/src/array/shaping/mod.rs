@@ -121,6 +121,7 @@ impl Array {
     /// let x = Array::arange::<i32>(0, 6, 1).reshape([2, -1]);
     /// assert_eq!(x.shape(), [2, 3]);
     /// ```
+    #[doc(alias = "collapse")]
     #[track_caller]
     pub fn reshape(&self, shape: impl IntoShape) -> Array {
         checked(self.try_reshape(shape.into_shape()))
@@ -134,6 +135,7 @@ impl Array {
     }
 
     /// All elements along one axis, in row-major order.
+    #[doc(alias = "ravel")]
     #[track_caller]
     pub fn flatten(&self) -> Array {
         checked(self.try_flatten())
@@ -146,6 +148,10 @@ impl Array {
 
     /// The array repeated to a larger shape: shapes are aligned at their last axes, an axis of size 1 is repeated, and
     /// missing leading axes are added. No memory is used per repeated element.
+    #[doc(alias = "broadcast")]
+    #[doc(alias = "broadcast_in_dim")]
+    #[doc(alias = "broadcast_like")]
+    #[doc(alias = "broadcast_to_rank")]
     #[track_caller]
     pub fn broadcast_to(&self, shape: impl IntoShape) -> Array {
         checked(self.try_broadcast_to(shape.into_shape()))
@@ -170,6 +176,7 @@ impl Array {
 
     /// Another order of axes: axis `i` of the result is axis `axes[i]`. Every axis is named once, negative ones count
     /// from the end; `()` reverses them all.
+    #[doc(alias = "permute_dims")]
     #[track_caller]
     pub fn transpose<A: IntoAxes>(&self, axes: A) -> Array {
         checked(self.try_transpose(axes))
@@ -210,6 +217,8 @@ impl Array {
     }
 
     /// Exchanges two axes.
+    #[doc(alias = "swapaxes")]
+    #[doc(alias = "matrix_transpose")]
     #[track_caller]
     pub fn swap_axes(&self, a: isize, b: isize) -> Array {
         checked(self.try_swap_axes(a, b))
@@ -224,6 +233,8 @@ impl Array {
     }
 
     /// Moves one axis to another place; the others keep their order.
+    #[doc(alias = "moveaxis")]
+    #[doc(alias = "rollaxis")]
     #[track_caller]
     pub fn move_axis(&self, from: isize, to: isize) -> Array {
         checked(self.try_move_axis(from, to))
@@ -295,6 +306,7 @@ impl Array {
     }
 
     /// The elements in reverse order along some axes.
+    #[doc(alias = "rev")]
     #[track_caller]
     pub fn flip(&self, axes: impl IntoAxes) -> Array {
         checked(self.try_flip(axes))
@@ -434,6 +446,7 @@ impl Array {
     /// let (a, b) = (Array::from([1, 2]), Array::from([3]));
     /// assert_eq!(Array::concatenate([&a, &b], 0).to_vec::<i32>().unwrap(), [1, 2, 3]);
     /// ```
+    #[doc(alias = "concat")]
     #[track_caller]
     pub fn concatenate<I>(arrays: I, axis: isize) -> Array
     where
@@ -465,6 +478,9 @@ impl Array {
     }
 
     /// Cuts an axis into `parts` parts of equal size. On a mistake each part carries the error, so that who takes them apart meets it.
+    #[doc(alias = "dsplit")]
+    #[doc(alias = "hsplit")]
+    #[doc(alias = "vsplit")]
     #[track_caller]
     pub fn split(&self, parts: usize, axis: isize) -> Vec<Array> {
         // Nobody names more parts than this by hand.
@@ -579,6 +595,8 @@ impl Array {
     }
 
     /// Converts the elements as Rust's `as` does: floats to integers truncate and saturate, NaN gives 0.
+    #[doc(alias = "convert_element_type")]
+    #[doc(alias = "astype")]
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Array {
         checked(self.try_cast(dtype))
@@ -596,6 +614,7 @@ impl Array {
     }
 
     /// The same bits read as another dtype of the same size.
+    #[doc(alias = "bitcast_convert_type")]
     #[track_caller]
     pub fn bitcast(&self, dtype: DType) -> Array {
         checked(self.try_bitcast(dtype))
