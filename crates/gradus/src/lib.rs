@@ -36,6 +36,7 @@
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`map`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | memory | [`checkpoint`], [`Checkpoint`], [`Policy`] |
 //! | effects | [`debug_print`], [`debug_check`], [`effects`] |
+//! | linear algebra | [`linalg`] |
 //! | values in functions | [`tree`], [`random`], [`args`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
@@ -58,6 +59,8 @@ mod error_pages;
 pub mod extend;
 mod function;
 pub mod inspect;
+#[cfg(feature = "linalg")]
+pub mod linalg;
 pub mod prelude;
 pub mod random;
 mod signature;

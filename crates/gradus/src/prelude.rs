@@ -16,10 +16,13 @@
 //! | branches and loops | [`cond`], [`switch`], [`scan`], [`ScanOptions`], [`Steps`], [`fori_loop`], [`while_loop`], [`WhileOptions`], [`History`], [`associative_scan`] |
 //! | memory | [`checkpoint`], [`Policy`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
+//! | linear algebra | [`linalg`] |
 //! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`random`], [`Key`] |
 
 pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
+#[cfg(feature = "linalg")]
+pub use crate::linalg;
 pub use crate::random::{self, Key};
 pub use crate::tree::{Num, Static, TrackNumbers, Tree};
 pub use crate::{
