@@ -200,8 +200,8 @@ fn compare_matrices(have: &[String], want: &[String], dtype: DType) -> Result<()
     let largest = want.iter().filter(|v| v.is_finite()).fold(0.0, |m: f64, v| m.max(v.abs()));
     let unit = if dtype.real_part() == DType::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
     for (i, (a, b)) in have.iter().zip(&want).enumerate() {
-        let same = a == b || (a.is_nan() && b.is_nan());
-        if !same && !((a - b).abs() <= UNITS_OF_LARGEST * unit * largest) {
+        let near = (a - b).abs() <= UNITS_OF_LARGEST * unit * largest;
+        if !(near || a == b || (a.is_nan() && b.is_nan())) {
             return Err(format!("real {i}: {a} where {b} is expected"));
         }
     }

@@ -300,3 +300,18 @@ fn large_matrices_go_through_the_library() -> Result<()> {
     assert!((g.trace() - slope).abs().item::<f64>()? < 1e-7);
     Ok(())
 }
+
+#[test]
+fn verified_calls_allow_for_rounding_and_for_no_more() -> Result<()> {
+    let f =
+        jit(|a: &Array, b: &Array| linalg::solve(a, b) + linalg::slogdet(a).1 + linalg::eigvalsh(a).index(-1)).verify();
+    for n in [3, 6, 20] {
+        // Hilbert's matrix, of which solutions lose a digit and a half with each row.
+        let place = |axis| Array::iota(DType::F64, [n, n], axis);
+        let hilbert = 1.0 / (place(0) + place(1) + 1.0);
+        for a in [wave(&[n, n], 0.3) + 3.0 * Array::eye::<f64>(n), hilbert + 1e-6 * Array::eye::<f64>(n)] {
+            f(&a, &wave(&[n, 2], 0.4)).ok()?;
+        }
+    }
+    Ok(())
+}

@@ -142,11 +142,11 @@ const ROOTS: i32 = 7;
 
 /// Nodes and weights of Gauss and Legendre on the interval from 0 to 1, of which half are listed: the others are their mirror images.
 const NODES: [(f64, f64); 5] = [
-    (0.013046735741414140, 0.033335672154344069),
-    (0.067468316655507745, 0.074725674575290296),
-    (0.160295215850487796, 0.109543181257991022),
-    (0.283302302935376405, 0.134633359654998178),
-    (0.425562830509184395, 0.147762112357376435),
+    (0.01304673574141414, 0.03333567215434407),
+    (0.06746831665550774, 0.0747256745752903),
+    (0.1602952158504878, 0.109543181257991),
+    (0.2833023029353764, 0.1346333596549982),
+    (0.4255628305091844, 0.1477621123573764),
 ];
 
 /// The logarithm of square matrices, of which no eigenvalue is negative or zero: the X with `expm(X) = a` whose eigenvalues have the least imaginary parts. A real

@@ -46,7 +46,7 @@ fn with_system(what: &str, a: &Array, b: &Array, solve: impl FnOnce(&Array, &Arr
     let common = (outer(&a) + outer(&b)).ok()?.shape().clone();
     let spread = |x: &Array| {
         let last = x.shape().iter().skip(x.rank() - 2).cloned(); // invariant: both have two axes
-        x.broadcast_to(&common.iter().cloned().chain(last).collect::<Shape>())
+        x.broadcast_to(common.iter().cloned().chain(last).collect::<Shape>())
     };
     solve(&spread(&a), &spread(&b)).ok()
 }
@@ -179,7 +179,7 @@ pub fn det(a: &Array) -> Array {
         squares("det", a)?;
         let e = |i: i64, j: i64| a.index((Index::Ellipsis, i, j));
         Ok(match a.dim(-1).as_usize() {
-            Some(0) => number(1.0, a.dtype()).broadcast_to(&front(a, 2)),
+            Some(0) => number(1.0, a.dtype()).broadcast_to(front(a, 2)),
             Some(1) => e(0, 0),
             Some(2) => e(0, 0) * e(1, 1) - e(0, 1) * e(1, 0),
             Some(3) => {
