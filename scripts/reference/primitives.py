@@ -393,6 +393,62 @@ def reduce_window(x, p):
     )
 
 
+# Decompositions. What is not unique is brought to one form, in the language of JAX, so that derivatives are those of that form.
+
+
+def hermitian(x):
+    """The matrix of which an operation reads the lower triangle."""
+    strict = jnp.tril(x, -1)
+    diagonal = jnp.real(jnp.diagonal(x, axis1=-2, axis2=-1))[..., None] * jnp.eye(x.shape[-1])
+    return strict + jnp.swapaxes(strict, -1, -2).conj() + diagonal.astype(x.dtype)
+
+
+def phases(v):
+    """For each column the phase of its first component that is at least half as large as its largest."""
+    if v.shape[-2] == 0:
+        return jnp.ones_like(v[..., :1, :])
+    size = jnp.abs(v)
+    lead = jnp.argmax(2 * size >= jnp.max(size, axis=-2, keepdims=True), axis=-2, keepdims=True)
+    lead = jnp.take_along_axis(v, lax.stop_gradient(lead), axis=-2)
+    return lead / jnp.abs(lead) if jnp.iscomplexobj(v) else jnp.sign(lead)
+
+
+def eigh(x, vectors):
+    w, v = jnp.linalg.eigh(hermitian(x), symmetrize_input=False)
+    return [w, v / phases(v)] if vectors else [w]
+
+
+def svd(x, full, vectors):
+    if not vectors:
+        return [jnp.linalg.svd(x, compute_uv=False)]
+    u, s, vh = jnp.linalg.svd(x, full_matrices=full)
+    k, turn = s.shape[-1], phases(u)
+    v = jnp.swapaxes(vh, -1, -2).conj()
+    v = jnp.concatenate([v[..., :k] / turn[..., :k], v[..., k:] / phases(v[..., k:])], axis=-1)
+    return [u / turn, s, jnp.swapaxes(v, -1, -2).conj()]
+
+
+def qr(x, full):
+    q, r = jnp.linalg.qr(x, mode="complete" if full else "reduced")
+    if jnp.iscomplexobj(x) and x.size:
+        d = jnp.diagonal(r, axis1=-2, axis2=-1)
+        turn = d / jnp.abs(d)
+        q, r = q * turn[..., None, :], r * turn.conj()[..., :, None]
+    return [q, r]
+
+
+def eig(x, vectors):
+    # Vectors have a derivative for those who ask for it, and who have a matrix.
+    w, v = lax.linalg.eig(x, compute_left_eigenvectors=False, enable_eigvec_derivs=True) if x.size else jnp.linalg.eig(x)
+    order = lax.stop_gradient(jnp.lexsort((w.imag, w.real), axis=-1))
+    w = jnp.take_along_axis(w, order, axis=-1)
+    if not vectors:
+        return [w]
+    v = jnp.take_along_axis(v, order[..., None, :], axis=-1)
+    v = v / jnp.sqrt(jnp.sum((v * v.conj()).real, axis=-2, keepdims=True))
+    return [w, v / phases(v)]
+
+
 def by_jax(op, p, xs):
     x = xs[0] if xs else None
     if op in SAME_NAME:
@@ -469,6 +525,27 @@ def by_jax(op, p, xs):
             return lax.sort(xs, dimension=p["axis"], is_stable=True, num_keys=p["keys"])
         case "top_k":
             return lax.top_k(x, p["k"])
+        case "cholesky":
+            return lax.linalg.cholesky(hermitian(x), symmetrize_input=False)
+        case "triangular_solve":
+            kind = {"lower": p["lower"], "transpose_a": p["transpose"], "unit_diagonal": p["unit_diagonal"]}
+            return lax.linalg.triangular_solve(*xs, left_side=True, **kind)
+        case "lu":
+            return lax.linalg.lu(x)
+        case "solve":
+            return jnp.linalg.solve(jnp.swapaxes(x, -1, -2) if p["transpose"] else x, xs[1])
+        case "slogdet":
+            return list(jnp.linalg.slogdet(x))
+        case "pinv":
+            return jnp.linalg.pinv(x) if x.size else jnp.swapaxes(x, -1, -2)
+        case "eigh":
+            return eigh(x, p["vectors"])
+        case "svd":
+            return svd(x, p["full"], p["vectors"])
+        case "qr":
+            return qr(x, p["full"])
+        case "eig":
+            return eig(x, p["vectors"])
     raise KeyError(op)
 
 
@@ -557,6 +634,9 @@ def evaluate(op, params, inputs):
     outputs = [np.asarray(y) for y in (result if isinstance(result, (list, tuple)) else [result])]
     if op in ("digamma", "polygamma"):
         outputs = [gamma_places(op, params, outputs[0], inputs[0])]
+    if op in ("eigh", "svd", "eig") and not np.isfinite(inputs[0]).all():
+        # What LAPACK makes of such a matrix depends on its size.
+        return [np.full_like(y, complex(np.nan, np.nan) if np.iscomplexobj(y) else np.nan) for y in outputs], "python"
     f = mp_function(op, params, NAMES[inputs[0].dtype]) if inputs else None
     if f is not None:
         return [with_digits(f, outputs[0], inputs)], "mpmath"

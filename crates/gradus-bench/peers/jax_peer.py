@@ -78,6 +78,58 @@ def matmul(_):
     return lambda a, b: a @ b
 
 
+def heavy(a):
+    return a + 2 * a.shape[-1] * jnp.eye(a.shape[-1])
+
+
+def symmetric(a):
+    return heavy((a + jnp.swapaxes(a, -1, -2)) * 0.5)
+
+
+def eigh(_):
+    def f(a):
+        w, v = jnp.linalg.eigh(symmetric(a))
+        return w, jnp.abs(v)
+
+    return f
+
+
+def svd(_):
+    def f(a):
+        u, s, _ = jnp.linalg.svd(a, full_matrices=False)
+        return s, jnp.abs(u)
+
+    return f
+
+
+def gaussian_process(_):
+    def f(length, x, y):
+        d = (x[:, None] - x[None, :]) / length
+        l = jnp.linalg.cholesky(jnp.exp(-0.5 * d * d) + 0.1 * jnp.eye(x.shape[0]))
+        return 0.5 * y @ jax.scipy.linalg.cho_solve((l, True), y) + jnp.sum(jnp.log(jnp.diagonal(l)))
+
+    return jax.value_and_grad(f)
+
+
+def kalman_gradient(_):
+    def f(a, ys):
+        eye, c = jnp.eye(4), jnp.array([[1.0, 0.0, 0.0, 0.0]])
+        a = a * 0.1 + 0.8 * eye
+
+        def step(carry, y):
+            m, p = carry
+            m, p = a @ m, a @ p @ a.T + 0.1 * eye
+            s = c @ p @ c.T + 0.2
+            v = y - c @ m
+            gain = jnp.linalg.solve(s, c @ p).T
+            term = 0.5 * (jnp.linalg.slogdet(s)[1] + v @ jnp.linalg.solve(s, v))
+            return (m + gain @ v, p - gain @ c @ p), term
+
+        return jnp.sum(lax.scan(step, (jnp.zeros(4), eye), ys)[1])
+
+    return jax.value_and_grad(f)
+
+
 def softmax(*_):
     return jax.value_and_grad(lambda x, w: jnp.sum(jax.nn.softmax(x, axis=-1) * w))
 
@@ -195,6 +247,16 @@ class Peer:
         "lorenz": lorenz,
         "lorenz_gradient": lorenz_gradient,
         "matmul": matmul,
+        "cholesky": lambda _: lambda a: jnp.linalg.cholesky(symmetric(a)),
+        "linear_system": lambda _: lambda a, b: jnp.linalg.solve(heavy(a), b),
+        "qr": lambda _: lambda a: tuple(jnp.linalg.qr(a)),
+        "eigh": eigh,
+        "svd": svd,
+        "small_cholesky": lambda *_: lambda a, _: jnp.linalg.cholesky(symmetric(a)),
+        "small_systems": lambda *_: lambda a, b: jnp.linalg.solve(heavy(a), b),
+        "small_determinants": lambda *_: lambda a, _: jnp.linalg.slogdet(heavy(a))[1],
+        "gaussian_process": gaussian_process,
+        "kalman_gradient": kalman_gradient,
         "softmax": softmax,
         "logsumexp": logsumexp,
         "layer_norm": layer_norm,

@@ -31,6 +31,10 @@ mod recompilation {}
 #[doc = include_str!("../../../docs/book/src/disk-cache.md")]
 mod disk_cache {}
 
+#[cfg(feature = "linalg")]
+#[doc = include_str!("../../../docs/book/src/linear-algebra.md")]
+mod linear_algebra {}
+
 #[doc = include_str!("../../../docs/book/src/randomness.md")]
 mod randomness {}
 

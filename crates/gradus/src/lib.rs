@@ -41,6 +41,7 @@
 //! | values in functions | [`tree`], [`random`] |
 //! | signals and networks | [`fft`](mod@fft), [`signal`], [`nn`] |
 //! | functions by field | [`special`], [`stats`] |
+//! | linear algebra | [`linalg`] |
 //! | the process | [`cpu`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
@@ -68,6 +69,8 @@ pub mod files;
 mod formula;
 mod function;
 pub mod inspect;
+#[cfg(feature = "linalg")]
+pub mod linalg;
 mod line;
 pub mod nn;
 pub mod ode;

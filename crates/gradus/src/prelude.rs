@@ -20,6 +20,7 @@
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
 //! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`tree`], [`random`], [`Key`] |
 //! | signals and networks | [`fft`](mod@fft), [`nn`] |
+//! | linear algebra | [`linalg`] |
 
 pub use crate::cpu::Tier;
 pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io_callback, pure_callback};
@@ -27,6 +28,8 @@ pub use crate::effects::{PureCallbackOptions, capture_prints, debug_callback, io
 pub use crate::fft;
 #[cfg(any(feature = "npy", feature = "safetensors"))]
 pub use crate::files;
+#[cfg(feature = "linalg")]
+pub use crate::linalg;
 pub use crate::nn;
 pub use crate::ode;
 pub use crate::optim;

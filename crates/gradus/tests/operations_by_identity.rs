@@ -356,7 +356,7 @@ impl Primitive for Spread {
     fn effects(&self) -> Effects {
         Effects::PURE
     }
-    fn expand(&self) -> Option<Expansion<'_>> {
+    fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
         Some(Box::new(|x| Ok([spread(&x[0])].into_iter().collect())))
     }
     fn samples() -> Vec<Sample> {
@@ -382,7 +382,7 @@ fn row_d8_an_operation_made_of_others_is_compiled_as_them() -> Result<()> {
 
 // An operation that is made of itself, for ever.
 operation!(Circle = "test_circle", |x| x;
-    fn expand(&self) -> Option<Expansion<'_>> {
+    fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
         Some(Box::new(|x| Ok([apply(&Op::fixed(&Circle), &x[0])].into_iter().collect())))
     }
 );

@@ -8,6 +8,7 @@ mod calls;
 mod dynamics;
 mod elementwise;
 mod geometry;
+mod linalg;
 mod matrix;
 mod networks;
 mod random;
@@ -183,6 +184,9 @@ pub struct Peers {
     pub numpy: bool,
 }
 
+/// How a call is made from a size and its inputs.
+pub type Build = fn(Tier, &[usize], Vec<Array>) -> Call;
+
 /// A function at several sizes.
 pub struct Family {
     /// The name in tables: the one that peers know, with what is special about our side behind it.
@@ -200,7 +204,7 @@ pub struct Family {
     pub outputs: fn(&[usize]) -> Vec<usize>,
     /// Something that the time grows with: a slow size is foreseen from a small one.
     pub work: fn(&[usize]) -> f64,
-    pub build: fn(Tier, &[usize], Vec<Array>) -> Call,
+    pub build: Build,
     pub peers: Peers,
     pub targets: Targets,
     pub measure: Measure,
@@ -216,6 +220,7 @@ pub enum Group {
     Random,
     Lorenz,
     Matrix,
+    Linalg,
     Rows,
     Perceptron,
     Lstm,
@@ -225,11 +230,12 @@ pub enum Group {
 }
 
 impl Group {
-    pub const ALL: [Group; 10] = [
+    pub const ALL: [Group; 11] = [
         Group::Elementwise,
         Group::Random,
         Group::Lorenz,
         Group::Matrix,
+        Group::Linalg,
         Group::Rows,
         Group::Perceptron,
         Group::Lstm,
@@ -245,6 +251,7 @@ impl Group {
             Group::Random => "Random numbers of a key",
             Group::Lorenz => "Lorenz system, Runge-Kutta of order 4",
             Group::Matrix => "Matrix products (the NumPy column is OpenBLAS)",
+            Group::Linalg => "Linear algebra",
             Group::Rows => "Rows: value and gradient of a weighted sum",
             Group::Perceptron => "Training step of a perceptron, Adam",
             Group::Lstm => "LSTM with the gradient by all weights",
@@ -284,6 +291,7 @@ pub fn all() -> Vec<Family> {
     families.extend(random::families());
     families.extend(dynamics::families());
     families.extend(matrix::families());
+    families.extend(linalg::families());
     families.extend(rows::families());
     families.extend(networks::families());
     families.extend(geometry::families());

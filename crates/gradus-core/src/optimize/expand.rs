@@ -2,6 +2,8 @@
 //!
 //! After loops have been looked at: an operation that is the same in every step leaves a loop as one, not as its parts.
 
+use smallvec::SmallVec;
+
 use super::nested::{Made, Nested, equations};
 use super::{Exactness, applied};
 use crate::array::Array;
@@ -22,8 +24,8 @@ pub(super) fn write_out(p: &Program, _: Exactness) -> Result<Program> {
 fn expanded(p: &Program, nested: &Nested<'_>, depth: usize) -> Result<Program> {
     equations(p, &mut |b, e, operands| {
         let op = nested.op(e.op())?;
-        let types = || operands.iter().map(|a| b.ty(*a).clone()).collect::<Vec<Type>>();
-        let Some(parts) = parts(&op, e, types)? else { return Ok(Made::As(op)) };
+        let types: SmallVec<[Type; 4]> = operands.iter().map(|a| b.ty(*a).clone()).collect();
+        let Some(parts) = parts(&op, e, &types)? else { return Ok(Made::As(op)) };
         let wanted = e.results().map(|r| p.ty(r));
         if !parts.output_types().iter().eq(wanted) {
             let have = parts.output_types();
@@ -45,9 +47,9 @@ fn expanded(p: &Program, nested: &Nested<'_>, depth: usize) -> Result<Program> {
 }
 
 /// The parts of an operation as a program of its operands, if it has any.
-fn parts(op: &Op, e: &Equation, types: impl Fn() -> Vec<Type>) -> Result<Option<Program>> {
-    let Some(expand) = op.expand() else { return Ok(None) };
-    let inputs: Vec<Array> = types().into_iter().map(Array::of_type).collect();
+fn parts(op: &Op, e: &Equation, types: &[Type]) -> Result<Option<Program>> {
+    let Some(expand) = op.expand(types) else { return Ok(None) };
+    let inputs: Vec<Array> = types.iter().cloned().map(Array::of_type).collect();
     let made = at_place(e.place(), || trace_closed(op.name(), &inputs, |inputs| Ok(expand(inputs)?.to_vec())));
     made.map(Some).map_err(|err| err.in_operation(op.name()).at(e.place()))
 }

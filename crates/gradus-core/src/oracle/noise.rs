@@ -2,7 +2,7 @@
 //! its results move says how far apart two right runs may be.
 //!
 //! Sums are where right runs part: compiled code contracts a product into a sum, adds up in another order, and leaves products of
-//! matrices to a library. Elementwise functions have the same bits everywhere and get no noise. So a result without sums is exact,
+//! matrices to a library. So are decompositions, which are exact for a matrix near the one they were given. Elementwise functions have the same bits everywhere and get no noise. So a result without sums is exact,
 //! one that cancels may move by what was added, one behind a jump (`floor`, a comparison) by the whole of it, and a sum that leaves
 //! the range of its dtype in one order may stay in it in another.
 
@@ -158,6 +158,13 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     let contracts = noise.freedom >= Freedom::Contraction && op.is::<Mul>();
     noise.rounded |= contracts && outputs.iter().all(is_whole) && !operands.iter().all(is_whole);
     NOISE.set(Some(noise));
+    #[cfg(feature = "linalg")]
+    if noise.amplitude != 0.0 && crate::primitives::linalg::is_decomposition(op) {
+        let moved = operands.iter().map(|a| noise.near(a)).collect::<Vec<_>>();
+        noise.moves = true;
+        NOISE.set(Some(noise));
+        return op.evaluate(&moved);
+    }
     if noise.amplitude == 0.0 || outputs.len() != 1 {
         return Ok(outputs);
     }
@@ -244,6 +251,24 @@ impl Noise {
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (z >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+
+    /// Numbers in the neighbourhood of those of a matrix: what a decomposition gives is exact for one of them, and which one is the library's choice.
+    #[cfg(feature = "linalg")]
+    fn near(&mut self, a: &Array) -> Array {
+        let Some(c) = a.concrete().filter(|_| a.dtype().is_inexact()) else { return a.clone() };
+        let largest = sizes(a).into_iter().fold(0.0, f64::max);
+        let relative = 32.0 * epsilon(a.dtype());
+        let step = Step { relative, least: 0.0, most: Scalar::highest_finite(a.dtype()).to_f64() };
+        dispatch_number!(c.ty().dtype(), T => {
+            let values = c.values::<T>();
+            let values = values.iter().map(|v| T::from_wide(match v.to_wide() {
+                Wide::Real(x) => Wide::Real(self.moved(x, &step, largest)),
+                Wide::Complex(re, im) => Wide::Complex(self.moved(re, &step, largest), self.moved(im, &step, largest)),
+                other => other,
+            }));
+            Concrete::dense(c.ty().clone(), values.collect()).into()
+        }, else a.clone())
     }
 
     fn moved(&mut self, x: f64, step: &Step, scale: f64) -> f64 {

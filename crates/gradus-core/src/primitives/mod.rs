@@ -17,6 +17,8 @@ mod fold;
 mod forms;
 pub mod index;
 mod limits;
+#[cfg(feature = "linalg")]
+pub mod linalg;
 mod params;
 pub mod random;
 pub mod reduce;
@@ -110,8 +112,9 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     }
 
     /// What it is made of in other operations, as a function of its operands: any backend can run it then, and its parts are fused. `None`, the answer
-    /// of most, means that it is one thing, and [evaluated](Primitive::evaluate). Both give the same numbers.
-    fn expand(&self) -> Option<Expansion<'_>> {
+    /// of most, means that it is one thing, and [evaluated](Primitive::evaluate). Both give the same numbers. The types of the operands may decide:
+    /// small matrices are decomposed by arithmetic on their elements, large ones are not.
+    fn expand(&self, _operands: &[Type]) -> Option<Expansion<'_>> {
         None
     }
 
@@ -313,6 +316,14 @@ pub struct Entry {
     pub samples: fn() -> Vec<Sample>,
 }
 
+impl Entry {
+    /// Whether an operation is of this kind.
+    #[cfg(feature = "linalg")]
+    fn is_of(&self, op: &Op) -> bool {
+        self.identity == op.identity()
+    }
+}
+
 fn entry<P: Primitive>(name: &'static str) -> Entry {
     Entry { name, make: |reader| P::from_params(reader).map(Op::new), identity: TypeId::of::<P>(), samples: P::samples }
 }
@@ -389,6 +400,8 @@ fn built_in() -> Vec<Entry> {
     ]);
     #[cfg(feature = "fft")]
     list.push(entry::<fft::Fft>("fft"));
+    #[cfg(feature = "linalg")]
+    list.extend(linalg::entries());
     list.extend(control::entries());
     list
 }

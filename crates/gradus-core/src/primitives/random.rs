@@ -155,7 +155,7 @@ impl Primitive for RandomBits {
     }
 
     /// The same bits by arithmetic on 32-bit words, for code that runs many elements at once.
-    fn expand(&self) -> Option<Expansion<'_>> {
+    fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
         Some(Box::new(|inputs| {
             let [key] = inputs else { fail!(Verify, "takes one operand") };
             let keys = key.ty()?;
@@ -245,7 +245,7 @@ impl Primitive for FoldIn {
     }
 
     /// The same keys by arithmetic on 32-bit words.
-    fn expand(&self) -> Option<Expansion<'_>> {
+    fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
         Some(Box::new(|inputs| {
             let [key, data] = inputs else { fail!(Verify, "takes two operands") };
             let whole = key.bitcast(DType::U64);
@@ -290,7 +290,8 @@ mod tests {
 
     fn written_out(op: &Op, inputs: &[Array]) -> Program {
         let specs: Vec<Array> = inputs.iter().map(|a| Array::of_type(a.ty().unwrap().clone())).collect();
-        let expand = op.expand().unwrap();
+        let types: Vec<Type> = inputs.iter().map(|a| a.ty().unwrap().clone()).collect();
+        let expand = op.expand(&types).unwrap();
         trace_closed("parts", &specs, |xs| Ok(expand(xs)?.to_vec())).unwrap()
     }
 

@@ -294,8 +294,9 @@ fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
 
 /// What an operation is made of gives what it gives.
 fn parts(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
-    let Some(expand) = op.expand() else { return Ok(0) };
-    let specs = inputs.iter().map(|a| Ok(Array::of_type(a.ty()?.clone()))).collect::<Result<Vec<_>>>()?;
+    let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<_>>>()?;
+    let Some(expand) = op.expand(&types) else { return Ok(0) };
+    let specs: Vec<Array> = types.iter().cloned().map(Array::of_type).collect();
     let program = trace_closed(op.name(), &specs, |xs| Ok(expand(xs)?.to_vec()))?;
     all_near(&interpret(&program, inputs)?, outputs, if op.is_elementwise() { 0.0 } else { 8.0 })
 }
