@@ -516,7 +516,7 @@ impl Primitive for Convolve {
         Batched::one(y)
     }
 
-    fn expand(&self) -> Option<Expansion<'_>> {
+    fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
         Some(Box::new(|inputs| {
             let [x, w] = inputs else { fail!(Rule, "wants two operands") };
             Ok(smallvec::smallvec![self.parts(x, w, recorded)?])

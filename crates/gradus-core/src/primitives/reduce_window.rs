@@ -250,7 +250,7 @@ impl Primitive for ReduceWindow {
         Batched::one(bind(Op::new(op), batch.inputs))
     }
 
-    fn expand(&self) -> Option<Expansion<'_>> {
+    fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
         Some(Box::new(|inputs| {
             let [x] = inputs else { fail!(Rule, "wants an operand") };
             Ok(smallvec::smallvec![self.parts(x, recorded)?])
