@@ -8,8 +8,7 @@
 //!
 //! # fn main() -> Result<()> {
 //! let data = Array::from([1.2_f64, 0.8, 1.0]);
-//! let likelihood = |mean: &Array| stats::norm::logpdf(&data, mean, 0.5_f64).sum();
-//! let slope = jvp(likelihood, &Array::from(1.0_f64), &Array::from(1.0_f64))?.1;
+//! let slope = grad(move |mean: &Array| stats::norm::logpdf(&data, mean, 0.5_f64).sum())(&Array::from(1.0_f64));
 //! assert!(slope.item::<f64>()?.abs() < 1e-12); // the mean of the data is the most likely one
 //! # Ok(())
 //! # }
