@@ -236,6 +236,8 @@ fn gradients_are_clipped_and_zero_stays_differentiable() -> Result<()> {
     close(&optim::clip_norm(&Array::from([3.0_f64, 4.0]), 2.0), &[1.2, 1.6]);
     close(&optim::clip_norm(&Array::from([0.0_f64, 0.0]), 2.0), &[0.0, 0.0]);
     close(&optim::clip(&Array::from([3.0_f64, -0.5]), 1.0), &[1.0, -0.5]);
+    let halves = optim::clip_norm(&Array::from([300.0_f32, -400.0]).cast(DType::F16), 5.0);
+    close(&halves.cast(DType::F64), &[3.0, -4.0]);
     Ok(())
 }
 

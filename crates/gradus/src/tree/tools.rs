@@ -170,7 +170,7 @@ pub fn dot<T: Tree>(a: &T, b: &T) -> Array {
     trace::at_place(place, || total(inexact(a).zip(inexact(b)).map(|(x, y)| (x.conj() * y).sum())))
 }
 
-/// The root of the sum of squares of all elements of all arrays. Integers, bools and keys do not count.
+/// The root of the sum of squares of all elements of all arrays; of half floats it is an `f32`. Integers, bools and keys do not count.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -183,9 +183,11 @@ pub fn dot<T: Tree>(a: &T, b: &T) -> Array {
 #[doc(alias = "l2_norm")]
 pub fn global_norm<T: Tree>(tree: &T) -> Array {
     let place = trace::caller_or_known(Location::caller());
-    let squares = |x: Array| match x.dtype().is_complex() {
-        true => x.real().square().sum() + x.imag().square().sum(),
-        false => x.square().sum(),
+    let squares = |x: Array| match x.dtype() {
+        DType::C64 | DType::C128 => x.real().square().sum() + x.imag().square().sum(),
+        // The square of 300 is more than a half float holds.
+        DType::F16 | DType::BF16 => x.cast(DType::F32).square().sum(),
+        _ => x.square().sum(),
     };
     trace::at_place(place, || total(inexact(tree).map(squares)).sqrt())
 }
