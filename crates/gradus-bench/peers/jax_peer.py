@@ -184,6 +184,25 @@ def lstm(*_):
     return jax.value_and_grad(f, argnums=(0, 1, 2))
 
 
+def conv(*size):
+    strides, layout = (size[5], size[5]), ("NHWC", "HWIO", "NHWC")
+    return lambda x, w: lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=layout)
+
+
+def conv_gradient(*size):
+    f = conv(*size)
+    return jax.grad(lambda x, w: jnp.sum(f(x, w) ** 2), argnums=(0, 1))
+
+
+def max_pool(*_):
+    windows = (1, 2, 2, 1)
+    return jax.value_and_grad(lambda x, w: jnp.sum(lax.reduce_window(x, -jnp.inf, lax.max, windows, windows, "VALID") * w))
+
+
+def fft(n):
+    return lambda x: jnp.fft.irfft(jnp.fft.rfft(x), n)
+
+
 def nbody(_):
     def energy(p, m):
         d = p[:, None, :] - p[None, :, :]
@@ -262,6 +281,10 @@ class Peer:
         "layer_norm": layer_norm,
         "perceptron": perceptron,
         "lstm": lstm,
+        "conv": conv,
+        "conv_gradient": conv_gradient,
+        "max_pool": max_pool,
+        "fft": fft,
         "nbody": nbody,
         "chain3": chain3,
         "chain4": chain4,

@@ -76,6 +76,10 @@ def layer_norm(*_):
     return f
 
 
+def fft(n):
+    return lambda x: np.fft.irfft(np.fft.rfft(x), n)
+
+
 class Peer:
     cases = {
         "polynomial": polynomial,
@@ -87,6 +91,7 @@ class Peer:
         "softmax": softmax,
         "logsumexp": logsumexp,
         "layer_norm": layer_norm,
+        "fft": fft,
     }
 
     def prepare(self, function, inputs):

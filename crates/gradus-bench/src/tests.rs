@@ -226,6 +226,39 @@ fn jacobians(f: fn(&[f64]) -> [f64; 3], points: &[f64]) -> Values {
     vec![points.chunks(3).flat_map(|p| (0..9).map(|i| one(p, i / 3, i % 3)).collect::<Vec<_>>()).collect()]
 }
 
+/// A convolution with as much padding as gives a result for each stride. Sizes: examples, side of the image, features, results, side of the kernel, stride.
+fn conv(v: &Values, size: &[usize]) -> Vec<f64> {
+    let [n, side, features, results, kernel, stride] = size[..] else { panic!("{size:?}") };
+    let out = side.div_ceil(stride);
+    let before = ((out - 1) * stride + kernel).saturating_sub(side) / 2;
+    let mut y = vec![0.0; n * out * out * results];
+    for (at, y) in y.iter_mut().enumerate() {
+        let (o, j, i, b) = (at % results, at / results % out, at / results / out % out, at / results / out / out);
+        for (p, q, c) in
+            (0..kernel * kernel * features).map(|k| (k / features / kernel, k / features % kernel, k % features))
+        {
+            let (r, s) = ((i * stride + p).wrapping_sub(before), (j * stride + q).wrapping_sub(before));
+            if r < side && s < side {
+                *y += v[0][((b * side + r) * side + s) * features + c]
+                    * v[1][((p * kernel + q) * features + c) * results + o];
+            }
+        }
+    }
+    y
+}
+
+/// The weighted sum of the largest of each two by two.
+fn max_pool(v: &Values, size: &[usize]) -> f64 {
+    let [n, side, features] = size[..] else { panic!("{size:?}") };
+    let half = side / 2;
+    let at = |b: usize, i: usize, j: usize, c: usize| v[0][((b * side + i) * side + j) * features + c];
+    let largest = |k: usize| {
+        let (c, j, i, b) = (k % features, k / features % half, k / features / half % half, k / features / half / half);
+        (0..4).map(|p| at(b, 2 * i + p / 2, 2 * j + p % 2, c)).fold(f64::NEG_INFINITY, f64::max)
+    };
+    (0..n * half * half * features).map(|k| largest(k) * v[1][k]).sum()
+}
+
 /// The random bits of a key's elements.
 fn hashes(seed: f64, n: usize) -> impl Iterator<Item = u32> {
     let word = move |i: usize| {
@@ -315,6 +348,10 @@ fn expected(name: &str, size: &[usize], v: &Values) -> Values {
         "layer_norm" => with_slopes(|v| layer_norm(v, last), v, 3),
         "perceptron" => train(v, size),
         "lstm" => with_slopes(|v| lstm(v, size), v, 3),
+        "conv" => vec![conv(v, size)],
+        "conv_gradient" => with_slopes(|v| conv(v, size).iter().map(|y| y * y).sum(), v, 2)[1..].to_vec(),
+        "max_pool" => with_slopes(|v| max_pool(v, size), v, 1),
+        "fft" => vec![v[0].clone()],
         "nbody" => with_slopes(energy, v, 1),
         "chain3" => jacobians(chain3, &v[0]),
         "chain4" => jacobians(chain4, &v[0]),

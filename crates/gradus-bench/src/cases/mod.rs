@@ -13,6 +13,7 @@ mod matrix;
 mod networks;
 mod random;
 mod rows;
+mod signals;
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -224,6 +225,7 @@ pub enum Group {
     Rows,
     Perceptron,
     Lstm,
+    Signals,
     Geometry,
     Call,
     Compile,
@@ -239,6 +241,7 @@ impl Group {
         Group::Rows,
         Group::Perceptron,
         Group::Lstm,
+        Group::Signals,
         Group::Geometry,
         Group::Call,
         Group::Compile,
@@ -255,6 +258,9 @@ impl Group {
             Group::Rows => "Rows: value and gradient of a weighted sum",
             Group::Perceptron => "Training step of a perceptron, Adam",
             Group::Lstm => "LSTM with the gradient by all weights",
+            Group::Signals => {
+                "Convolutions (examples, side, features, results, side of the kernel, stride), pooling, Fourier transforms there and back"
+            }
             Group::Geometry => "N-body energy gradient, Jacobians of small matrix chains",
             Group::Call => "A call of a compiled scalar function",
             Group::Compile => "Time to the first result of unrolled scalar chains (size: operations)",
@@ -294,6 +300,7 @@ pub fn all() -> Vec<Family> {
     families.extend(linalg::families());
     families.extend(rows::families());
     families.extend(networks::families());
+    families.extend(signals::families());
     families.extend(geometry::families());
     families.extend(calls::families());
     families

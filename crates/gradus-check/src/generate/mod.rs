@@ -6,6 +6,7 @@
 
 mod control;
 mod patterns;
+mod signals;
 mod steps;
 mod transforms;
 

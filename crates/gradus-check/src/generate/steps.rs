@@ -7,7 +7,7 @@ use super::Desk;
 impl Desk<'_> {
     /// Adds something to the desk; a step that finds nothing to do does nothing.
     pub(super) fn step(&mut self) {
-        let _ = match self.below(40) {
+        let _ = match self.below(42) {
             0..4 => self.unary(),
             4..9 => self.binary(),
             9..14 => {
@@ -30,6 +30,8 @@ impl Desk<'_> {
             29 => self.made(),
             30..34 => self.pattern(),
             34 => self.again(),
+            40 => self.windows(),
+            41 => self.convolution(),
             _ => self.control(),
         };
     }
