@@ -99,7 +99,7 @@ fn the_same_seed_gives_the_same_program_and_any_bytes_give_one() {
 fn random_programs_use_every_primitive() {
     let mut seen = std::collections::BTreeMap::new();
     let mut equations = 0;
-    for seed in seeds(1200) {
+    for seed in seeds(2400) {
         let p = any(seed).program;
         equations += p.equations().len();
         for entry in BUILT_IN.iter() {

@@ -38,6 +38,7 @@ pub(super) const STEPS: &[Step] = &[
     linear::cumsum,
     linear::dot,
     linear::dot,
+    linear::decomposition,
     linear::dynamic_slice,
     linear::dynamic_update_slice,
     linear::gather,

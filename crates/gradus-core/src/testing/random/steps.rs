@@ -50,6 +50,8 @@ pub(super) const STEPS: &[Step] = &[
     cumulative,
     linear::dot,
     linear::dot,
+    linear::decomposition,
+    linear::decomposition,
     linear::dynamic_slice,
     linear::dynamic_update_slice,
     linear::gather,
