@@ -244,7 +244,7 @@ fn row_e1_compiled_code_keeps_effects_and_their_order() {
 #[test]
 fn row_e6_compiled_code_catches_what_the_interpreter_catches() {
     let (mut caught, mut clean) = (0, 0);
-    for seed in seeds(120) {
+    for seed in seeds(200) {
         let r = without_products(seed);
         let p = instrument(&r.program, Hunt::NanAndInf).unwrap();
         verify(&p).unwrap();

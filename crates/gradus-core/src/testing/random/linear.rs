@@ -266,6 +266,52 @@ fn fft(_: &mut Maker<'_, '_>) -> Done {
     None
 }
 
+/// A decomposition of a matrix that is far from having none: numbers between -1 and 1 times their transpose, and ones on the diagonal.
+#[cfg(feature = "linalg")]
+pub(super) fn decomposition(m: &mut Maker<'_, '_>) -> Done {
+    use crate::primitives::elementwise::{Compare, Direction};
+    use crate::primitives::linalg::{Cholesky, Eig, Eigh, Lu, Pinv, Qr, Schur, SlogDet, Solve, Svd, TriangularSolve};
+    use crate::primitives::shaping::Iota;
+    let recipe = m.recipe;
+    let wanted = |t: &Type| t.dtype() == DType::F64 && t.rank() >= 2 && may_sum(&recipe, t.dtype());
+    let x = m.any_of(wanted)?;
+    let x = m.named("tanh", &[x])?;
+    let (ty, front) = (m.ty(x), (0..m.ty(x).rank() - 2).collect::<Vec<_>>());
+    let last = ty.rank() - 1;
+    let product =
+        DotGeneral { lhs_contract: vec![last], rhs_contract: vec![last], lhs_batch: front.clone(), rhs_batch: front };
+    let gram = m.one(Op::new(product), &[x, x])?;
+    let shape = m.ty(gram).shape().clone();
+    let count =
+        |m: &mut Maker<'_, '_>, axis| m.one(Op::new(Iota { dtype: DType::I32, shape: shape.clone(), axis }), &[]);
+    let (i, j) = (count(m, last - 1)?, count(m, last)?);
+    let on = m.one(Op::new(Compare { direction: Direction::Eq }), &[i, j])?;
+    let eye = m.one(Op::new(Convert { dtype: DType::F64 }), &[on])?;
+    let a = m.named("add", &[gram, eye])?;
+    // Where eigenvalues are equal, vectors follow the last places of the matrix: only values are asked for, and Schur's form of the identity.
+    let kinds = if recipe.smooth { 5 } else { 11 };
+    match m.source.below(kinds) {
+        0 => m.add(Op::new(Cholesky), &[a]),
+        1 => m.add(Op::new(SlogDet), &[a]),
+        2 => m.add(Op::new(Qr { full: false }), &[a]),
+        3 => m.add(Op::new(Pinv), &[a]),
+        4 => m.add(Op::new(Solve { transpose: false }), &[a, x]),
+        5 => m.add(Op::new(TriangularSolve::lower().unit()), &[eye, x]),
+        6 => m.add(Op::new(Lu), &[a]),
+        7 => m.add(Op::new(Svd { full: false, vectors: false }), &[a]),
+        8 => m.add(Op::new(Eigh { vectors: false }), &[a]),
+        9 => m.add(Op::new(Eig { vectors: false }), &[a]),
+        _ => m.add(Op::new(Schur), &[eye]),
+    }
+    .map(|_| ())
+}
+
+/// A build without linear algebra has none.
+#[cfg(not(feature = "linalg"))]
+pub(super) fn decomposition(_: &mut Maker<'_, '_>) -> Done {
+    None
+}
+
 fn starts(m: &mut Maker<'_, '_>, shape: &Shape) -> Option<Vec<Atom>> {
     shape.iter().map(|d| m.places(&Shape::scalar(), d.as_usize().unwrap_or(2))).collect()
 }

@@ -39,6 +39,7 @@ pub(super) const STEPS: &[Step] = &[
     linear::dot,
     linear::dot,
     linear::over_windows,
+    linear::decomposition,
     linear::dynamic_slice,
     linear::dynamic_update_slice,
     linear::gather,

@@ -53,6 +53,8 @@ pub(super) const STEPS: &[Step] = &[
     linear::dot,
     linear::dot,
     over_windows,
+    linear::decomposition,
+    linear::decomposition,
     linear::dynamic_slice,
     linear::dynamic_update_slice,
     linear::gather,
