@@ -10,6 +10,12 @@ pub(crate) fn on_line(body: impl FnOnce() -> Result<Array>) -> Array {
     trace::at_place(place, || body().and_then(Array::ok)).map_err(|e| e.at(place)).into()
 }
 
+/// The same, and an error names the function.
+#[track_caller]
+pub(crate) fn in_function(name: &str, body: impl FnOnce() -> Result<Array>) -> Array {
+    on_line(|| body().map_err(|e| e.in_operation(name)))
+}
+
 /// A refusal with its way out.
 pub(crate) fn refuse<T>(kind: ErrorKind, message: impl Into<String>, help: impl Into<String>) -> Result<T> {
     Err(Error::new(kind, message).help(help))

@@ -91,6 +91,12 @@ fn declares(text: &str, name: &str) -> bool {
     function.iter().any(|f| text.contains(f)) || text.lines().any(row)
 }
 
+/// Whether a text exports what another file has under this name.
+fn exports(text: &str, name: &str) -> bool {
+    let uses = text.lines().filter(|l| l.starts_with("pub use "));
+    uses.flat_map(|l| l.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|w| w == name)
+}
+
 struct Sources {
     arrays: String,
     dtypes: String,
@@ -125,7 +131,8 @@ impl Sources {
             ["Array", name] => declares(&self.arrays, name),
             ["DType", name] => declares(&self.dtypes, name),
             ["gradus", name] => self.root.split(|c: char| !c.is_alphanumeric() && c != '_').any(|w| w == name),
-            [module, name] => self.modules.get(module).is_some_and(|text| declares(text, name)),
+            // What a module takes from another folder of the crate is its own to users.
+            [module, name] => self.modules.get(module).is_some_and(|text| declares(text, name) || exports(text, name)),
             ["stats", distribution, name] => {
                 let text = &self.modules["stats"];
                 let inside = text.split("pub mod ").find(|m| m.starts_with(&format!("{distribution} {{")));

@@ -5,7 +5,8 @@ use gradus_core::primitives::linalg::{Cholesky, Eig, Eigh, Lu, Qr, Schur, Svd};
 use gradus_core::trace::bind;
 use gradus_core::{Array, Result};
 
-use super::{adjoint, called, called_for, matrices, number, results, squares};
+use super::{adjoint, called_for, matrices, number, results, squares};
+use crate::line::on_line;
 
 /// Which triangle of a matrix is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,7 +39,7 @@ fn symmetric(what: &str, a: &Array) -> Result<Array> {
 #[doc(alias = "cho_factor")]
 #[track_caller]
 pub fn cholesky(a: &Array) -> Array {
-    called(|| Ok(bind(Op::new(Cholesky), &[symmetric("cholesky", a)?])))
+    on_line(|| Ok(bind(Op::new(Cholesky), &[symmetric("cholesky", a)?])))
 }
 
 /// `P·a = L·U`: both factors in one matrix (L below the diagonal, with ones on it that are not stored; U on and above), the row that each row was
@@ -122,7 +123,7 @@ pub fn svd_full(a: &Array) -> (Array, Array, Array) {
 /// The singular values in descending order.
 #[track_caller]
 pub fn svdvals(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         matrices("svdvals", a)?;
         Ok(bind(Op::new(Svd { full: false, vectors: false }), &[a.clone()]))
     })
@@ -151,7 +152,7 @@ pub fn eigh(a: &Array) -> (Array, Array) {
 /// The eigenvalues of Hermitian matrices in ascending order.
 #[track_caller]
 pub fn eigvalsh(a: &Array) -> Array {
-    called(|| Ok(bind(Op::new(Eigh { vectors: false }), &[symmetric("eigvalsh", a)?])))
+    on_line(|| Ok(bind(Op::new(Eigh { vectors: false }), &[symmetric("eigvalsh", a)?])))
 }
 
 /// The eigenvalues of square matrices, in ascending order of their real and then of their imaginary parts, and their eigenvectors, columns of size 1.
@@ -178,7 +179,7 @@ pub fn eig(a: &Array) -> (Array, Array) {
 /// The eigenvalues of square matrices, which are complex.
 #[track_caller]
 pub fn eigvals(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         squares("eigvals", a)?;
         Ok(bind(Op::new(Eig { vectors: false }), &[a.clone()]))
     })

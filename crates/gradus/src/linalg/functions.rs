@@ -2,8 +2,9 @@
 
 use gradus_core::{Array, Result};
 
-use super::{Norm, called, identity, inv, matrix_norm, number, slogdet, solve, squares};
+use super::{Norm, identity, inv, matrix_norm, number, slogdet, solve, squares};
 use crate::control::{fori_loop, while_loop};
+use crate::line::on_line;
 
 /// A whole power of square matrices, by repeated squaring; of a negative one the power of the inverse.
 ///
@@ -18,7 +19,7 @@ use crate::control::{fori_loop, while_loop};
 /// ```
 #[track_caller]
 pub fn matrix_power(a: &Array, power: i32) -> Array {
-    called(|| {
+    on_line(|| {
         squares("matrix_power", a)?;
         let mut square = if power < 0 { inv(a) } else { a.clone() };
         let mut rest = power.unsigned_abs();
@@ -70,7 +71,7 @@ const PADE_RADIUS: f64 = 5.371920351148152;
 /// ```
 #[track_caller]
 pub fn expm(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         squares("expm", a)?;
         let (dtype, real) = (a.dtype(), a.dtype().real_part());
         // How often to halve: it is a choice, and has no derivative. What is not finite is not halved.
@@ -115,7 +116,7 @@ const ROOT_STEPS: i32 = 20;
 /// ```
 #[track_caller]
 pub fn sqrtm(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         squares("sqrtm", a)?;
         root(a)
     })
@@ -163,7 +164,7 @@ const NODES: [(f64, f64); 5] = [
 /// ```
 #[track_caller]
 pub fn logm(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         squares("logm", a)?;
         let dtype = a.dtype();
         let eye = identity(&a.dim(-1), dtype);

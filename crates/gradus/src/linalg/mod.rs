@@ -41,6 +41,7 @@ pub use systems::{
     cho_solve, det, inv, lstsq, pinv, slogdet, solve, solve_banded, solve_triangular, solve_tridiagonal,
 };
 
+use crate::line::on_line;
 use gradus_core::primitives::Op;
 use gradus_core::trace::{self, bind_all};
 use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Location, Result, Scalar, Shape};
@@ -60,7 +61,7 @@ use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Location, Resul
 /// ```
 #[track_caller]
 pub fn checked(x: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         let x = x.clone().ok()?;
         let finite = x.real().is_finite().all() & x.imag().is_finite().all();
         crate::debug_check!(
@@ -70,13 +71,6 @@ pub fn checked(x: &Array) -> Array {
         .ok()?;
         Ok(x)
     })
-}
-
-/// Runs the body of a function on behalf of the user's line.
-#[track_caller]
-fn called(body: impl FnOnce() -> Result<Array>) -> Array {
-    let place = trace::caller_or_known(Location::caller());
-    trace::at_place(place, || body().and_then(Array::ok)).map_err(|e| e.at(place)).into()
 }
 
 /// The same for several results, all of which carry the error if there is one.

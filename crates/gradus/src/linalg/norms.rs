@@ -3,7 +3,8 @@
 use gradus_core::array::IntoAxes;
 use gradus_core::{Array, DType, Result};
 
-use super::{called, inv, matrices, number, svdvals};
+use super::{inv, matrices, number, svdvals};
+use crate::line::on_line;
 
 /// Which norm of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +57,7 @@ pub fn norm(x: &Array) -> Array {
 /// ```
 #[track_caller]
 pub fn vector_norm(x: &Array, p: f64, axes: impl IntoAxes) -> Array {
-    called(|| {
+    on_line(|| {
         let x = floats(x)?;
         let dtype = x.dtype().real_part();
         let axes: Vec<isize> = axes.into_axes(x.rank())?.into_iter().map(|a| a as isize).collect();
@@ -85,7 +86,7 @@ pub fn vector_norm(x: &Array, p: f64, axes: impl IntoAxes) -> Array {
 /// ```
 #[track_caller]
 pub fn matrix_norm(a: &Array, norm: Norm) -> Array {
-    called(|| {
+    on_line(|| {
         matrices("matrix_norm", a)?;
         let lines = |axis: isize| a.abs().sum_axes(axis);
         Ok(match norm {
@@ -122,7 +123,7 @@ fn root(x: &Array) -> Array {
 /// matrix times that of its inverse.
 #[track_caller]
 pub fn cond(a: &Array, norm: Norm) -> Array {
-    called(|| {
+    on_line(|| {
         matrices("cond", a)?;
         Ok(match norm {
             Norm::Two => {
@@ -141,7 +142,7 @@ pub fn cond(a: &Array, norm: Norm) -> Array {
 /// How many singular values are larger than `max(m, n)·ε` times the largest.
 #[track_caller]
 pub fn matrix_rank(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         matrices("matrix_rank", a)?;
         let s = svdvals(&a.stop_gradient());
         let dtype = s.dtype();

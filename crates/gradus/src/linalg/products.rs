@@ -2,7 +2,8 @@
 
 use gradus_core::{Array, DType, Decision, Dim, ErrorKind, Index, Result, Shape};
 
-use super::{called, front, number, wrong};
+use super::{front, number, wrong};
+use crate::line::on_line;
 
 /// The product of a chain of matrices, in the order that takes the fewest multiplications. The first and the last may be vectors.
 ///
@@ -23,7 +24,7 @@ where
     I::Item: AsRef<Array>,
 {
     let all: Vec<Array> = matrices.into_iter().map(|a| a.as_ref().clone()).collect();
-    called(|| {
+    on_line(|| {
         let inner = all.len().saturating_sub(1);
         for (i, a) in all.iter().enumerate() {
             let ty = a.ty()?;
@@ -92,7 +93,7 @@ fn in_order(all: &[Array], i: usize, j: usize, cut: &[Vec<usize>]) -> Array {
 /// ```
 #[track_caller]
 pub fn kron(a: &Array, b: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         let (a, b) = (a.clone().ok()?, b.clone().ok()?);
         let rank = a.rank().max(b.rank());
         let filled = |x: &Array| -> Vec<Dim> {
@@ -121,7 +122,7 @@ pub fn kron(a: &Array, b: &Array) -> Array {
 /// ```
 #[track_caller]
 pub fn cross(a: &Array, b: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         for x in [a, b] {
             let ty = x.ty()?;
             if ty.rank() == 0 || x.dim(-1).equals(&Dim::from(3usize)) == Decision::No {
@@ -141,7 +142,7 @@ pub fn cross(a: &Array, b: &Array) -> Array {
 /// The sum of products along the last axis, with the first vector conjugated; axes in front broadcast.
 #[track_caller]
 pub fn vecdot(a: &Array, b: &Array) -> Array {
-    called(|| (a.conj() * b).sum_axes(-1).ok())
+    on_line(|| (a.conj() * b).sum_axes(-1).ok())
 }
 
 /// Matrices as blocks along the diagonal of one, with zeros elsewhere. A vector is a matrix of one row.
@@ -162,7 +163,7 @@ where
     I::Item: AsRef<Array>,
 {
     let all: Vec<Array> = blocks.into_iter().map(|a| a.as_ref().clone()).collect();
-    called(|| {
+    on_line(|| {
         let mut matrices = Vec::with_capacity(all.len());
         for x in all {
             matrices.push(match x.ty()?.rank() {
@@ -209,7 +210,7 @@ where
 /// ```
 #[track_caller]
 pub fn toeplitz(column: &Array, row: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         for x in [column, row] {
             if x.ty()?.rank() == 0 {
                 return wrong(

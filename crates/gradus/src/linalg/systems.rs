@@ -4,8 +4,9 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::linalg::{Pinv, SlogDet, Solve, TriangularSolve};
 use gradus_core::{Array, Decision, Dim, ErrorKind, Index, Result, Shape};
 
-use super::{Triangle, called, called_for, front, identity, matrices, number, results, squares, wrong};
+use super::{Triangle, called_for, front, identity, matrices, number, results, squares, wrong};
 use crate::control::scan;
+use crate::line::on_line;
 
 /// A system and its right-hand sides with one dtype and the same axes in front. A vector on the right is one column, and so is the solution.
 fn with_system(what: &str, a: &Array, b: &Array, solve: impl FnOnce(&Array, &Array) -> Array) -> Result<Array> {
@@ -66,7 +67,7 @@ fn with_system(what: &str, a: &Array, b: &Array, solve: impl FnOnce(&Array, &Arr
 /// ```
 #[track_caller]
 pub fn solve(a: &Array, b: &Array) -> Array {
-    called(|| with_system("solve", a, b, |a, b| Solve { transpose: false }.of(a, b)))
+    on_line(|| with_system("solve", a, b, |a, b| Solve { transpose: false }.of(a, b)))
 }
 
 /// The solution of `a·x = b`, where of `a` only one triangle is read.
@@ -84,7 +85,7 @@ pub fn solve(a: &Array, b: &Array) -> Array {
 #[track_caller]
 pub fn solve_triangular(a: &Array, b: &Array, triangle: Triangle) -> Array {
     let op = if triangle == Triangle::Lower { TriangularSolve::lower() } else { TriangularSolve::upper() };
-    called(|| with_system("solve_triangular", a, b, |a, b| op.of(a, b)))
+    on_line(|| with_system("solve_triangular", a, b, |a, b| op.of(a, b)))
 }
 
 /// The solution of `a·x = b` by the factor L that [`cholesky`](super::cholesky) gives of `a`.
@@ -101,13 +102,13 @@ pub fn solve_triangular(a: &Array, b: &Array, triangle: Triangle) -> Array {
 #[track_caller]
 pub fn cho_solve(factor: &Array, b: &Array) -> Array {
     let lower = TriangularSolve::lower();
-    called(|| with_system("cho_solve", factor, b, |l, b| lower.transposed().of(&l.conj(), &lower.of(l, b))))
+    on_line(|| with_system("cho_solve", factor, b, |l, b| lower.transposed().of(&l.conj(), &lower.of(l, b))))
 }
 
 /// The inverse. To multiply by it, [`solve`] is faster and more exact.
 #[track_caller]
 pub fn inv(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         squares("inv", a)?;
         let eye = identity(&a.dim(-1), a.dtype()).broadcast_to(a.shape());
         Ok(Solve { transpose: false }.of(a, &eye))
@@ -127,7 +128,7 @@ pub fn inv(a: &Array) -> Array {
 /// ```
 #[track_caller]
 pub fn pinv(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         matrices("pinv", a)?;
         Ok(gradus_core::trace::bind(Op::new(Pinv), &[a.clone()]))
     })
@@ -137,7 +138,7 @@ pub fn pinv(a: &Array) -> Array {
 /// has its columns in the last two axes, as for [`solve`].
 #[track_caller]
 pub fn lstsq(a: &Array, b: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         matrices("lstsq", a)?;
         let (ta, tb) = (a.ty()?, b.ty()?);
         let rows = if tb.rank() == 1 { b.dim(0) } else { b.dim(-2) };
@@ -175,7 +176,7 @@ pub fn slogdet(a: &Array) -> (Array, Array) {
 /// ```
 #[track_caller]
 pub fn det(a: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         squares("det", a)?;
         let e = |i: i64, j: i64| a.index((Index::Ellipsis, i, j));
         Ok(match a.dim(-1).as_usize() {
@@ -210,7 +211,7 @@ pub fn det(a: &Array) -> Array {
 #[doc(alias = "tridiagonal_solve")]
 #[track_caller]
 pub fn solve_tridiagonal(lower: &Array, diagonal: &Array, upper: &Array, b: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         let n = last(b)?;
         for x in [lower, diagonal, upper] {
             if last(x)?.equals(&n) == Decision::No {
@@ -250,7 +251,7 @@ fn last(x: &Array) -> Result<Dim> {
 /// rows, in n steps over `lower + 1` rows.
 #[track_caller]
 pub fn solve_banded(lower: usize, upper: usize, bands: &Array, b: &Array) -> Array {
-    called(|| {
+    on_line(|| {
         let (ty, rhs) = (bands.ty()?, b.ty()?);
         let fits = ty.rank() == 2 && bands.dim(0).as_usize() == Some(lower + upper + 1);
         if !fits || !(1..=2).contains(&rhs.rank()) || b.dim(0).equals(&bands.dim(1)) == Decision::No {

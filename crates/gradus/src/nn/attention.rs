@@ -2,7 +2,8 @@
 
 use gradus_core::{Array, DType, Error, ErrorKind, Result, Scalar};
 
-use super::{at_caller, want_float};
+use super::want_float;
+use crate::line::in_function;
 
 /// How [`attention`] is done. The default looks everywhere, with logits divided by the root of the features of a head.
 ///
@@ -63,7 +64,7 @@ impl Attention {
 #[doc(alias = "dot_product_attention")]
 #[doc(alias = "scaled_dot_product_attention")]
 pub fn attention(query: &Array, key: &Array, value: &Array, options: Attention) -> Array {
-    at_caller("attention", || {
+    in_function("attention", || {
         want_float("a query", query)?;
         want_float("a key", key)?;
         want_float("a value", value)?;

@@ -2,9 +2,9 @@
 //!
 //! Weights are `[.., inputs, outputs]`: axes before the last two are windows of a convolution. Numbers are those that `jax.nn.initializers` gives for the same key.
 
+use crate::line::in_function;
 use gradus_core::{Array, Element, Error, ErrorKind, IntoShape, Result, Shape};
 
-use super::at_caller;
 use crate::random::{self, Key};
 
 /// Which connections of a weight count.
@@ -33,7 +33,7 @@ fn fan(shape: &Shape, which: Fan) -> Result<f64> {
 #[track_caller]
 fn uniform<T: Element>(name: &str, key: Key, shape: impl IntoShape, scale: f64, which: Fan) -> Array {
     let shape = shape.into_shape();
-    at_caller(name, || {
+    in_function(name, || {
         let variance = scale / fan(&shape, which)?.max(1.0);
         Ok(random::uniform_between::<T>(key, &shape, -1.0_f64, 1.0_f64) * (3.0 * variance).sqrt())
     })
@@ -42,7 +42,7 @@ fn uniform<T: Element>(name: &str, key: Key, shape: impl IntoShape, scale: f64, 
 #[track_caller]
 fn normal<T: Element>(name: &str, key: Key, shape: impl IntoShape, scale: f64, which: Fan) -> Array {
     let shape = shape.into_shape();
-    at_caller(name, || {
+    in_function(name, || {
         let variance = scale / fan(&shape, which)?.max(1.0);
         truncated::<T>(key, &shape, variance.sqrt())
     })
@@ -107,5 +107,5 @@ pub fn lecun_normal<T: Element>(key: Key, shape: impl IntoShape) -> Array {
 #[track_caller]
 pub fn truncated_normal<T: Element>(key: Key, shape: impl IntoShape, deviation: f64) -> Array {
     let shape = shape.into_shape();
-    at_caller("truncated_normal", || truncated::<T>(key, &shape, deviation * TRUNCATED))
+    in_function("truncated_normal", || truncated::<T>(key, &shape, deviation * TRUNCATED))
 }

@@ -2,7 +2,8 @@
 
 use gradus_core::{Array, DType, Error, ErrorKind, IntoAxes, Result};
 
-use super::{at_caller, want_float, want_whole};
+use super::{want_float, want_whole};
+use crate::line::in_function;
 use crate::random::{self, Key};
 use crate::stage::poison;
 
@@ -19,7 +20,7 @@ use crate::stage::poison;
 #[track_caller]
 #[doc(alias = "Dense")]
 pub fn linear(x: &Array, weights: &Array, bias: Option<&Array>) -> Array {
-    at_caller("linear", || {
+    in_function("linear", || {
         if weights.ty()?.rank() != 2 {
             let message = format!("weights are a matrix [inputs, outputs], not {}", weights.ty()?);
             return Err(Error::new(ErrorKind::Shape, message));
@@ -43,7 +44,7 @@ pub fn linear(x: &Array, weights: &Array, bias: Option<&Array>) -> Array {
 #[track_caller]
 #[doc(alias = "Embed")]
 pub fn embedding(table: &Array, numbers: &Array) -> Array {
-    at_caller("embedding", || {
+    in_function("embedding", || {
         want_whole("the number of a row", numbers)?;
         table.take(numbers, 0).ok()
     })
@@ -62,7 +63,7 @@ pub fn embedding(table: &Array, numbers: &Array) -> Array {
 #[track_caller]
 #[doc(alias = "LayerNorm")]
 pub fn layer_norm(x: &Array, scale: &Array, offset: &Array, epsilon: f64) -> Array {
-    at_caller("layer_norm", || {
+    in_function("layer_norm", || {
         let (wide, axes) = (wide(x)?, last_axes(x, scale)?);
         let away = &wide - wide.mean_keep(axes.clone());
         let spread = away.square().mean_keep(axes) + epsilon;
@@ -74,7 +75,7 @@ pub fn layer_norm(x: &Array, scale: &Array, offset: &Array, epsilon: f64) -> Arr
 #[track_caller]
 #[doc(alias = "RMSNorm")]
 pub fn rms_norm(x: &Array, scale: &Array, epsilon: f64) -> Array {
-    at_caller("rms_norm", || {
+    in_function("rms_norm", || {
         let (wide, axes) = (wide(x)?, last_axes(x, scale)?);
         let size = (wide.square().mean_keep(axes) + epsilon).sqrt();
         Ok((wide / size).cast(x.dtype()) * scale)
@@ -156,7 +157,7 @@ impl BatchNorm {
     #[track_caller]
     pub fn init(&self, x: &Array) -> BatchStats {
         // Only for its type; the axes may be wrong, and then the array says so.
-        let mean = at_caller("batch_norm", || Ok(wide(x)?.mean_axes(self.axes(x)?).zeros_like()));
+        let mean = in_function("batch_norm", || Ok(wide(x)?.mean_axes(self.axes(x)?).zeros_like()));
         BatchStats { variance: mean.ones_like(), mean }
     }
 
@@ -168,7 +169,7 @@ impl BatchNorm {
     #[track_caller]
     pub fn train(&self, x: &Array, stats: &BatchStats) -> (Array, BatchStats) {
         let mut next = None;
-        let y = at_caller("batch_norm", || {
+        let y = in_function("batch_norm", || {
             let (wide, axes) = (wide(x)?, self.axes(x)?);
             let (mean, variance) = (wide.mean_axes(axes.clone()), wide.var_axes(axes, 0));
             let blend = |old: &Array, new: &Array| {
@@ -195,7 +196,7 @@ impl BatchNorm {
     /// Normalized by running means and variances.
     #[track_caller]
     pub fn apply(&self, x: &Array, stats: &BatchStats) -> Array {
-        at_caller("batch_norm", || self.normalized(x, stats))
+        in_function("batch_norm", || self.normalized(x, stats))
     }
 
     fn normalized(&self, x: &Array, stats: &BatchStats) -> Result<Array> {
@@ -218,7 +219,7 @@ impl BatchNorm {
 /// ```
 #[track_caller]
 pub fn dropout(key: Key, x: &Array, rate: f64) -> Array {
-    at_caller("dropout", || {
+    in_function("dropout", || {
         want_float("what numbers are dropped from", x)?;
         if !(0.0..=1.0).contains(&rate) {
             let message = format!("a rate of {rate}");

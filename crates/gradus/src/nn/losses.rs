@@ -2,7 +2,8 @@
 
 use gradus_core::{Array, Dim, Error, ErrorKind, Result};
 
-use super::{at_caller, want_float, want_whole};
+use super::{want_float, want_whole};
+use crate::line::in_function;
 
 /// Refuses two arrays of different shapes: broadcast by mistake, a loss is of every pair.
 fn alike(what: (&str, &str), a: &Array, b: &Array) -> Result<()> {
@@ -24,7 +25,7 @@ const LABELED: (&str, &str) = ("logits", "labels");
 #[doc(alias = "squared_error")]
 #[doc(alias = "l2_loss")]
 pub fn mse(predictions: &Array, targets: &Array) -> Array {
-    at_caller("mse", || {
+    in_function("mse", || {
         alike(PREDICTED, predictions, targets)?;
         Ok((predictions - targets).square().mean())
     })
@@ -41,7 +42,7 @@ pub fn mse(predictions: &Array, targets: &Array) -> Array {
 /// ```
 #[track_caller]
 pub fn huber(predictions: &Array, targets: &Array, delta: f64) -> Array {
-    at_caller("huber", || {
+    in_function("huber", || {
         alike(PREDICTED, predictions, targets)?;
         let size = (predictions - targets).abs();
         let near = size.minimum(delta);
@@ -52,7 +53,7 @@ pub fn huber(predictions: &Array, targets: &Array, delta: f64) -> Array {
 /// The logarithm of the hyperbolic cosine of a difference: like half its square where it is small, like its size where it is large, and smooth.
 #[track_caller]
 pub fn log_cosh(predictions: &Array, targets: &Array) -> Array {
-    at_caller("log_cosh", || {
+    in_function("log_cosh", || {
         alike(PREDICTED, predictions, targets)?;
         // log(cosh x) = |x| + log(1 + exp(-2|x|)) - log 2, written without the kink of |x|.
         let x = predictions - targets;
@@ -76,7 +77,7 @@ fn softplus(x: &Array) -> Array {
 /// ```
 #[track_caller]
 pub fn softmax_cross_entropy(logits: &Array, labels: &Array) -> Array {
-    at_caller("softmax_cross_entropy", || {
+    in_function("softmax_cross_entropy", || {
         alike(LABELED, logits, labels)?;
         Ok(-(labels * logits.log_softmax(-1)).sum_axes(-1))
     })
@@ -95,7 +96,7 @@ pub fn softmax_cross_entropy(logits: &Array, labels: &Array) -> Array {
 /// ```
 #[track_caller]
 pub fn softmax_cross_entropy_with_integer_labels(logits: &Array, labels: &Array) -> Array {
-    at_caller("softmax_cross_entropy_with_integer_labels", || {
+    in_function("softmax_cross_entropy_with_integer_labels", || {
         want_float("logits", logits)?;
         want_whole("the label of an example", labels)?;
         if labels.rank() + 1 != logits.rank() {
@@ -112,7 +113,7 @@ pub fn softmax_cross_entropy_with_integer_labels(logits: &Array, labels: &Array)
 #[track_caller]
 #[doc(alias = "binary_cross_entropy_with_logits")]
 pub fn sigmoid_binary_cross_entropy(logits: &Array, labels: &Array) -> Array {
-    at_caller("sigmoid_binary_cross_entropy", || {
+    in_function("sigmoid_binary_cross_entropy", || {
         alike(LABELED, logits, labels)?;
         // -y log σ(x) - (1 - y) log(1 - σ(x)) = log(1 + exp(x)) - x y
         Ok(softplus(logits) - logits * labels)
@@ -122,7 +123,7 @@ pub fn sigmoid_binary_cross_entropy(logits: &Array, labels: &Array) -> Array {
 /// `max(0, 1 − label · prediction)` for labels −1 and 1: one number for each element.
 #[track_caller]
 pub fn hinge(predictions: &Array, labels: &Array) -> Array {
-    at_caller("hinge", || {
+    in_function("hinge", || {
         alike(PREDICTED, predictions, labels)?;
         Ok((1.0_f64 - predictions * labels).relu())
     })
@@ -131,7 +132,7 @@ pub fn hinge(predictions: &Array, labels: &Array) -> Array {
 /// The Kullback-Leibler divergence of predicted probabilities, given by their logarithms, from true ones, along the last axis. A true probability of zero adds nothing.
 #[track_caller]
 pub fn kl_divergence(log_predictions: &Array, targets: &Array) -> Array {
-    at_caller("kl_divergence", || {
+    in_function("kl_divergence", || {
         alike(PREDICTED, log_predictions, targets)?;
         let log = targets.gt(0.0_f64).guarded(targets, 1.0_f64, |t| t.log(), 0.0_f64);
         Ok((targets * (log - log_predictions)).sum_axes(-1))
@@ -141,7 +142,7 @@ pub fn kl_divergence(log_predictions: &Array, targets: &Array) -> Array {
 /// The cosine of the angle between vectors along the last axis. `epsilon` is the least length that is divided by.
 #[track_caller]
 pub fn cosine_similarity(a: &Array, b: &Array, epsilon: f64) -> Array {
-    at_caller("cosine_similarity", || {
+    in_function("cosine_similarity", || {
         alike(PREDICTED, a, b)?;
         // Vectors shorter than epsilon have no direction; their length has no slope at zero.
         let unit = |x: &Array| {
@@ -158,7 +159,7 @@ pub fn cosine_similarity(a: &Array, b: &Array, epsilon: f64) -> Array {
 #[track_caller]
 #[doc(alias = "smooth_labels")]
 pub fn label_smoothing(labels: &Array, share: f64) -> Array {
-    at_caller("label_smoothing", || {
+    in_function("label_smoothing", || {
         want_float("a label", labels)?;
         let classes = Array::from_dim(&labels.dim(-1), labels.dtype());
         Ok(labels * (1.0 - share) + classes.recip() * share)

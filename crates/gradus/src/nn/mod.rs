@@ -23,14 +23,7 @@ pub use losses::{
 };
 pub use pool::{Pool, WindowKind, avg_pool, max_pool, reduce_window};
 
-use gradus_core::{Array, Error, ErrorKind, Location, Result, trace};
-
-/// Runs what a function here is made of: its operations are on the user's line, and an error is an array that carries it.
-#[track_caller]
-fn at_caller(name: &str, body: impl FnOnce() -> Result<Array>) -> Array {
-    let place = trace::caller_or_known(Location::caller());
-    trace::at_place(place, || body().and_then(Array::ok)).map_err(|e| e.in_operation(name).at(place)).into()
-}
+use gradus_core::{Array, Error, ErrorKind, Result};
 
 /// Refuses what is no array of floats.
 fn want_float(what: &str, x: &Array) -> Result<()> {

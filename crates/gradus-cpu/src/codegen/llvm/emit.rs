@@ -53,6 +53,15 @@ pub(super) struct Emitter<'a> {
     declarations: FxHashSet<String>,
     functions: String,
     swapped: FxHashSet<Buffer>,
+    /// Whether scalars are divided.
+    pub(super) divides: bool,
+}
+
+/// A module in LLVM's language.
+pub(super) struct Written {
+    pub(super) text: String,
+    /// Whether scalars are divided.
+    pub(super) divides: bool,
 }
 
 /// Loops of known length whose iterations are at most so many statements together are written as their iterations.
@@ -92,7 +101,7 @@ pub(super) fn function(main: bool) -> Function {
 }
 
 /// The text of a module whose main body is called `name`.
-pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<String> {
+pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<Written> {
     let n = module.types.len();
     let mut e = Emitter {
         module,
@@ -104,6 +113,7 @@ pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<St
         declarations: FxHashSet::default(),
         functions: String::new(),
         swapped: module.swapped(),
+        divides: false,
     };
     for (i, f) in module.functions.iter().enumerate() {
         e.define_elementary(i, f)?;
@@ -112,7 +122,7 @@ pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<St
         e.main_body(piece, &format!("define internal fastcc i64 @piece{i}(ptr %context) #0 noinline"))?;
     }
     e.main_body(&module.main, &format!("define {CONVENTION}i64 @{name}(ptr %context) #0"))?;
-    let mut out = e.functions;
+    let (mut out, divides) = (e.functions, e.divides);
     let mut declarations: Vec<String> = e.declarations.into_iter().collect();
     declarations.sort_unstable();
     for d in declarations {
@@ -131,7 +141,7 @@ pub(super) fn module(module: &Module, machine: Machine, name: &str) -> Result<St
          !3 = !{{!2}}\n\
          !4 = !{{!\"branch_weights\", i32 1, i32 100000}}\n"
     ));
-    Ok(out)
+    Ok(Written { text: out, divides })
 }
 
 impl Emitter<'_> {

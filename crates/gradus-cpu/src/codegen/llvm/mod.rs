@@ -261,9 +261,10 @@ impl Llvm {
         if options.small {
             machine.once = 0;
         }
-        let text = emit::module(module, machine, &name)?;
+        let emit::Written { text, divides } = emit::module(module, machine, &name)?;
         times.write = lap();
-        let work = Work::new(self, options, plan(options.effort, text.len(), !module.pieces.is_empty()))?;
+        let plan = plan(options.effort, text.len(), !module.pieces.is_empty(), divides);
+        let work = Work::new(self, options, &plan)?;
         let parsed = work.parse(&text)?;
         if options.verify || cfg!(debug_assertions) {
             parsed.verify(&text)?;
@@ -366,8 +367,9 @@ pub fn machine(features: &str, most: Option<usize>) -> Machine {
 /// Loops of lanes are vector code already, and what can be computed before them is. For them `default<O3>` gains nothing
 /// and costs twice the time; moving the indices of gathers out of a loop even hides from code generation that they are
 /// small. Scalars of main bodies, which may be small arrays, are worth a look for vectors while there are not too many; in
-/// one that is cut the frame would be looked at instead, whose neighbours have nothing to do with each other.
-fn plan(effort: Effort, text: usize, cut: bool) -> (&'static str, i32) {
+/// one that is cut the frame would be looked at instead, whose neighbours have nothing to do with each other. Where scalars are divided they stay alone: of a vector
+/// of quotients LLVM (22 at least) takes a lane for zero where both operands are, which is NaN, and forgets the comparison that such a lane waits for.
+fn plan(effort: Effort, text: usize, cut: bool, divides: bool) -> Plan {
     /// Bytes of text from which main bodies are left as they are: about two thousand operations.
     const LARGE: usize = 1 << 17;
     /// Bytes from which as little as possible is done: about half a million operations.
@@ -377,12 +379,22 @@ fn plan(effort: Effort, text: usize, cut: bool) -> (&'static str, i32) {
         Effort::Auto => Effort::Some,
         e => e,
     };
-    match effort {
+    let (passes, level) = match effort {
         Effort::Most => ("default<O3>", 3),
         Effort::Some | Effort::Auto if cut || text > LARGE => ("function(early-cse)", 1),
+        Effort::Some | Effort::Auto if divides => ("function(dce,early-cse)", 2),
         Effort::Some | Effort::Auto => ("function(dce,early-cse,slp-vectorizer,early-cse)", 2),
         Effort::Least => ("function(early-cse)", 0),
-    }
+    };
+    Plan { passes, level, alone: divides }
+}
+
+/// What LLVM is to do.
+struct Plan {
+    passes: &'static str,
+    level: i32,
+    /// Scalars stay scalars, whatever the passes are.
+    alone: bool,
 }
 
 /// What one compilation needs of LLVM, with one thread.
@@ -392,6 +404,8 @@ struct Work<'a> {
     machine: Handle,
     layout: Handle,
     passes: CString,
+    /// Scalars stay scalars, whatever the passes are.
+    alone: bool,
     /// What LLVM complained of: a box that this owns and the context's handler writes to.
     complaints: *mut Complaints,
 }
@@ -418,9 +432,9 @@ extern "C" fn complain(info: Handle, to: Handle) {
 }
 
 impl<'a> Work<'a> {
-    fn new(llvm: &'a Llvm, options: &Options, (passes, level): (&str, i32)) -> Result<Work<'a>> {
+    fn new(llvm: &'a Llvm, options: &Options, plan: &Plan) -> Result<Work<'a>> {
         let api = &llvm.api;
-        let passes = options.passes.as_deref().unwrap_or(passes);
+        let passes = options.passes.as_deref().unwrap_or(plan.passes);
         let passes = CString::new(passes).map_err(|e| error!(Rule, "{e}"))?;
         let less = match options.vector {
             Some(..32) => ",-avx,-avx2,-avx512f,-fma",
@@ -445,7 +459,7 @@ impl<'a> Work<'a> {
                 triple,
                 cpu,
                 features.as_ptr(),
-                level,
+                plan.level,
                 POSITION_INDEPENDENT,
                 SMALL_CODE_MODEL,
             );
@@ -456,7 +470,7 @@ impl<'a> Work<'a> {
             let context = (api.LLVMContextCreate)();
             let complaints = Box::into_raw(Box::new(complaints));
             (api.LLVMContextSetDiagnosticHandler)(context, complain, complaints.cast());
-            Ok(Work { llvm, context, machine, layout, passes, complaints })
+            Ok(Work { llvm, context, machine, layout, passes, alone: plan.alone, complaints })
         }
     }
 
@@ -522,7 +536,7 @@ impl Parsed<'_> {
         unsafe {
             let options = (api.LLVMCreatePassBuilderOptions)();
             (api.LLVMPassBuilderOptionsSetLoopVectorization)(options, 1);
-            (api.LLVMPassBuilderOptionsSetSLPVectorization)(options, 1);
+            (api.LLVMPassBuilderOptionsSetSLPVectorization)(options, i32::from(!self.work.alone));
             let e = (api.LLVMRunPasses)(self.module, self.work.passes.as_ptr(), self.work.machine, options);
             (api.LLVMDisposePassBuilderOptions)(options);
             match e.is_null() {

@@ -92,13 +92,8 @@ impl Emitter<'_> {
             _ => "",
         };
         let a = args[0];
+        self.divides |= op == Op::Div && s.lanes == 1;
         match op {
-            // LLVM takes a lane of a quotient for zero if both of its operands are, where 0/0 is NaN (up to 22 at least), and forgets the comparison that such a lane
-            // waits for. It puts scalars into lanes by itself, so it must not see what they are.
-            Op::Div if s.lanes == 1 => {
-                let hidden = self.intrinsic("arith.fence", s, &args[..1]);
-                put!(self, "fdiv {s} {hidden}, {}", args[1])
-            }
             Op::Add | Op::Sub | Op::Mul | Op::Div => put!(self, "{plain} {s} {a}, {}", args[1]),
             Op::Lesser | Op::Greater => {
                 let how = if op == Op::Lesser { "olt" } else { "ogt" };

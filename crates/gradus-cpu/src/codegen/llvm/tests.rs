@@ -375,7 +375,7 @@ fn a_process_may_end_at_any_moment() {
 #[test]
 fn large_stacks_are_touched_page_by_page() {
     let (module, _) = random::module(1, &Config::default());
-    let text = super::emit::module(&module, llvm().machine, "main").unwrap();
+    let text = super::emit::module(&module, llvm().machine, "main").unwrap().text;
     assert!(text.contains("attributes #0 = { nounwind \"probe-stack\"=\"inline-asm\""), "{text}");
     for line in text.lines().filter(|l| l.starts_with("define ")) {
         assert!(line.contains("#0"), "{line}");
