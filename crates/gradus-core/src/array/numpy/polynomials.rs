@@ -156,7 +156,7 @@ impl Array {
             let mut power = self.ones_like();
             for _ in 0..columns {
                 all.push(power.clone());
-                power = power * self;
+                power *= self;
             }
             all.reverse();
             if all.is_empty() {

@@ -175,7 +175,7 @@ impl Array {
             for (i, e) in edges.iter().enumerate() {
                 let bin = x.index((.., i as i64)).bin_in(e)?;
                 let size = e.dim(0) - 1usize;
-                inside = inside & bin.ge(0i64);
+                inside &= bin.ge(0i64);
                 cell = cell * size.clone() + bin;
                 sizes.push(size);
             }

@@ -2,7 +2,7 @@
 //! front: a batch is one more of those. `x_dot` is a tangent, `x_bar` a cotangent.
 //!
 //! Numbers come from loops of our own where matrices are small and from faer where they are not. Rules are written in the language of
-//! arrays, so derivatives have derivatives. What a decomposition leaves open (the sign of an eigenvector) is fixed by [`unit_phase`],
+//! arrays, so derivatives have derivatives. What a decomposition leaves open (the sign of an eigenvector) is fixed by `unit_phase`,
 //! so that values do not depend on who computed them, and derivatives are those of the values.
 //!
 //! *Invariants.* A matrix that has no decomposition gives NaN, never an error: whether it has one is only known when it runs.

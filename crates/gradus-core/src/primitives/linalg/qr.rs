@@ -70,11 +70,11 @@ impl Primitive for Qr {
         let mut skew = &below - adjoint(&below);
         if dtype.is_complex() {
             let phase = Array::complex(&c.real().zeros_like(), &c.imag());
-            skew = skew + identity(&rows, DType::Bool).select(phase, number(0.0, dtype));
+            skew += identity(&rows, DType::Bool).select(phase, number(0.0, dtype));
         }
         let mut q_dot = q.matmul(&skew);
         if !spanning {
-            q_dot = q_dot + (&over_r - q.matmul(&c));
+            q_dot += &over_r - q.matmul(&c);
         }
         let r_dot = (adjoint(q).matmul(a_dot) - skew.matmul(r)).triu(0);
         Ok(Derivative::Tangents(smallvec::smallvec![Some(q_dot), Some(r_dot)]))

@@ -92,11 +92,11 @@ impl Primitive for Svd {
         let over = (&one / &row).cast(dtype);
         if n.at_least(&m) != Decision::Yes {
             let moved = a_dot.matmul(&v);
-            u_dot = u_dot + (&moved - u.matmul(&uh.matmul(&moved))) * &over;
+            u_dot += (&moved - u.matmul(&uh.matmul(&moved))) * &over;
         }
         if m.at_least(&n) != Decision::Yes {
             let moved = adjoint(a_dot).matmul(u);
-            v_dot = v_dot + (&moved - v.matmul(&vh.matmul(&moved))) * &over;
+            v_dot += (&moved - v.matmul(&vh.matmul(&moved))) * &over;
         }
         let turns = turn(u, &u_dot);
         let (u_dot, v_dot) = (turned_back(u, &u_dot, &turns), turned_back(&v, &v_dot, &turns));
