@@ -232,7 +232,7 @@ pub enum Group {
 }
 
 impl Group {
-    pub const ALL: [Group; 11] = [
+    pub const ALL: [Group; 12] = [
         Group::Elementwise,
         Group::Random,
         Group::Lorenz,

@@ -15,7 +15,7 @@ pub enum Compiled {
     Assembled(x86::Compiled),
     /// Cranelift.
     #[cfg(has_cranelift)]
-    Cranelift(cranelift::Compiled),
+    Cranelift(Box<cranelift::Compiled>),
 }
 
 impl Compiled {
@@ -63,7 +63,7 @@ pub fn compile(module: &Module, isa: Option<Isa>, text: bool, image: bool) -> Re
         #[cfg(has_cranelift)]
         None => {
             let options = cranelift::Options { text, image, ..cranelift::Options::default() };
-            cranelift::compile(module, &options).map(Compiled::Cranelift)
+            cranelift::compile(module, &options).map(|code| Compiled::Cranelift(Box::new(code)))
         }
         #[cfg(not(has_cranelift))]
         None => {
@@ -78,7 +78,7 @@ pub fn load(image: &[u8], isa: Option<Isa>) -> Result<Compiled> {
     match isa {
         Some(_) => x86::load(image).map(Compiled::Assembled),
         #[cfg(has_cranelift)]
-        None => cranelift::load(image).map(Compiled::Cranelift),
+        None => cranelift::load(image).map(|code| Compiled::Cranelift(Box::new(code))),
         #[cfg(not(has_cranelift))]
         None => Err(error!(Value, "the embedded compiler has no code for this processor: {WITHOUT}")),
     }
