@@ -10,29 +10,6 @@ fn close(a: &Array, b: &[f64]) {
     }
 }
 
-#[test]
-fn implicit_derivatives() -> Result<()> {
-    // the root of x^3 = a by any solver the user likes; its derivative comes from the equation, not from the iterations
-    let cube_root = |a: &Array| {
-        root(
-            |x: &Array, a: &Array| x.powi(3) - a,
-            |a: &Array| {
-                while_loop(
-                    |x: &Array| (x.powi(3) - a).abs().gt(1e-12),
-                    |x| x - (x.powi(3) - a) / (3.0 * x * x),
-                    a.clone(),
-                )
-            },
-            a,
-        )
-    };
-    let a = Array::from(8.0_f64);
-    close(&jit(cube_root)(&a), &[2.0]);
-    close(&jit(grad(cube_root))(&a), &[1.0 / 12.0]);
-    close(&jit(grad(grad(cube_root)))(&a), &[-2.0 / 9.0 * 8.0_f64.powf(-5.0 / 3.0)]);
-    Ok(())
-}
-
 /// Newton's steps for x³ = a, with a square root in the loop that must not be differentiated at zero.
 fn cube_root(a: &Array) -> Array {
     let steps = |a: &Array| fori_loop(0, 60, |_: &Array, x: &Array| x - (x.powi(3) - a) / (x * x * 3.0_f64), a.clone());

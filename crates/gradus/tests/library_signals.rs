@@ -13,24 +13,6 @@ fn close(a: &Array, b: &[f64]) {
     }
 }
 
-#[test]
-fn signals_and_windows() -> Result<()> {
-    let power = |x: &Array| (fft::rfft(x).abs().square() * Array::arange(0.0_f64, 7.0, 1.0)).sum();
-    let x = Array::arange(0.0_f64, 12.0, 1.0).sin();
-    close(&jit(power)(&x), &[72.33849914272257]);
-    close(&jit(grad(power))(&x).index(..3), &[2.9373558378439895, 17.20570169597763, 22.192164759529344]);
-    let image = Array::arange(0.0_f64, 50.0, 1.0).reshape([1, 5, 5, 2]) / 10.0;
-    let w = Array::arange(0.0_f64, 72.0, 1.0).cos().reshape([3, 3, 2, 4]);
-    // options as the project writes options everywhere; the layout is text
-    let conv = |x: &Array, w: &Array| nn::conv("NHWC,HWIO->NHWC", x, w, nn::Conv::default().strides([2, 2]).same());
-    let y = jit(conv)(&image, &w);
-    assert_eq!(y.shape(), [1, 3, 3, 4]);
-    close(&y.sum(), &[27.400883577910932]);
-    let g = jit(grad_by(1, move |x: &Array, w: &Array| conv(x, w).square().sum()))(&image, &w);
-    close(&g.reshape([-1]).index(..3), &[60.4278514575431, 88.93049955852177, 35.67085648940669]);
-    Ok(())
-}
-
 /// The error that an array carries: what it says, and whether it stands at this line of this file.
 #[track_caller]
 fn says(array: Array, text: &str) {

@@ -241,51 +241,6 @@ fn gradients_are_clipped_and_zero_stays_differentiable() -> Result<()> {
     Ok(())
 }
 
-#[derive(Tree, Clone, Debug)]
-struct Model {
-    weights: Array,
-    bias: Option<Array>,
-}
-
-#[test]
-fn training_and_files() -> Result<()> {
-    let loss = |m: &Model| {
-        let (w, b) = (&m.weights, m.bias.as_ref().unwrap());
-        (w - 3.0).square().sum() + 10.0 * (b + 1.0).square().sum()
-    };
-    let adam = optim::adam(0.1);
-    let mut model = Model { weights: Array::from([1.0_f64]), bias: Some(Array::from([-2.0_f64])) };
-    let mut state = adam.init(&model);
-    let step = jit({
-        let adam = adam.clone();
-        move |m: &Model, s: &optim::State<Model>| {
-            let (value, g) = value_and_grad(loss)(m);
-            let (m, s) = adam.step(m, &g, s);
-            (value, m, s)
-        }
-    });
-    for _ in 0..100 {
-        (_, model, state) = step(&model, &state);
-    }
-    assert_eq!(step.stats().compiles, 1);
-    // optax.adam(0.1) after 100 steps
-    close(&model.weights, &[3.0084228004109606]);
-    close(model.bias.as_ref().unwrap(), &[-1.002936676291132]);
-    let folder = std::env::temp_dir().join(format!("gradus-contract-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    for name in ["model.npz", "model.safetensors"] {
-        let path = folder.join(name);
-        files::save(&path, &model)?;
-        let again: Model = files::load(&path, &model)?; // the second argument gives the structure
-        assert!(tree::all_close(&model, &again, 0.0)?);
-        std::fs::write(&path, &std::fs::read(&path).unwrap()[..40]).unwrap();
-        let e = files::load::<Model>(&path, &model).unwrap_err().to_string();
-        assert!(e.contains(name), "{e}");
-    }
-    std::fs::remove_dir_all(folder).unwrap();
-    Ok(())
-}
-
 fn rosenbrock(x: &Array) -> Array {
     let (a, b) = (x.index(..-1), x.index(1..));
     ((b - a.square()).square() * 100.0_f64 + (1.0_f64 - a).square()).sum()

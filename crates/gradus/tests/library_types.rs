@@ -2,24 +2,6 @@
 
 use gradus::prelude::*;
 
-#[test]
-fn no_splinters() -> Result<()> {
-    let f = |x: &Array| (1.0 - x).log() + 2e-2 / x - 0.5 * (x + 1.0).sqrt();
-    let x = Array::from([0.25_f64, 0.5]);
-    let [n] = x.sizes()?;
-    assert_eq!(n, 2);
-    let mut total = f(&x);
-    total += &x;
-    total *= 2.0;
-    check_grads(f, &x, 2)?;
-    struct Service {
-        gradient: Fun<(Array,), Array>,
-    }
-    let service = Service { gradient: jit(grad(move |x: &Array| f(x).sum())) };
-    assert_eq!((service.gradient)(&x).shape(), [2]);
-    Ok(())
-}
-
 fn close(a: &Array, b: &[f64]) {
     let a = a.cast(DType::F64).to_vec::<f64>().unwrap();
     assert_eq!(a.len(), b.len(), "{a:?} {b:?}");

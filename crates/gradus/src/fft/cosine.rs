@@ -90,11 +90,11 @@ impl FftOptions {
         let mut x = x.move_axis(axis as isize, -1);
         let ortho = self.norm == Norm::Ortho;
         if ortho && matches!(kind, 1 | 3) {
-            x = x * row.at_ends(kind == 1, SQRT_2);
+            x *= row.at_ends(kind == 1, SQRT_2);
         }
         let mut y = row.plain(kind, &x)?;
         if ortho && matches!(kind, 1 | 2) {
-            y = y / row.at_ends(kind == 1, SQRT_2);
+            y /= row.at_ends(kind == 1, SQRT_2);
         }
         let whole = Array::from_dim(&row.whole(kind), row.dtype);
         y = match (self.norm, inverse) {

@@ -301,8 +301,8 @@ fn banded(lower: usize, upper: usize, bands: &Array, b: &Array) -> Result<Array>
             let (pivots, known) = (u.index((j as i64, ..)), y.index((j as i64, ..)));
             let factor = row.index(j as i64) / pivots.index(0);
             let taken = (&pivots * &factor).pad(&[(j as i64, (lower - j) as i64)], &zero);
-            row = row - taken;
-            b = b - known * factor;
+            row -= taken;
+            b -= known * factor;
         }
         let reduced = row.index(lower as i64..);
         let shift = |all: &Array, new: &Array| {
@@ -316,7 +316,7 @@ fn banded(lower: usize, upper: usize, bands: &Array, b: &Array) -> Result<Array>
     let back = |x: &Array, (row, y): &(Array, Array)| {
         let mut sum = y.clone();
         for j in 0..upper {
-            sum = sum - row.index(j as i64 + 1) * x.index((j as i64, ..));
+            sum -= row.index(j as i64 + 1) * x.index((j as i64, ..));
         }
         let new = sum / row.index(0);
         let all =

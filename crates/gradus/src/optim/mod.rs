@@ -213,7 +213,7 @@ impl<R: Rule> Optimizer<R> {
         }
         let (mut direction, moments) = self.rule.direction(at);
         if self.weight_decay != 0.0 && self.decays.as_ref().is_none_or(|accepts| accepts(name)) {
-            direction = direction + at.parameter * self.weight_decay;
+            direction += at.parameter * self.weight_decay;
         }
         Ok(((at.parameter - direction * rate.cast(want.dtype())).ok()?, moments))
     }

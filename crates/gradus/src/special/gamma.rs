@@ -84,14 +84,14 @@ fn hurwitz(s: &Array, q: &Array) -> Array {
     let power = -&s;
     let mut sum = q.pow(&power);
     for k in 1..TERMS {
-        sum = sum + (&q + k).pow(&power);
+        sum += (&q + k).pow(&power);
     }
     let end = &q + TERMS;
     let last = end.pow(&power);
-    sum = sum + &last * (&end / (&s - 1i32) + 0.5_f64);
+    sum += &last * (&end / (&s - 1i32) + 0.5_f64);
     let (mut factor, square) = (&s * last / &end, &end * &end);
     for (j, c) in TAIL.iter().enumerate() {
-        sum = sum + &factor * *c;
+        sum += &factor * *c;
         let i = 2.0 * j as f64;
         factor = factor * (&s + (i + 1.0)) * (&s + (i + 2.0)) / &square;
     }

@@ -107,7 +107,7 @@ fn quadrature(h: &Array, a: &Array) -> Array {
     for (point, weight) in gauss(40) {
         let t = a * (0.5 * (point + 1.0));
         let one = &t * &t + 1i32;
-        sum = sum + (&square * &one).exp() / one * weight;
+        sum += (&square * &one).exp() / one * weight;
     }
     sum * a * (0.25 / PI)
 }

@@ -96,7 +96,7 @@ fn weighted(outputs: &[Array]) -> Array {
     let mut total = Array::from(0.0_f64);
     for (k, y) in outputs.iter().enumerate().filter(|(_, y)| y.dtype().is_inexact()) {
         let y = if y.dtype().is_complex() { y.real() + 0.5_f64 * y.imag() } else { y.cast(DType::F64) };
-        total = total + (&y * wave(&y, 0.7, k, false)).sum();
+        total += (&y * wave(&y, 0.7, k, false)).sum();
     }
     total
 }
