@@ -41,6 +41,9 @@ mod randomness {}
 #[doc = include_str!("../../../docs/book/src/signals.md")]
 mod signals {}
 
+#[doc = include_str!("../../../docs/book/src/coming-from-jax.md")]
+mod coming_from_jax {}
+
 #[doc = include_str!("../../../docs/book/src/names.md")]
 mod names {}
 
