@@ -5,10 +5,11 @@ use std::sync::Arc;
 use gradus_core::hunt::{Hunt, hunting, instrument};
 use gradus_core::optimize::{CONTRACT, Exactness, for_execution, run_passes};
 use gradus_core::pipeline::Pipeline;
-use gradus_core::primitives::BUILT_IN;
+use gradus_core::primitives::linalg::{Cholesky, Lu, SlogDet, Solve, TriangularSolve};
+use gradus_core::primitives::{BUILT_IN, Op};
 use gradus_core::program::{Atom, Builder, Verified, verify};
 use gradus_core::testing::{RandomProgram, Recipe, Source, Watcher, canonical, random_array, seeds};
-use gradus_core::trace::{Mode, trace};
+use gradus_core::trace::{Mode, bind, bind_all, trace};
 use gradus_core::{Array, DType, Dim, Error, Executable, Location, Program, Result, Scalar, Type, interpret};
 use gradus_cpu::exec::Evaluated;
 use gradus_cpu::{Cpu, Native, Options, Tier, Vectors};
@@ -609,6 +610,36 @@ fn small_products_at_points() {
             vec![y.tanh() + &y, y]
         });
         check_native(&p, &inputs, Some(1e-12), &|| form.to_string());
+    }
+}
+
+/// Small matrices in vectors of matrices do what the interpreter's loops over one do, step by step: the same bits, for every form.
+#[test]
+fn small_systems_at_points() {
+    let mut source = Source::seed(12);
+    for n in [1, 2, 3, 4, 6, 8] {
+        for k in [1, 2] {
+            let dtype = if (n + k) % 3 == 0 { DType::F32 } else { DType::F64 };
+            let random = |source: &mut Source, shape: &[usize]| random_array(source, &Type::new(dtype, shape), true);
+            let a = random(&mut source, &[3, n, n]);
+            let definite = a.matmul(&a.swap_axes(-1, -2));
+            let inputs = [a, random(&mut source, &[3, n, k]), definite];
+            let p = traced(&inputs, |x| {
+                let forms = [TriangularSolve::lower(), TriangularSolve::upper()];
+                let forms = forms.into_iter().flat_map(|t| [t, t.transposed(), t.unit(), t.transposed().unit()]);
+                let mut out: Vec<Array> = forms.map(|t| t.of(&x[0], &x[1])).collect();
+                for transpose in [false, true] {
+                    out.push(bind(Op::new(Solve { transpose }), &[x[0].clone(), x[1].clone()]));
+                }
+                if k == 1 {
+                    out.push(bind(Op::fixed(&Cholesky), &[x[2].clone()]));
+                    out.extend(bind_all(Op::fixed(&Lu), &[x[0].clone()]));
+                    out.extend(bind_all(Op::fixed(&SlogDet), &[x[0].clone()]));
+                }
+                out
+            });
+            check_native(&p, &inputs, None, &|| format!("{n} rows, {k} right-hand sides, {dtype}"));
+        }
     }
 }
 

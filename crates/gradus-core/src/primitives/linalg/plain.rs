@@ -40,8 +40,6 @@ pub(super) trait Field:
     }
     /// The root of a pivot, if it is positive.
     fn positive_root(self) -> Option<Self>;
-    /// The natural logarithm of its absolute value.
-    fn log_size(self) -> Self::Part;
 }
 
 macro_rules! fields {
@@ -77,9 +75,6 @@ macro_rules! fields {
             fn positive_root(self) -> Option<$t> {
                 (self > 0.0).then(|| self.sqrt())
             }
-            fn log_size(self) -> $t {
-                self.abs().ln()
-            }
         }
 
         impl Field for Complex<$t> {
@@ -113,9 +108,6 @@ macro_rules! fields {
             }
             fn positive_root(self) -> Option<Self> {
                 (self.re > 0.0).then(|| Complex::new(self.re.sqrt(), 0.0))
-            }
-            fn log_size(self) -> $t {
-                self.re.hypot(self.im).ln()
             }
         }
     )*};
@@ -196,18 +188,27 @@ pub(super) struct Triangle {
     pub(super) unit: bool,
 }
 
-/// Solves a triangular system in the place of its right-hand sides.
+/// Solves a triangular system in the place of its right-hand sides. What is known is taken off in the order in which it was solved, as
+/// small systems in vectors of matrices do it, so that both give the same bits; only long rows are summed in lanes first.
 pub(super) fn triangular<T: Field>(a: &[T], x: &mut [T], n: usize, k: usize, t: Triangle) {
     // A transposed lower triangle is solved from its end, as an upper one is.
     let forward = t.lower != t.transpose;
     for step in 0..n {
         let i = if forward { step } else { n - 1 - step };
         let row = &a[i * n..(i + 1) * n];
-        if k == 1 && !t.transpose {
-            let sum = if t.lower { dot(&row[..i], &x[..i]) } else { dot(&row[i + 1..], &x[i + 1..]) };
+        if !t.transpose && k == 1 && n > PLAIN {
+            let sum = if forward { dot(&row[..i], &x[..i]) } else { dot(&row[i + 1..], &x[i + 1..]) };
             x[i] -= sum;
+        } else if !t.transpose && k == 1 {
+            let less = |x: T, (&a, &known): (&T, &T)| x - a * known;
+            x[i] = if forward {
+                row[..i].iter().zip(&*x).fold(x[i], less)
+            } else {
+                row[i + 1..].iter().zip(&x[i + 1..]).rev().fold(x[i], less)
+            };
         } else if !t.transpose {
-            for j in if t.lower { 0..i } else { i + 1..n } {
+            for known in 0..step {
+                let j = if forward { known } else { n - 1 - known };
                 let (to, from) = two_rows(x, i, j, k);
                 subtract(to, row[j], from);
             }

@@ -1,14 +1,8 @@
 //! Determinants, as a sign and the logarithm of the size: the product itself soon leaves the range of numbers.
 
-use super::lu::Factor;
-use super::plain::Field;
-use super::{
-    Lu, Solve, complex_matrices, diagonal, dispatch_field, each_mut, identity, in_front, matrices, sizes, square,
-    zeroed,
-};
-use crate::array::{Array, Concrete};
+use super::{Lu, Solve, complex_matrices, diagonal, identity, in_front, matrices, square};
+use crate::array::Array;
 use crate::error::{Result, fail};
-use crate::primitives::elementwise::kernel::operand;
 use crate::primitives::reduce::array;
 use crate::primitives::{
     Batch, Batched, Derivative, Expansion, Infer, Jvp, Limits, Op, Outputs, Primitive, Sample, Transpose, Transposed,
@@ -33,8 +27,7 @@ impl Primitive for SlogDet {
     }
 
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
-        let a = operand(inputs, 0)?;
-        dispatch_field!(a.ty().dtype(), T => determinants::<T>(a))
+        from_factors(inputs)
     }
 
     /// `log det` has the derivative `tr(A⁻¹·A_dot)`: its real part is that of the logarithm of the size, its imaginary part
@@ -60,18 +53,8 @@ impl Primitive for SlogDet {
         in_front(batch, Op::fixed(&SlogDet))
     }
 
-    /// The diagonal of U, and a change of sign for each exchange of rows.
     fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
-        Some(Box::new(|inputs| {
-            let [a] = inputs else { fail!(Verify, "takes one operand") };
-            let factors = bind_all(Op::fixed(&Lu), &[a.clone()]);
-            let [lu, pivots, _] = &factors[..] else { fail!(Rule, "factors are three arrays") };
-            let u = diagonal(lu);
-            let places = Array::iota(DType::I32, [a.dim(-1)].into_iter().collect::<Shape>(), 0);
-            let one = super::number(1.0, u.dtype());
-            let sign = u.sign() * pivots.ne(&places).select(-&one, &one);
-            Ok(smallvec::smallvec![sign.prod_axes(-1), u.abs().log().sum_axes(-1)])
-        }))
+        Some(Box::new(from_factors))
     }
 
     fn is_total(&self) -> bool {
@@ -105,43 +88,16 @@ impl Primitive for SlogDet {
     }
 }
 
-fn determinants<T: Field>(a: &Concrete) -> Result<Outputs> {
-    let [count, n, _] = sizes(a);
-    let mut lu = a.try_to_vec::<T>()?;
-    let mut signs = zeroed::<T>(count)?;
-    let mut logs = zeroed::<T::Part>(count)?;
-    // What is a product or a sum of nothing.
-    signs.fill(T::ONE);
-    let mut factor = Factor::<T>::new(n, n)?;
-    for (i, a) in each_mut(&mut lu, n * n).enumerate() {
-        let odd = exchanged_often(factor.in_place(a)?)?;
-        let mut sign = if odd { T::default() - T::ONE } else { T::ONE };
-        let mut log = T::Part::default();
-        for &u in a.iter().step_by(n + 1) {
-            sign *= u.direction();
-            log += u.log_size();
-        }
-        signs[i] = sign;
-        logs[i] = log;
-    }
-    let front: Shape = a.dims().iter().take(a.dims().len().saturating_sub(2)).copied().collect();
-    let log = Type::new(a.ty().dtype().real_part(), front.clone());
-    Ok(smallvec::smallvec![Concrete::dense(a.ty().with_shape(front), signs).into(), Concrete::dense(log, logs).into()])
-}
-
-/// Whether an order is an odd number of exchanges away from the natural one.
-fn exchanged_often(order: &[usize]) -> Result<bool> {
-    let mut seen = zeroed::<u8>(order.len())?;
-    let mut odd = false;
-    for start in 0..order.len() {
-        let (mut at, mut length) = (start, 0);
-        while seen[at] == 0 {
-            seen[at] = 1;
-            at = order[at];
-            length += 1;
-        }
-        // A cycle of so many rows is one exchange fewer.
-        odd ^= length > 0 && length % 2 == 0;
-    }
-    Ok(odd)
+/// Both from the factors: the diagonal of U, and a change of sign for each exchange of rows.
+fn from_factors(inputs: &[Array]) -> Result<Outputs> {
+    let [a] = inputs else { fail!(Verify, "takes one operand") };
+    let factors = bind_all(Op::fixed(&Lu), &[a.clone()]);
+    let [lu, pivots, _] = &factors[..] else { fail!(Rule, "factors are three arrays") };
+    let u = diagonal(lu);
+    let places = Array::iota(DType::I32, [a.dim(-1)].into_iter().collect::<Shape>(), 0);
+    let one = super::number(1.0, u.dtype());
+    let sign = u.sign() * pivots.ne(&places).select(-&one, &one);
+    let outputs: Outputs = smallvec::smallvec![sign.prod_axes(-1), u.abs().log().sum_axes(-1)];
+    outputs.iter().try_for_each(|x| x.ty().map(|_| ()))?;
+    Ok(outputs)
 }

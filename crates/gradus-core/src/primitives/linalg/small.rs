@@ -99,11 +99,11 @@ pub(super) fn triangular(a: &Array, b: &Array, n: usize, k: usize, t: Triangle) 
     let (a, mut x) = (taken(a, n, n, 2), taken(b, n, k, 2));
     let at = |i: usize, j: usize| if t.transpose { &a[j][i] } else { &a[i][j] };
     let forward = t.lower != t.transpose;
+    let row = |step: usize| if forward { step } else { n - 1 - step };
     for step in 0..n {
-        let i = if forward { step } else { n - 1 - step };
-        let known = || if forward { 0..i } else { i + 1..n };
+        let i = row(step);
         let column = |c: usize| {
-            let sum = known().fold(x[i][c].clone(), |s, j| s - at(i, j) * &x[j][c]);
+            let sum = (0..step).map(row).fold(x[i][c].clone(), |s, j| s - at(i, j) * &x[j][c]);
             if t.unit { sum } else { sum / at(i, i) }
         };
         x[i] = (0..k).map(column).collect();
