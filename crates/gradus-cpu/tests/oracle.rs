@@ -5,6 +5,7 @@ use std::sync::Arc;
 use gradus_core::hunt::{Hunt, hunting, instrument};
 use gradus_core::optimize::{CONTRACT, Exactness, for_execution, run_passes};
 use gradus_core::pipeline::Pipeline;
+use gradus_core::primitives::convolve::Convolve;
 use gradus_core::primitives::linalg::{Cholesky, Lu, SlogDet, Solve, TriangularSolve};
 use gradus_core::primitives::{BUILT_IN, Op};
 use gradus_core::program::{Atom, Builder, Verified, verify};
@@ -611,6 +612,40 @@ fn small_products_at_points() {
         });
         check_native(&p, &inputs, Some(1e-12), &|| form.to_string());
     }
+}
+
+/// Convolutions of every kind by the way that compiled code takes (residues of places, windows of results) give what their windows give.
+#[test]
+fn convolutions_take_the_short_way() {
+    let mut source = Source::seed(13);
+    let (mut tried, mut refused) = (0, 0);
+    while tried < 80 {
+        let d = 1 + source.below(2);
+        let mut each = |least: usize, count: usize| (0..d).map(|_| least + source.below(count)).collect::<Vec<_>>();
+        let (sides, places) = (each(1, 7), each(1, 4));
+        let (strides, image_dilation, kernel_dilation) = (each(1, 3), each(1, 4), each(1, 3));
+        let edges = |n: Vec<usize>| n.into_iter().map(|n| Dim::from(n as i64 - 2)).collect::<Vec<_>>();
+        let (low, high) = (edges(each(0, 6)), edges(each(0, 6)));
+        let groups = if source.below(4) == 0 { 2 } else { 1 };
+        let (batch, features, results) =
+            (1 + source.below(3), groups * (1 + source.below(9)), groups * (1 + source.below(2)));
+        let dims = |head: &[usize], middle: &[usize], tail: &[usize]| [head, middle, tail].concat();
+        let x = Type::new(DType::F64, &dims(&[batch], &sides, &[features])[..]);
+        let w = Type::new(DType::F64, &dims(&[], &places, &[features / groups, results])[..]);
+        let inputs = [random_array(&mut source, &x, true), random_array(&mut source, &w, true)];
+        let feature_groups = Dim::from(groups);
+        let batch_groups = Dim::from(1usize);
+        let op = Convolve { strides, low, high, image_dilation, kernel_dilation, feature_groups, batch_groups };
+        // Some of these have windows that do not fit.
+        if bind(Op::new(op.clone()), &inputs).ok().is_err() {
+            refused += 1;
+            continue;
+        }
+        let p = traced(&inputs, |x| vec![bind(Op::new(op.clone()), x)]);
+        check_native(&p, &inputs, Some(1e-12), &|| p.to_string());
+        tried += 1;
+    }
+    assert!(refused < tried, "{refused} of {tried}");
 }
 
 /// Small matrices in vectors of matrices do what the interpreter's loops over one do, step by step: the same bits, for every form.

@@ -4,15 +4,15 @@
 //! It is linear in each operand, and its rules are closed: the cotangent of the image is a convolution with the kernel turned around, that of the kernel
 //! one of the image with the cotangent, and a batch makes more features or more groups. `x` is the image, `w` the kernel, `y` the result.
 
+mod parts;
+
 use smallvec::SmallVec;
 
-use super::dot::DotGeneral;
-use super::elementwise::Mul;
-use super::reduce::{ReduceSum, complex_wave, wave};
+use super::reduce::{complex_wave, wave};
 use super::rules::one;
 use super::shaping::pieces::dilated;
-use super::shaping::{Broadcast, Pad, Permute, Reshape, Reverse, fit, zeros};
-use super::windows::{Windows, reach, windows_along};
+use super::shaping::{Permute, Reshape, Reverse, fit, zeros};
+use super::windows::{reach, windows_along};
 use super::{
     Batch, Batched, Derivative, Expansion, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed,
     Types,
@@ -167,122 +167,6 @@ impl Convolve {
             }
         }
         Ok(())
-    }
-
-    /// What it is made of: the image padded, its windows as a view, and one product over features and places.
-    fn parts(&self, x: &Array, w: &Array, apply: Apply) -> Result<Array> {
-        let d = self.spatial();
-        let result = self.result_type(x.ty()?, w.ty()?);
-        let x = self.padded_image(x, apply)?;
-        let sizes: Vec<Dim> = w.shape().iter().take(d).cloned().collect();
-        let windows = Windows {
-            axes: (1..=d).collect(),
-            sizes,
-            strides: self.strides.clone(),
-            dilations: self.kernel_dilation.clone(),
-        };
-        // [batch, spatial.., features, places..]
-        let x = apply(Op::new(windows), &[x])?;
-        if is_one(&self.groups()) {
-            return self.one_product(&x, w, &result, apply);
-        }
-        let alone = is_one(&self.batch_groups) && w.shape().get(d).is_some_and(is_one);
-        if alone && matches!(x.dtype(), DType::F32 | DType::F64) {
-            return self.each_alone(&x, w, &result, apply);
-        }
-        let groups = self.groups();
-        let reshape = |x: &Array, shape: Shape| apply(Op::new(Reshape { shape }), std::slice::from_ref(x));
-        // [places.., features, groups, results]
-        let w = reshape(w, cut(w.shape(), d + 1, &groups))?;
-        let dot = if is_one(&self.batch_groups) {
-            // [batch, spatial.., groups, features, places..]
-            DotGeneral {
-                lhs_contract: (d + 3..2 * d + 3).chain([d + 2]).collect(),
-                rhs_contract: (0..=d).collect(),
-                lhs_batch: vec![d + 1],
-                rhs_batch: vec![d + 1],
-            }
-        } else {
-            // [groups, batch, spatial.., features, places..]
-            DotGeneral {
-                lhs_contract: (d + 3..2 * d + 3).chain([d + 2]).collect(),
-                rhs_contract: (0..=d).collect(),
-                lhs_batch: vec![0],
-                rhs_batch: vec![d + 1],
-            }
-        };
-        let axis = if is_one(&self.batch_groups) { d + 1 } else { 0 };
-        let x = reshape(&x, cut(x.shape(), axis, &groups))?;
-        // [groups, batch, spatial.., results]
-        let y = apply(Op::new(dot), &[x, w])?;
-        let y = apply(Op::new(Permute { axes: moved(d + 3, 0, d + 1) }), &[y])?;
-        reshape(&y, result.shape().clone())
-    }
-
-    /// The product of windows `[batch, spatial.., features, places..]` and a kernel without groups.
-    ///
-    /// In which order rows and sums go is the same for the result, and not for memory. A kernel with more places than results is the cotangent of a result, and
-    /// this convolution that of a kernel: its image has features in front and examples last, so the order that follows memory is the other one.
-    fn one_product(&self, x: &Array, w: &Array, result: &Type, apply: Apply) -> Result<Array> {
-        let d = self.spatial();
-        let count = |dims: &[Dim]| dims.iter().try_fold(1_usize, |n, d| n.checked_mul(d.as_usize()?));
-        let places = count(&w.shape()[..d]); // invariant: the type rule has checked the rank
-        let results = count(&result.shape()[1..=d]); // invariant: as above
-        let back = places.zip(results).is_some_and(|(places, results)| places > results);
-        if !back {
-            let dot = DotGeneral {
-                lhs_contract: (d + 2..2 * d + 2).chain([d + 1]).collect(),
-                rhs_contract: (0..=d).collect(),
-                ..DotGeneral::default()
-            };
-            return apply(Op::new(dot), &[x.clone(), w.clone()]);
-        }
-        let turned = apply(Op::new(Permute { axes: moved(2 * d + 2, 0, d) }), std::slice::from_ref(x))?;
-        let dot = DotGeneral {
-            lhs_contract: (d + 1..2 * d + 2).collect(),
-            rhs_contract: [d].into_iter().chain(0..d).collect(),
-            ..DotGeneral::default()
-        };
-        let y = apply(Op::new(dot), &[turned, w.clone()])?;
-        apply(Op::new(Permute { axes: moved(d + 2, d, 0) }), &[y])
-    }
-
-    /// Every feature by itself: products of windows `[batch, spatial.., features, places..]` with its kernels, added up. No matrix is large enough to ask the
-    /// library for it, and loops over features read what lies together.
-    fn each_alone(&self, x: &Array, w: &Array, result: &Type, apply: Apply) -> Result<Array> {
-        let d = self.spatial();
-        let shape = x.shape();
-        let (own, places) = shape.split_at(d + 2);
-        let (Some(features), Some(all)) = (own.last(), w.shape().last()) else { fail!(Rule, "wants features") };
-        let each = share(all, features);
-        // [batch, spatial.., features, results of each, places..]
-        let whole: Shape = own.iter().chain([&each]).chain(places).cloned().collect();
-        let spread = |x: &Array, axes: Vec<usize>| {
-            apply(Op::new(Broadcast { shape: whole.clone(), axes }), std::slice::from_ref(x))
-        };
-        let x = spread(x, (0..d + 2).chain(d + 3..2 * d + 3).collect())?;
-        let apart = places.iter().cloned().chain([features.clone(), each.clone()]).collect();
-        let w = apply(Op::new(Reshape { shape: apart }), std::slice::from_ref(w))?;
-        let w = apply(Op::new(Permute { axes: [d, d + 1].into_iter().chain(0..d).collect() }), &[w])?;
-        let w = spread(&w, (d + 1..2 * d + 3).collect())?;
-        let products = apply(Op::fixed(&Mul), &[x, w])?;
-        let y = apply(Op::new(ReduceSum { axes: (d + 3..2 * d + 3).collect() }), &[products])?;
-        apply(Op::new(Reshape { shape: result.shape().clone() }), &[y])
-    }
-
-    /// The image with zeros between and around its elements.
-    fn padded_image(&self, x: &Array, apply: Apply) -> Result<Array> {
-        let zero = |d: &Dim| d.constant() == Some(0);
-        if self.low.iter().chain(&self.high).all(zero) && self.image_dilation.iter().all(|d| *d == 1) {
-            return Ok(x.clone());
-        }
-        let around = |dims: &[Dim]| {
-            let none = || Dim::from(0usize);
-            std::iter::once(none()).chain(dims.iter().cloned()).chain([none()]).collect()
-        };
-        let interior = std::iter::once(0).chain(self.image_dilation.iter().map(|d| d - 1)).chain([0]).collect();
-        let pad = Pad { low: around(&self.low), high: around(&self.high), interior };
-        apply(Op::new(pad), &[x.clone(), Array::scalar(Scalar::zero(x.dtype()))])
     }
 
     /// Along each spatial axis how far the image, the kernel and the result reach, with their holes.
@@ -519,7 +403,7 @@ impl Primitive for Convolve {
     fn expand(&self, _: &[Type]) -> Option<Expansion<'_>> {
         Some(Box::new(|inputs| {
             let [x, w] = inputs else { fail!(Rule, "wants two operands") };
-            Ok(smallvec::smallvec![self.parts(x, w, recorded)?])
+            Ok(smallvec::smallvec![self.quick_parts(x, w)?])
         }))
     }
 
