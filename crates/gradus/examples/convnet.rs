@@ -75,6 +75,7 @@ impl Network {
         self.logits(&blocks.fold(x.clone(), |x, (block, stats)| block.rest(&norm().apply(&block.conv(&x), stats))))
     }
 
+    /// Four numbers for each image.
     fn logits(&self, x: &Array) -> Array {
         x.reshape((x.dim(0), -1)).matmul(&self.out)
     }
@@ -108,8 +109,8 @@ pub fn main() -> Result<()> {
     let adam = optim::adam(optim::Schedule::cosine(1e-2, 120));
     let mut net = Network::new(key.fold_in(0));
     let (mut running, mut state) = (net.running(), adam.init(&net));
-    let count = tree::reduce(&net, 0, |n, a| n + a.sizes::<1>().map_or(0, |[n]| n));
-    println!("bars in four directions, {SIDE} x {SIDE} pixels; biases and scales: {count}");
+    let [parameters] = tree::ravel(&net).0.sizes()?;
+    println!("bars in four directions, images of {SIDE} x {SIDE} pixels, {parameters} parameters");
     type State = optim::State<Network>;
     let step = jit(move |net: &Network, running: &Running, state: &State, key: &Key| {
         // Images are made inside of the program: every step sees new ones.

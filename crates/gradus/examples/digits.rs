@@ -45,7 +45,7 @@ impl Layer {
 impl Network {
     fn new(key: Key) -> Network {
         let [a, b] = key.split();
-        Network { hidden: Layer::new(a, 64, 64), out: Layer::new(b, 64, 10) }
+        Network { hidden: Layer::new(a, 64, 96), out: Layer::new(b, 96, 10) }
     }
 
     fn logits(&self, x: &Array) -> Array {
@@ -84,8 +84,8 @@ fn glyphs() -> Array {
 fn images(key: Key, n: usize) -> (Array, Array) {
     let [which, ink, noise] = key.split();
     let which = random::randint::<i32>(which, [n], 0, 10 * PLACES as i32);
-    let ink = random::uniform_between::<f32>(ink, [n, 1], 0.6, 1.4);
-    let x = glyphs().take(&which, 0) * ink + random::normal::<f32>(noise, [n, 64]) * 0.25;
+    let ink = random::uniform_between::<f32>(ink, [n, 1], 0.7, 1.3);
+    let x = glyphs().take(&which, 0) * ink + random::normal::<f32>(noise, [n, 64]) * 0.2;
     (x, which / PLACES as i32)
 }
 
@@ -101,9 +101,9 @@ fn show(image: &Array) -> Result<()> {
 /// Trains, tests, saves and loads.
 pub fn main() -> Result<()> {
     let key = Key::new(0);
-    let (x, labels) = images(key.fold_in(0), 2048);
+    let (x, labels) = images(key.fold_in(0), 4096);
     let (test_x, test_labels) = images(key.fold_in(1), 512);
-    println!("2048 images to learn from; the first is a {}:", labels.index(0));
+    println!("4096 images to learn from; the first is a {}:", labels.index(0));
     show(&x.index(0))?;
 
     let (epochs, batch) = (8, 64);
@@ -116,10 +116,10 @@ pub fn main() -> Result<()> {
         let (net, state) = adam.step(net, &gradient, state);
         (value, net, state)
     });
-    let bar = ProgressBar::new(epochs * 2048 / batch);
+    let bar = ProgressBar::new(epochs * 4096 / batch);
     for epoch in 0..epochs {
         // Another order in every epoch; a row of it is a batch.
-        let order = random::permutation(key.fold_in(10 + epoch as i64), 2048_usize).reshape((-1, batch as usize));
+        let order = random::permutation(key.fold_in(10 + epoch as i64), 4096_usize).reshape((-1, batch as usize));
         let mut value = Array::from(0.0_f32);
         for places in order.unstack(0) {
             (value, net, state) = step(&net, &state, &x.take(&places, 0), &labels.take(&places, 0));

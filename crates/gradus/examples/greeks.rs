@@ -16,7 +16,7 @@ const YEARS: f64 = 1.0;
 const STRIKE: f64 = 100.0;
 /// The dates that an Asian option takes the mean over.
 const DATES: usize = 12;
-const PATHS: usize = 20_000;
+const PATHS: usize = 50_000;
 
 impl Market {
     fn now() -> Market {
@@ -94,10 +94,7 @@ pub fn main() -> Result<()> {
 
     // All second derivatives: a tree of three numbers is a vector for that.
     let (point, back) = tree::ravel(&market);
-    let second = jit(hessian({
-        let (back, draws) = (back.clone(), draws.clone());
-        move |x: &Array| price(&back.call(x), &draws)
-    }))(&point);
+    let second = jit(hessian(move |x: &Array, draws: &Array| price(&back.call(x), draws)))(&point, &draws);
     let (gamma, vanna, volga) = (second.index((0, 0)), second.index((0, 1)), second.index((1, 1)));
     println!("  gamma {gamma:.5}  vanna {vanna:.4}  volga {volga:.4}");
 
