@@ -16,7 +16,7 @@ const YEARS: f64 = 1.0;
 const STRIKE: f64 = 100.0;
 /// The dates that an Asian option takes the mean over.
 const DATES: usize = 12;
-const PATHS: usize = 50_000;
+const PATHS: usize = 40_000;
 
 impl Market {
     fn now() -> Market {

@@ -72,7 +72,7 @@ pub fn main() -> Result<()> {
     let truth = Noise::new(0.1, 1.0);
     let measured = measurements(Key::new(8), &truth, 300);
 
-    let adam = optim::adam(optim::Schedule::cosine(0.1, 150));
+    let adam = optim::adam(optim::Schedule::cosine(0.1, 300));
     let mut noise = Noise::new(1.0, 0.3);
     let mut state = adam.init(&noise);
     let step = jit(move |noise: &Noise, state: &optim::State<Noise>, measured: &Array| {
@@ -80,10 +80,10 @@ pub fn main() -> Result<()> {
         let (noise, state) = adam.step(noise, &gradient, state);
         (value, noise, state)
     });
-    for i in 0..150 {
+    for i in 0..300 {
         let value;
         (value, noise, state) = step(&noise, &state, &measured);
-        if i % 30 == 0 {
+        if i % 60 == 0 {
             let (push, off) = (noise.push.exp(), noise.measurement.exp());
             println!("step {i:3}  -log p {value:9.4}  pushes of {push:.4}, measurements off by {off:.4}");
         }
