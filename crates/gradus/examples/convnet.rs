@@ -121,7 +121,7 @@ pub fn main() -> Result<()> {
     });
     let apply = jit(Network::apply);
     let (test_x, test_labels) = bars(key.fold_in(1), 512);
-    let right = |logits: &Array| logits.argmax_axis(-1).eq(test_labels.cast(DType::I64)).cast(DType::F64).mean();
+    let right = |logits: &Array| logits.argmax_axis(-1).eq(&test_labels).cast(DType::F64).mean();
     let bar = ProgressBar::new(120);
     for i in 0..120_i64 {
         let value;

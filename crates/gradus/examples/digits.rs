@@ -62,7 +62,7 @@ fn predictions(net: &Network, x: &Array) -> Array {
 }
 
 fn accuracy(net: &Network, x: &Array, labels: &Array) -> Result<f32> {
-    predictions(net, x).eq(labels.cast(DType::I64)).cast(DType::F32).mean().item()
+    predictions(net, x).eq(labels).cast(DType::F32).mean().item()
 }
 
 /// Every digit at every place: `f32[80, 64]`, the places of a digit one after the other.
