@@ -3,6 +3,7 @@
 
 use gradus::prelude::*;
 use gradus::{Interpreter, nn};
+use indicatif::ProgressBar;
 
 fn f(x: &Array) -> Array {
     (x * x).sin()
@@ -68,7 +69,8 @@ fn heading(text: &str) {
     println!("\n━━ {text} ━━");
 }
 
-fn main() -> Result<()> {
+/// Everything once, in the order of the headings.
+pub fn main() -> Result<()> {
     heading("a function becomes a program");
     let traced = jit(f).trace(&Array::spec("f64[]"))?;
     print!("{}", traced.program());
@@ -164,18 +166,14 @@ fn train() -> Result<()> {
     let mut speed = Network { layers: net.layers.iter().map(zeros_like).collect() };
     let step = jit(value_and_grad(loss));
     let rounds = 600;
+    let bar = ProgressBar::new(rounds);
     for round in 0..=rounds {
         let (l, g) = step(&net, &x, &labels);
+        bar.set_position(round);
         if round % 60 == 0 {
             let right = logits(&net, &x).gt(0.0_f64).eq(labels.gt(0.5_f64)).cast(DType::F64).mean();
-            let done = round * 30 / rounds;
-            println!(
-                "[{}{}] round {round:4}  loss {:.4}  right {:.0}%",
-                "█".repeat(done),
-                "·".repeat(30 - done),
-                l.item::<f64>()?,
-                100.0 * right.item::<f64>()?
-            );
+            let (l, right) = (l.item::<f64>()?, 100.0 * right.item::<f64>()?);
+            bar.suspend(|| println!("round {round:4}  loss {l:.4}  right {right:.0}%"));
         }
         for ((layer, v), d) in net.layers.iter_mut().zip(&mut speed.layers).zip(&g.layers) {
             v.weights = &v.weights * 0.9_f64 - &d.weights * 0.3_f64;
@@ -184,6 +182,7 @@ fn train() -> Result<()> {
             layer.bias = &layer.bias + &v.bias;
         }
     }
+    bar.finish_and_clear();
     let s = step.stats();
     println!("traced {} time(s), compiled {}, found ready {}", s.traces, s.compiles, s.hits);
     Ok(())

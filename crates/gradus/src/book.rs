@@ -1,6 +1,20 @@
 //! The pages of the book as documentation, so that their Rust code runs with the doctests. Nothing of it is compiled
 //! otherwise.
 
+#[cfg(feature = "safetensors")]
+#[doc = include_str!("../../../docs/book/src/getting-started.md")]
+mod getting_started {}
+
+#[doc = include_str!("../../../docs/book/src/coming-from-numpy.md")]
+mod coming_from_numpy {}
+
+#[doc = include_str!("../../../docs/book/src/threads.md")]
+mod threads {}
+
+#[cfg(feature = "linalg")]
+#[doc = include_str!("../../../docs/book/src/what-is-not-here.md")]
+mod what_is_not_here {}
+
 #[doc = include_str!("../../../docs/book/src/how-differentiation-works.md")]
 mod how_differentiation_works {}
 

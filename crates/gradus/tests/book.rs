@@ -218,6 +218,14 @@ fn check(page: &mut [Piece], left: &mut BTreeMap<&'static str, String>, bless: b
             }
             // Doctests, of which some must not compile.
             None if info == "rust" || info == "rust,compile_fail" => {}
+            // What a reader types into a terminal, without what is printed there.
+            None if info == "sh" => {}
+            // Settings that are recommended are those that the workspace has.
+            None if info == "toml" => {
+                if !read(&root().join("Cargo.toml")).contains(code.as_str()) {
+                    wrong.push(format!("the workspace's Cargo.toml does not have\n{code}"));
+                }
+            }
             _ => wrong.push(format!("a block `{info}` is neither `rust`, which runs, nor `program <name>`")),
         }
     }
@@ -295,6 +303,7 @@ fn a_page_with_something_unchecked_fails() -> Result<()> {
     assert!(wrong("```program other\n```\n").contains("`other` has no check"));
     assert!(wrong("```\ncode\n```\n").contains("neither"));
     assert!(wrong("```rust,ignore\ncode\n```\n").contains("neither"));
+    assert!(wrong("```toml\n[profile.none]\n```\n").contains("does not have"));
     assert!(pieces("```rust\nlet x = 1;\n").unwrap_err().contains("line 1 has no end"));
     Ok(())
 }

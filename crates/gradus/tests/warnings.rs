@@ -227,6 +227,16 @@ fn a_large_array_that_is_captured_is_named_with_the_line_that_uses_it() {
         let captured: usize = f.trace(&x).unwrap().captures().iter().map(|a| a.concrete().unwrap().count()).sum();
         assert_eq!(captured, if n > 64 { 1000 } else { 0 });
     }
+    // Unit vectors of a Jacobian are part of the program, so nothing as large as the batch is made of them while it is traced.
+    let point = Array::from([1.0_f64, 2.0, 3.0]);
+    let spread = |x: &Array, t: &Array| (x.index(0).broadcast_to([1 << 18]).exp() * t * x.index(1) + x.index(2)).mean();
+    let curvature = jit(hessian(spread));
+    assert!(large(&|| drop(curvature(&point, &table))).is_empty());
+    assert!(curvature.trace(&point, &table).unwrap().captures().is_empty());
+    let many = Array::linspace(1.0_f64, 2.0, 400);
+    assert!(large(&|| drop(jit(jacrev(|x: &Array| x.sin() * x.sum()))(&many))).is_empty());
+    let fit = jit(|x: &Array| optim::levenberg_marquardt().steps(2).minimize(|x: &Array| x.square() - 2.0, x).point);
+    assert!(large(&|| drop(fit(&many))).is_empty());
     // One number everywhere is no large array.
     assert!(large(&|| drop(jit(|x: &Array| (x * Array::ones::<f64>([1 << 20])).sum())(&x))).is_empty());
 }

@@ -220,7 +220,7 @@ fn only(mut outputs: Outputs) -> Array {
 
 /// Records an operation with one result in the current trace, even if all its operands are numbers.
 #[track_caller]
-pub(crate) fn record(op: Op, inputs: &[Array]) -> Array {
+pub fn record(op: Op, inputs: &[Array]) -> Array {
     let place = current_place();
     state::record(op, inputs, place).map_or_else(|e| e.at(place).into(), only)
 }

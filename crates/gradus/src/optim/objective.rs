@@ -3,6 +3,7 @@
 use gradus_core::{Array, Error, ErrorKind, Location, Mode, Program, Result, Scalar, Shape, trace, transform};
 
 use crate::stage::trace_body;
+use crate::transforms::basis;
 use crate::tree::{Mapper, Segment, Tree, Visitor};
 
 /// Where a minimization ended.
@@ -96,7 +97,7 @@ impl At {
         if !self.varies {
             return Ok(Array::full_scalar([m, n].into_iter().collect::<Shape>(), Scalar::zero(x.dtype())));
         }
-        let eye = Array::eye::<f64>(n.clone()).cast(x.dtype());
+        let eye = basis(x.shape(), x.dtype(), &self.kept)?;
         let inputs: Vec<Array> = self.kept.iter().chain([&eye]).cloned().collect();
         let flags: Vec<bool> = (0..inputs.len()).map(|i| i + 1 == inputs.len()).collect();
         let (columns, batched) = transform::vmap_on(&self.linear, &inputs, &flags, &n)?;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use gradus_core::primitives::Op;
+use gradus_core::primitives::shaping::Iota;
 use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, Scalar, Shape, Type, trace, transform};
 
 use super::pullback::try_jvp;
@@ -76,11 +78,17 @@ tuples! {
 }
 
 /// The unit vectors of a shape, stacked in front: shape `[n, ...shape]` for `n` elements.
-fn basis(shape: &Shape, dtype: DType) -> Result<Array> {
+///
+/// Beside values that are traced they are part of the program. As numbers they would be multiplied with other numbers while it is
+/// traced, and arrays as large as the batch that nobody wrote would be kept with it.
+pub(crate) fn basis(shape: &Shape, dtype: DType, beside: &[Array]) -> Result<Array> {
     let n = shape.size();
-    let row = Array::iota(DType::I64, Shape::from(vec![n.clone(), n.clone()]), 0);
-    let column = Array::iota(DType::I64, Shape::from(vec![n.clone(), n.clone()]), 1);
-    row.eq(&column).cast(dtype).reshape(shape.inserted(0, n)).ok()
+    let square = Shape::from(vec![n.clone(), n.clone()]);
+    let places = |axis: usize| match beside.iter().any(Array::is_traced) {
+        true => trace::record(Op::new(Iota { dtype: DType::I64, shape: square.clone(), axis }), &[]),
+        false => Array::iota(DType::I64, &square, axis as isize),
+    };
+    places(0).eq(places(1)).cast(dtype).reshape(shape.inserted(0, n)).ok()
 }
 
 /// The Jacobian by the first argument in reverse mode: one pullback for each element of the result.
@@ -258,7 +266,7 @@ fn rows<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Vec<A
         let mut inputs = residuals.clone();
         let mut batched = vec![false; inputs.len()];
         for (j, other) in outputs.iter().enumerate().filter(|(j, _)| parts.varies[*j]) {
-            inputs.push(if i == j { basis(ty.shape(), ty.dtype())? } else { other.zeros_like() });
+            inputs.push(if i == j { basis(ty.shape(), ty.dtype(), &residuals)? } else { other.zeros_like() });
             batched.push(i == j);
         }
         let size = ty.shape().size();
@@ -287,7 +295,7 @@ fn columns<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Ve
             let mut inputs = residuals.clone();
             let mut batched = vec![false; inputs.len()];
             for (j, other) in by.iter().enumerate() {
-                inputs.push(if i == j { basis(x.shape(), x.dtype())? } else { other.zeros_like() });
+                inputs.push(if i == j { basis(x.shape(), x.dtype(), &residuals)? } else { other.zeros_like() });
                 batched.push(i == j);
             }
             let (made, flags) = transform::vmap_on(&parts.linear, &inputs, &batched, &size)?;

@@ -9,6 +9,7 @@ mod vmap;
 
 pub use check::check_grads;
 pub use grad::{grad, grad_all, grad_by, grad_with_aux, value_and_grad, value_and_grad_with_aux};
+pub(crate) use jacobian::basis;
 pub use jacobian::{HasJacobian, hessian, hvp, jacfwd, jacfwd_by, jacrev, jacrev_by};
 pub use pullback::{Linear, Pullback, Residual, jvp, linearize, vjp};
 pub use vmap::{Axes, Vmap, vmap};
