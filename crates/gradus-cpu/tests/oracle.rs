@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_core::control::{Steps, scan};
 use gradus_core::hunt::{Hunt, hunting, instrument};
 use gradus_core::optimize::{CONTRACT, Exactness, for_execution, run_passes};
 use gradus_core::pipeline::Pipeline;
@@ -611,6 +612,77 @@ fn small_products_at_points() {
             vec![y.tanh() + &y, y]
         });
         check_native(&p, &inputs, Some(1e-12), &|| form.to_string());
+    }
+}
+
+/// Complex arithmetic in code is the interpreter's, at every corner of the plane and in both widths.
+#[test]
+fn complex_arithmetic_at_every_corner() {
+    let (inf, nan) = (f64::INFINITY, f64::NAN);
+    let parts = [0.0, -0.0, 1.0, -1.5, 0.3, 700.0, -750.0, 1e-310, 5e-324, -1e-200, 1e200, 1e300, -1e308, inf, -inf, nan];
+    let plane: Vec<[f64; 2]> = parts.iter().flat_map(|a| parts.iter().map(|b| [*a, *b])).collect();
+    let numbers = |order: &dyn Fn(usize) -> usize| {
+        let part = |k: usize| Array::from((0..plane.len()).map(|i| plane[order(i)][k]).collect::<Vec<f64>>());
+        Array::complex(&part(0), &part(1))
+    };
+    // Each beside several others.
+    for step in [0, 1, 37, 101, 190] {
+        for dtype in [DType::C128, DType::C64] {
+            let x = numbers(&|i| i).cast(dtype);
+            let y = numbers(&|i| (i * 7 + step) % plane.len()).cast(dtype);
+            let inputs = [x, y];
+            let p = traced(&inputs, |x| {
+                let (x, y) = (&x[0], &x[1]);
+                vec![x * y, x / y, x + y, x - y, -x, x.conj(), x.exp(), x.abs(), x.eq(y), x.ne(y), x.powi(3), x.real()]
+            });
+            check_native(&p, &inputs, None, &|| format!("{dtype}, {step} apart"));
+        }
+    }
+}
+
+/// Complex arrays through loops, windows, sums, products, choices and what is evaluated as a whole, small ones and large ones.
+#[test]
+fn complex_arrays_go_everywhere() {
+    let mut source = Source::seed(14);
+    for (n, dtype) in [(1, DType::C128), (3, DType::C64), (5, DType::C128), (33, DType::C64), (200, DType::C128)] {
+        let part = dtype.real_part();
+        let mut random = |shape: &[usize]| {
+            let mut part = || random_array(&mut source, &Type::new(part, shape), true);
+            Array::complex(&part(), &part())
+        };
+        let inputs = [random(&[n]), random(&[4, n]), random(&[n, 3])];
+        let p = traced(&inputs, |x| {
+            let (v, m, w) = (&x[0], &x[1], &x[2]);
+            let rotated = m * v + m.flip(-1).conj();
+            let row = Array::of_type(v.ty().unwrap().clone());
+            let body = trace("step", &[row.clone(), row], Mode::Abstract, |x| {
+                vec![&x[0] * &x[1] * 0.5_f32 + v, x[0].exp() / (&x[1] + 2.0_f32)]
+            });
+            let carries = std::slice::from_ref(v);
+            let rows = std::slice::from_ref(m);
+            let looped = scan(&body.unwrap(), carries, rows, &Dim::from(4usize), false, 1, Steps::Keep).unwrap();
+            let picked = m.real().gt(0.0_f32).select(m, &rotated);
+            let written = m.at((1, ..)).set(v * 2.0_f32);
+            let grown = Array::concatenate([v, &v.flip(0)], 0).pad(&[(1, 2)], 0.5_f32);
+            let whole = v.sin() + v.log();
+            vec![
+                rotated.sum(),
+                rotated.sum_axes(0),
+                m.matmul(w),
+                looped[0].clone(),
+                looped[1].clone(),
+                picked,
+                written,
+                grown,
+                whole,
+                v.clone(),
+                m.cumsum(-1),
+                Array::from([1.0_f32, 2.0]).cast(dtype),
+                m.real().sum() + m.imag().sum(),
+            ]
+        });
+        let tolerance = if dtype == DType::C64 { 1e-4 } else { 1e-12 };
+        check_native(&p, &inputs, Some(tolerance), &|| format!("{n} of {dtype}\n{p}"));
     }
 }
 

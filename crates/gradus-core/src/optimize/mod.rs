@@ -19,6 +19,7 @@ mod kinds;
 mod layout;
 mod loops;
 mod nested;
+mod pairs;
 mod pieces;
 mod rewrite;
 mod rules;
@@ -32,6 +33,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub(crate) use nested::{Made, Nested, equations};
+pub use pairs::{OnPairs, as_numbers, in_pairs};
 pub use simplify::{simplify, simplify_with};
 
 use crate::error::Result;

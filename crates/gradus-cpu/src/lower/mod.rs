@@ -9,6 +9,7 @@ mod singles;
 mod values;
 mod views;
 
+use gradus_core::optimize::{as_numbers, in_pairs};
 use gradus_core::program::{Atom, Constant, Equation, Program, ValueId};
 use gradus_core::types::Scalar;
 use gradus_core::{Array, Dim, Type};
@@ -123,7 +124,29 @@ pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
     Ok(lowered)
 }
 
+/// Complex numbers are pairs of real ones inside; from outside they are what they are.
 fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
+    let Some(pairs) = in_pairs(p)? else { return lower_real(p, small) };
+    let mut lowered = lower_real(&pairs, small)?;
+    let mut made = vec![None; lowered.made.len()];
+    lowered.inputs = p.inputs().to_vec();
+    for ((ty, output), &a) in lowered.outputs.iter_mut().zip(p.outputs()) {
+        *ty = p.ty(a).clone();
+        match *output {
+            Output::Made(i) => made[i] = Some(ty.clone()),
+            Output::Constant(i) if ty.dtype().is_complex() => {
+                lowered.constants[i] = as_numbers(&lowered.constants[i])?;
+            }
+            _ => {}
+        }
+    }
+    for (ty, own) in lowered.made.iter_mut().zip(made) {
+        *ty = own.unwrap_or_else(|| ty.clone());
+    }
+    Ok(lowered)
+}
+
+fn lower_real(p: &Program, small: usize) -> Result<Lowered> {
     let mut l = Lower { small: small.max(1), ..Lower::default() };
     l.emitter.module.name = p.name().to_string();
     let mut inputs = Vec::new();

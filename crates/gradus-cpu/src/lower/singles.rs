@@ -1,6 +1,7 @@
 //! Equations that are done by themselves: copies, products, updates, and whatever the library does.
 
 use gradus_core::DType;
+use gradus_core::optimize::OnPairs;
 use gradus_core::primitives::control::{Call, Checkpoint, CustomJvp, CustomVjp, Scan, Switch, While};
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::{DynamicSlice, DynamicUpdateSlice};
@@ -255,23 +256,52 @@ impl Lower {
 
     /// Compiled Rust: the interpreter's own code for one primitive.
     fn evaluate(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
+        let on_pairs = e.op().downcast::<OnPairs>();
         let mut arrays = Vec::new();
         let mut inputs = Vec::new();
-        for &a in p.operands(e) {
+        for (i, &a) in p.operands(e).iter().enumerate() {
+            let dtype = p.ty(a).dtype();
+            if on_pairs.is_some_and(|o| o.complex[i]) {
+                let view = self.dense_pairs(p, values, a)?;
+                let Some(numbers) = dtype.complex_of() else {
+                    return Err(error!(Rule, "{} are no pairs", p.ty(a)));
+                };
+                let (dims, strides) = (&view.dims[..view.dims.len() - 1], row_major(&view.dims[..view.dims.len() - 1]));
+                inputs.push(placed(numbers, dims, &strides));
+                arrays.push((view, false, dtype));
+                continue;
+            }
             let view = self.memory(p, values, a)?;
-            inputs.push(placed(p.ty(a).dtype(), values.dims(a), &view.strides));
-            arrays.push((view, false, p.ty(a).dtype()));
+            inputs.push(placed(dtype, values.dims(a), &view.strides));
+            arrays.push((view, false, dtype));
         }
         let mut outputs = Vec::new();
-        for r in e.results() {
+        for (i, r) in e.results().enumerate() {
             let view = self.dense_result(p, values, r.index())?;
-            outputs.push(p.ty(r).clone());
+            outputs.push(on_pairs.map_or_else(|| p.ty(r).clone(), |o| o.results[i].clone()));
             arrays.push((view, true, p.ty(r).dtype()));
         }
-        let entry = LibraryCall::Evaluate(Evaluate { op: e.op().clone(), place: e.place(), inputs, outputs });
+        let op = on_pairs.map_or_else(|| e.op().clone(), |o| o.op.clone());
+        let entry = LibraryCall::Evaluate(Evaluate { op, place: e.place(), inputs, outputs });
         let arrays: Vec<_> = arrays.iter().map(|(view, writes, dtype)| (view, *writes, *dtype)).collect();
         self.call_with(entry, &arrays);
         Ok(())
+    }
+
+    /// Pairs as complex numbers lie in memory: one after the other.
+    fn dense_pairs(&mut self, p: &Program, values: &Values, a: Atom) -> Result<View> {
+        let view = self.memory(p, values, a)?;
+        if view.is_dense() {
+            return Ok(view);
+        }
+        let dtype = p.ty(a).dtype();
+        let dims = values.dims(a).clone();
+        let Some(ty) = storage(dtype) else { return Err(error!(Rule, "{} are no pairs", p.ty(a))) };
+        let buffer = self.new_scratch(ty, count(&dims));
+        let to = View::dense(buffer, &dims).of(self.tag(TagName::Copy));
+        self.copies.push(format!("{} is copied: its parts do not lie side by side", p.ty(a)));
+        self.copy(&view, &to, dtype)?;
+        Ok(to)
     }
 
     // ---- pieces ----

@@ -7,6 +7,7 @@
 use std::f64::consts::{FRAC_PI_2, LN_2, PI};
 
 use super::number::Number;
+use crate::math::{self, Plain};
 use crate::types::Complex;
 
 /// What the complex crate lacks, or has with formulas that fail.
@@ -57,6 +58,51 @@ impl ComplexSpecial for Complex<f32> {
         narrow(wide(self).complex_power(wide(other)))
     }
 }
+
+/// What compiled code does on parts, in the same steps: see `pairs`.
+pub(crate) trait ByParts: Sized {
+    type Part;
+    /// e to a power.
+    fn exp_(self) -> Self;
+    /// The absolute value.
+    fn length(self) -> Self::Part;
+}
+
+macro_rules! by_parts {
+    ($($t:ident),*) => {$(
+        impl ByParts for Complex<$t> {
+            type Part = $t;
+            fn exp_(self) -> Self {
+                let (re, im) = (self.re, self.im);
+                if re == $t::NEG_INFINITY && !im.is_finite() {
+                    return Complex::new(0.0, 0.0);
+                }
+                if re == $t::INFINITY && (im == 0.0 || !im.is_finite()) {
+                    return Complex::new(re, if im.is_infinite() { $t::NAN } else { im });
+                }
+                if re.is_nan() && im == 0.0 {
+                    return self;
+                }
+                let m = &mut Plain::<$t>::default();
+                let size = math::exp(m, re);
+                Complex::new(size * math::cos(m, im), size * math::sin(m, im))
+            }
+            fn length(self) -> $t {
+                let (a, b) = (self.re.abs(), self.im.abs());
+                if a.is_infinite() || b.is_infinite() {
+                    return $t::INFINITY;
+                }
+                let (large, small) = if a > b { (a, b) } else { (b, a) };
+                if large == 0.0 {
+                    return 0.0;
+                }
+                let ratio = small / large;
+                large * (1.0 + ratio * ratio).sqrt()
+            }
+        }
+    )*};
+}
+by_parts!(f32, f64);
 
 /// From here on a number this large, one added to its square changes nothing.
 const LARGE: f64 = 1e16;

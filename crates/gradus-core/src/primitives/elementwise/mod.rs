@@ -7,6 +7,7 @@ mod fused;
 pub(crate) mod kernel;
 mod logical;
 pub(crate) mod number;
+pub(crate) mod pairs;
 mod parts;
 mod unary;
 

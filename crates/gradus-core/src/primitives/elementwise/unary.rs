@@ -1,7 +1,7 @@
 //! Functions of one number: value and derivative side by side. In a derivative `x` is the operand, `y` the result and
 //! `t` the tangent of `x`.
 
-use super::complex::ComplexSpecial;
+use super::complex::{ByParts, ComplexSpecial};
 use super::kernel::{map, one_output, operand};
 use super::number::{Number, Ordered, Special};
 use super::{Takes, same_type_one, samples_at};
@@ -149,7 +149,7 @@ functions! {
     /// The whole part.
     Trunc = "trunc", Floats, at WIDE, [op Trunc |v| v.trunc()], d |_x, _y, _t| None;
     /// e to a power.
-    Exp = "exp", Inexact, at WIDE, [math exp 1.2], complex |v| v.exp(), limits Limits::NONE.making(NotFinite::Exponent), d |_x, y, t| Some(t * y);
+    Exp = "exp", Inexact, at WIDE, [math exp 1.2], complex |v| v.exp_(), limits Limits::NONE.making(NotFinite::Exponent), d |_x, y, t| Some(t * y);
     /// e to a power, less one, exact for small arguments.
     Expm1 = "expm1", Inexact, at WIDE, [math expm1 1.2], complex |v| v.expm1_(), limits Limits::NONE.making(NotFinite::Exponent),
         d |_x, y, t| Some(t * (y + 1.0_f64));
@@ -255,8 +255,8 @@ impl Primitive for Abs {
     fn evaluate(&self, inputs: &[Array]) -> Result<Outputs> {
         let a = operand(inputs, 0)?;
         one_output(match a.ty().dtype() {
-            DType::C64 => map(a, |v: Complex<f32>| v.norm()),
-            DType::C128 => map(a, |v: Complex<f64>| v.norm()),
+            DType::C64 => map(a, |v: Complex<f32>| v.length()),
+            DType::C128 => map(a, |v: Complex<f64>| v.length()),
             d => dispatch_real!(d, T => map(a, |v: T| v.absolute()), else fail!(DType, "not a number")),
         })
     }
