@@ -619,7 +619,8 @@ fn small_products_at_points() {
 #[test]
 fn complex_arithmetic_at_every_corner() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
-    let parts = [0.0, -0.0, 1.0, -1.5, 0.3, 700.0, -750.0, 1e-310, 5e-324, -1e-200, 1e200, 1e300, -1e308, inf, -inf, nan];
+    let parts =
+        [0.0, -0.0, 1.0, -1.5, 0.3, 700.0, -750.0, 1e-310, 5e-324, -1e-200, 1e200, 1e300, -1e308, inf, -inf, nan];
     let plane: Vec<[f64; 2]> = parts.iter().flat_map(|a| parts.iter().map(|b| [*a, *b])).collect();
     let numbers = |order: &dyn Fn(usize) -> usize| {
         let part = |k: usize| Array::from((0..plane.len()).map(|i| plane[order(i)][k]).collect::<Vec<f64>>());

@@ -154,18 +154,18 @@ where
 
 thread_local! {
     /// Rules of primitives run on behalf of an equation: what they record belongs to that equation's line.
-    static ON_BEHALF: Cell<Location> = const { Cell::new(Location::unknown()) };
+    static ON_BEHALF: Cell<Option<Location>> = const { Cell::new(None) };
 }
 
-/// Runs a function whose operations are all attributed to one place.
+/// Runs a function whose operations are all attributed to one place; to none where it is not known, rather than to a line of ours.
 pub fn at_place<T>(place: Location, f: impl FnOnce() -> T) -> T {
-    struct Restore(Location);
+    struct Restore(Option<Location>);
     impl Drop for Restore {
         fn drop(&mut self) {
             ON_BEHALF.set(self.0);
         }
     }
-    let _restore = Restore(ON_BEHALF.replace(place));
+    let _restore = Restore(ON_BEHALF.replace(Some(place)));
     f()
 }
 
@@ -201,8 +201,7 @@ pub(crate) fn current_place() -> Location {
 
 /// The place that rules run on behalf of, if there is one; otherwise the given one.
 pub fn caller_or_known(place: Location) -> Location {
-    let on_behalf = ON_BEHALF.get();
-    if on_behalf.is_known() { on_behalf } else { place }
+    ON_BEHALF.get().unwrap_or(place)
 }
 
 /// Applies an operation with one result.

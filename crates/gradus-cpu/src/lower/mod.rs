@@ -10,6 +10,7 @@ mod values;
 mod views;
 
 use gradus_core::optimize::{as_numbers, in_pairs};
+use gradus_core::primitives::shaping::Concatenate;
 use gradus_core::program::{Atom, Constant, Equation, Program, ValueId};
 use gradus_core::types::Scalar;
 use gradus_core::{Array, Dim, Type};
@@ -84,6 +85,8 @@ struct Frame {
     wanted: FxHashMap<usize, View>,
     /// Where results go that are only wanted with their axes in another order, if a nest makes them.
     laid: FxHashMap<usize, View>,
+    /// Memory of what is put together of parts, of which some are made there.
+    joined: FxHashMap<usize, View>,
     /// Results whose points' elements lie apart: how many at each point, and how many points.
     apart: FxHashMap<usize, (usize, Size)>,
     /// Memory of the block's constants.
@@ -533,6 +536,14 @@ impl Lower {
                 self.constant_memory(p, values, c)?;
             }
         }
+        for unit in &plan.units {
+            if let Unit::Equation(i) = *unit
+                && plan.classes[i] != Class::Scalars
+                && let Some(c) = p.equations()[i].op().downcast::<Concatenate>()
+            {
+                self.join(p, values, &p.equations()[i], c.axis)?;
+            }
+        }
         for (unit, reads) in plan.units.iter().zip(&plan.reads) {
             match *unit {
                 Unit::Cluster(c) => nest::emit(self, p, values, plan, &plan.clusters[c])?,
@@ -573,19 +584,66 @@ impl Lower {
         Ok(out)
     }
 
+    /// Lets parts that only a whole wants be made in it, if a nest makes them.
+    fn join(&mut self, p: &Program, values: &Values, e: &Equation, axis: usize) -> Result<()> {
+        let v = e.result().index();
+        // What a loop carries in one place may still be read when a part is made.
+        let wanted = self.frame.wanted.get(&v).filter(|view| !self.frame.carried.contains(&view.buffer));
+        let shape = wanted.cloned().unwrap_or_else(|| View::dense(NOWHERE, &values.dims[v]).of(values.tag(v)));
+        let mut parts: Vec<(usize, View)> = Vec::new();
+        let mut start = vec![Size::ZERO; shape.dims.len()];
+        // What is several parts would be copied inside of the whole.
+        let is_one_part = |root: Root| p.operands(e).iter().filter(|a| values.origin(**a).root == root).count() == 1;
+        for &a in p.operands(e) {
+            let (o, dims) = (values.origin(a), values.dims(a));
+            if let Root::Value(r) = o.root
+                && r as usize >= p.inputs().len()
+                && o.view.buffer == NOWHERE
+                && !is_empty(dims)
+                && self.frame.uses.get(&o.root) == Some(&1)
+                && ![&self.frame.wanted, &self.frame.laid].iter().any(|there| there.contains_key(&(r as usize)))
+                && let part = shape.sliced(&start, dims, &vec![1; dims.len()])
+                && let Some(place) = o.view.laid_out(&values.dims[r as usize], &part)
+                && is_one_part(o.root)
+            {
+                parts.push((r as usize, place.of(values.tag(r as usize))));
+            }
+            start[axis] = start[axis] + dims[axis];
+        }
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let whole = if shape.buffer == NOWHERE { View { buffer: self.scratch(p, v)?, ..shape } } else { shape };
+        for (r, place) in parts {
+            self.frame.laid.insert(r, View { buffer: whole.buffer, ..place });
+        }
+        self.frame.joined.insert(v, whole);
+        Ok(())
+    }
+
+    /// Whether an array was made in a part of a whole, or at another place with its axes in another order; then it is from now on what lies there.
+    fn is_laid(&mut self, values: &Values, a: Atom, to: &View, dtype: gradus_core::DType) -> bool {
+        let o = values.origin(a);
+        if let Root::Value(r) = o.root
+            && let Some(laid) = self.frame.laid.get(&(r as usize))
+            && matches!(&self.frame.reprs[r as usize], Some(Repr::Memory(view)) if view == laid)
+            && o.view.laid_out(&values.dims[r as usize], to).is_some_and(|place| place.of(laid.mean.tag) == *laid)
+        {
+            let mut here = View { mean: o.view.mean.clone(), ..to.clone() };
+            here.mean.tag = laid.mean.tag;
+            self.becomes(&here, to, dtype);
+            return true;
+        }
+        false
+    }
+
     /// Makes sure that an array is at a place.
     fn deliver(&mut self, p: &Program, values: &Values, a: Atom, to: &View) -> Result<()> {
         if let Some(v) = self.splat_of(p, values, a) {
             return self.fill(to, v);
         }
         let dtype = p.ty(a).dtype();
-        if let Root::Value(r) = values.origin(a).root
-            && let Some(laid) = self.frame.laid.get(&(r as usize))
-            && matches!(&self.frame.reprs[r as usize], Some(Repr::Memory(view)) if view == laid)
-        {
-            let mut here = View { mean: values.origin(a).view.mean.clone(), ..to.clone() };
-            here.mean.tag = laid.mean.tag;
-            self.becomes(&here, to, dtype);
+        if self.is_laid(values, a, to, dtype) {
             return Ok(());
         }
         if let Root::Value(r) = values.origin(a).root

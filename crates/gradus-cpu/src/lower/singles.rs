@@ -307,13 +307,20 @@ impl Lower {
     // ---- pieces ----
 
     fn concatenate(&mut self, p: &Program, values: &Values, e: &Equation, c: &Concatenate) -> Result<()> {
-        let to = self.dense_result(p, values, e.result().index())?;
+        let v = e.result().index();
+        let to = match self.frame.joined.get(&v).cloned() {
+            Some(whole) => {
+                self.frame.reprs[v] = Some(Repr::Memory(whole.clone()));
+                whole
+            }
+            None => self.dense_result(p, values, v)?,
+        };
         let mut start = vec![Size::ZERO; to.dims.len()];
         let step = vec![1; to.dims.len()];
         for &a in p.operands(e) {
             let dims = values.dims(a).clone();
             let part = to.sliced(&start, &dims, &step);
-            if !is_empty(&dims) {
+            if !is_empty(&dims) && !self.is_laid(values, a, &part, p.ty(a).dtype()) {
                 match self.splat_of(p, values, a) {
                     Some(v) => self.fill(&part, v)?,
                     None => {
