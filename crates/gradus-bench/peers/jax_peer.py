@@ -203,6 +203,28 @@ def fft(n):
     return lambda x: jnp.fft.irfft(jnp.fft.rfft(x), n)
 
 
+def complex_chain(_):
+    def f(re, im):
+        z = jax.lax.complex(re, im)
+        w = z * z * 0.5 + jnp.conj(z)
+        w = jnp.exp(w) / (z + 3.0)
+        return w.real, w.imag
+
+    return f
+
+
+def spectral(n):
+    waves = jnp.arange(n // 2 + 1, dtype=jnp.float64)
+    slope = 1j * waves
+    damping = 1.0 / (1.0 + waves * waves * 1e-5)
+
+    def step(z, _):
+        flow = jnp.fft.rfft(jnp.square(jnp.fft.irfft(z, n)) * 0.5)
+        return (z - slope * flow * 1e-3) * damping, None
+
+    return lambda u: jnp.fft.irfft(jax.lax.scan(step, jnp.fft.rfft(u), None, length=100)[0], n)
+
+
 def nbody(_):
     def energy(p, m):
         d = p[:, None, :] - p[None, :, :]
@@ -285,6 +307,8 @@ class Peer:
         "conv_gradient": conv_gradient,
         "max_pool": max_pool,
         "fft": fft,
+        "complex": complex_chain,
+        "spectral": spectral,
         "nbody": nbody,
         "chain3": chain3,
         "chain4": chain4,

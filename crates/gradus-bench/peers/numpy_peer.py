@@ -80,6 +80,16 @@ def fft(n):
     return lambda x: np.fft.irfft(np.fft.rfft(x), n)
 
 
+def complex_chain(_):
+    def f(re, im):
+        z = re + 1j * im
+        w = z * z * 0.5 + np.conj(z)
+        w = np.exp(w) / (z + 3.0)
+        return w.real, w.imag
+
+    return f
+
+
 class Peer:
     cases = {
         "polynomial": polynomial,
@@ -92,6 +102,7 @@ class Peer:
         "logsumexp": logsumexp,
         "layer_norm": layer_norm,
         "fft": fft,
+        "complex": complex_chain,
     }
 
     def prepare(self, function, inputs):

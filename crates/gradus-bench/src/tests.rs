@@ -41,6 +41,59 @@ fn erf(x: f64) -> f64 {
     (0..=n).map(term).sum::<f64>() * h / 3.0 * 2.0 / std::f64::consts::PI.sqrt()
 }
 
+type Complex = (f64, f64);
+
+fn times((a, b): Complex, (c, d): Complex) -> Complex {
+    (a * c - b * d, a * d + b * c)
+}
+
+fn complex_chain(re: &[f64], im: &[f64]) -> Values {
+    let point = |(&a, &b): (&f64, &f64)| {
+        let square = times((a, b), (a, b));
+        let (x, y) = (square.0 * 0.5 + a, square.1 * 0.5 - b);
+        let (c, d) = (a + 3.0, b);
+        let over = c * c + d * d;
+        times((x.exp() * y.cos(), x.exp() * y.sin()), (c / over, -d / over))
+    };
+    let (re, im) = re.iter().zip(im).map(point).unzip();
+    vec![re, im]
+}
+
+/// The sums that define Fourier transforms of real numbers, there and back.
+fn waves_of(u: &[f64]) -> Vec<Complex> {
+    let n = u.len();
+    let angle = |i: usize, k: usize| std::f64::consts::TAU * (i * k) as f64 / n as f64;
+    let wave = |k: usize| {
+        u.iter().enumerate().fold((0.0, 0.0), |(a, b), (i, u)| (a + u * angle(i, k).cos(), b - u * angle(i, k).sin()))
+    };
+    (0..=n / 2).map(wave).collect()
+}
+
+fn from_waves(z: &[Complex], n: usize) -> Vec<f64> {
+    let angle = |i: usize, k: usize| std::f64::consts::TAU * (i * k) as f64 / n as f64;
+    let term = |i: usize, k: usize| {
+        let both = if k == 0 || 2 * k == n { 1.0 } else { 2.0 };
+        both * (z[k].0 * angle(i, k).cos() - z[k].1 * angle(i, k).sin()) / n as f64
+    };
+    (0..n).map(|i| (0..z.len()).map(|k| term(i, k)).sum()).collect()
+}
+
+fn burgers(u: &[f64]) -> Vec<f64> {
+    let n = u.len();
+    let mut z = waves_of(u);
+    for _ in 0..100 {
+        let squares: Vec<f64> = from_waves(&z, n).iter().map(|u| u * u * 0.5).collect();
+        let flow = waves_of(&squares);
+        for (k, (z, flow)) in z.iter_mut().zip(flow).enumerate() {
+            let k = k as f64;
+            let by = 1.0 / (1.0 + k * k * 1e-5);
+            // A slope is a turn by a right angle.
+            *z = ((z.0 + k * flow.1 * 1e-3) * by, (z.1 - k * flow.0 * 1e-3) * by);
+        }
+    }
+    from_waves(&z, n)
+}
+
 /// A number and how it changes.
 #[derive(Clone, Copy)]
 struct Dual(f64, f64);
@@ -352,6 +405,8 @@ fn expected(name: &str, size: &[usize], v: &Values) -> Values {
         "conv_gradient" => with_slopes(|v| conv(v, size).iter().map(|y| y * y).sum(), v, 2)[1..].to_vec(),
         "max_pool" => with_slopes(|v| max_pool(v, size), v, 1),
         "fft" => vec![v[0].clone()],
+        "complex" => complex_chain(&v[0], &v[1]),
+        "spectral" => vec![burgers(&v[0])],
         "nbody" => with_slopes(energy, v, 1),
         "chain3" => jacobians(chain3, &v[0]),
         "chain4" => jacobians(chain4, &v[0]),

@@ -259,7 +259,7 @@ impl Group {
             Group::Perceptron => "Training step of a perceptron, Adam",
             Group::Lstm => "LSTM with the gradient by all weights",
             Group::Signals => {
-                "Convolutions (examples, side, features, results, side of the kernel, stride), pooling, Fourier transforms there and back"
+                "Convolutions (examples, side, features, results, side of the kernel, stride), pooling, Fourier transforms there and back, complex arithmetic, a hundred steps of a spectral method"
             }
             Group::Geometry => "N-body energy gradient, Jacobians of small matrix chains",
             Group::Call => "A call of a compiled scalar function",

@@ -1,4 +1,4 @@
-//! Convolutions of images with their derivatives, pooling, and Fourier transforms.
+//! Convolutions of images with their derivatives, pooling, Fourier transforms, complex arithmetic and a spectral method.
 
 use gradus::prelude::*;
 
@@ -118,6 +118,60 @@ fn transforms() -> Family {
     }
 }
 
+/// Complex arithmetic of every kind, from parts and to parts.
+fn complex() -> Family {
+    Family {
+        name: "complex",
+        dtypes: &[DType::F32, DType::F64],
+        quick: &[&[128]],
+        full: &[&[128], &[10_000], &[1_000_000]],
+        inputs: |size| vec![uniform(&[size[0]], -1.0, 1.0); 2],
+        outputs: |size| vec![size[0]; 2],
+        work: |size| size[0] as f64 * 10.0,
+        build: |tier, _, x| {
+            let f = stage(tier, |re: &Array, im: &Array| {
+                let z = Array::complex(re, im);
+                let w = &z * &z * 0.5 + z.conj();
+                let w = w.exp() / (z + 3.0);
+                (w.real(), w.imag())
+            });
+            Call::new(move || f(&x[0], &x[1]))
+        },
+        peers: Peers { c: false, jax: true, numpy: true },
+        ..transforms()
+    }
+}
+
+/// A hundred steps of Burgers' equation, by a spectral method.
+fn spectral() -> Family {
+    Family {
+        name: "spectral",
+        dtypes: &[DType::F64],
+        quick: &[&[64]],
+        full: &[&[128], &[4096]],
+        tiny: &[8],
+        work: |size| 100.0 * size[0] as f64 * (size[0] as f64).log2(),
+        build: |tier, size, x| {
+            let n = size[0];
+            let f = stage(tier, move |u: &Array| {
+                let waves = Array::arange(0.0, (n / 2 + 1) as f64, 1.0);
+                let slope = Array::complex(&waves.zeros_like(), &waves);
+                let damping = 1.0 / (1.0 + &waves * &waves * 1e-5);
+                let back = move |z: &Array| fft::FftOptions::new().length(n).irfft(z);
+                let step = |z: &Array, _: &Array| {
+                    let flow = fft::rfft(&(back(z).square() * 0.5));
+                    let z = (z - &slope * flow * 1e-3) * damping.cast(DType::C128);
+                    (z, ())
+                };
+                back(&scan(step, fft::rfft(u), &Array::zeros::<f64>([100])).0)
+            });
+            Call::new(move || f(&x[0]))
+        },
+        peers: Peers { c: false, jax: true, numpy: false },
+        ..transforms()
+    }
+}
+
 pub fn families() -> Vec<Family> {
-    vec![forward(), backward(), pooling(), transforms()]
+    vec![forward(), backward(), pooling(), transforms(), complex(), spectral()]
 }
