@@ -153,3 +153,24 @@ fn verified_calls_agree_up_to_rounding() -> Result<()> {
     assert_eq!((x_bar.ok()?.shape(), w_bar.ok()?.shape()), (x.shape(), w.shape()));
     Ok(())
 }
+
+/// Where no window reaches, the signal is not in the spectra.
+#[test]
+fn frames_that_do_not_cover_the_signal_are_refused() -> Result<()> {
+    let x = (Array::arange(0.0_f64, 64.0, 1.0) * 0.3).sin();
+    for frames in [Stft::new(8).hop(8), Stft::new(8).hop(11), Stft::new(8).hop(9).window(&Array::ones::<f64>([8]))] {
+        for e in [frames.istft(&frames.stft(&x)), jit(|x: &Array| frames.istft(&frames.stft(x)))(&x)] {
+            let e = e.ok().expect_err("an error");
+            assert_eq!(e.kind(), ErrorKind::Value, "{e}");
+            let e = e.to_string();
+            assert!(e.contains("8 elements") && e.contains("hop") && e.contains("library_signals.rs"), "{e}");
+        }
+    }
+    // A window without a taper covers what stands side by side; a small one counts as much as a large one.
+    for frames in
+        [Stft::new(8).hop(8).window(&Array::ones::<f64>([8])), Stft::new(8).hop(2).window(&Array::full([8], 1e-7_f64))]
+    {
+        close(&frames.istft(&frames.stft(&x)), &x.to_vec::<f64>()?);
+    }
+    Ok(())
+}
