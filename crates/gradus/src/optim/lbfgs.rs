@@ -112,6 +112,24 @@ impl Lbfgs {
     }
 
     /// Steps from some parameters until there is nothing to gain.
+    ///
+    /// Its derivative is that of the steps that were taken. Where what is wanted is how the least place depends on something else, that is the root of the
+    /// gradient, and has the derivative of its equation:
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let cost = |x: &Array, a: &Array| (x.exp() - a * x).sum(); // least where x is the logarithm of a
+    /// let least = |a: &Array| {
+    ///     let found = |a: &Array| optim::lbfgs().minimize(|x: &Array| cost(x, a), &a.zeros_like()).point;
+    ///     root(|x: &Array, a: &Array| grad(cost)(x, a), found, a)
+    /// };
+    /// let slope = grad(least)(&Array::from(2.0));
+    /// assert!((slope.item::<f64>()? - 0.5).abs() < 1e-6);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[track_caller]
     pub fn minimize<P: Tree>(&self, f: impl Fn(&P) -> Array, start: &P) -> Minimum<P> {
         let place = trace::caller_or_known(Location::caller());

@@ -95,7 +95,8 @@ impl LeastSquares {
         LeastSquares { tolerance: share, ..self }
     }
 
-    /// The parameters at which half the sum of the squares of `residuals` is least, found from some others. Residuals are a tree of floats.
+    /// The parameters at which half the sum of the squares of `residuals` is least, found from some others. Residuals are a tree of floats. Its derivative
+    /// is that of the steps that were taken; [`Lbfgs::minimize`](super::Lbfgs::minimize) shows that of the least place.
     #[track_caller]
     pub fn minimize<P: Tree, R: Tree>(&self, residuals: impl Fn(&P) -> R, start: &P) -> Minimum<P> {
         let place = trace::caller_or_known(Location::caller());
