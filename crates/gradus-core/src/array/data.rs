@@ -64,7 +64,7 @@ pub(crate) fn row_major(dims: &[usize]) -> Strides {
 
 #[cold]
 fn misfit<T: Element>(ty: &Type, numbers: usize) -> Error {
-    error!(Shape, "{numbers} numbers of {} are no array of type {ty}", T::DTYPE)
+    error!(Shape, "{} of {} cannot be an array of type {ty}", counted(numbers, "number"), T::DTYPE)
 }
 
 impl Concrete {

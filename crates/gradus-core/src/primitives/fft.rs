@@ -122,7 +122,8 @@ impl Primitive for Fft {
             if !infer.equal(have, &want) {
                 return Err(error!(
                     Shape,
-                    "a transform of length {n} takes {want} elements, and axis {} of {x} has {have}",
+                    "a transform of length {n} takes {}, and axis {} of {x} has {have}",
+                    counted(want, "element"),
                     batch + i
                 )
                 .help("crop the axis or fill it with zeros first"));

@@ -50,8 +50,12 @@ pub(super) fn windows_along(
     }
     let reach = reach(size, dilation);
     if !infer.at_least(n, &reach) {
-        return Err(error!(Shape, "a window that reaches over {reach} elements does not fit axis {axis} of {ty}, which has {n} with its padding")
-            .help("take a smaller window, or pad the array"));
+        return Err(error!(
+            Shape,
+            "a window that reaches over {} does not fit axis {axis} of {ty}, which has {n} with its padding",
+            counted(reach, "element")
+        )
+        .help("take a smaller window, or pad the array"));
     }
     Ok((n - reach).floor_div(&Dim::from(stride)) + 1usize)
 }

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::{Array, Form};
-use crate::error::{Error, Location, Result, error};
+use crate::error::{Error, Location, Result, counted, error};
 use crate::hunt::look_at;
 use crate::primitives::control::{Scan, While};
 use crate::primitives::shaping::Broadcast;
@@ -306,9 +306,9 @@ pub fn inline(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
     if inputs.len() != program.inputs().len() {
         return Err(error!(
             Signature,
-            "`{}` takes {} inputs, not {}",
+            "`{}` takes {}, not {}",
             program.name(),
-            program.inputs().len(),
+            counted(program.inputs().len(), "input"),
             inputs.len()
         )
         .at(place));

@@ -199,7 +199,8 @@ impl Operands {
             return refuse(
                 ErrorKind::Shape,
                 format!(
-                    "by the layout {text:?} the image {image} has {features} features along `C`, and the kernel {kernel} takes {each} along `I`{groups}"
+                    "by the layout {text:?} the image {image} has {} along `C`, and the kernel {kernel} takes {each} along `I`{groups}",
+                    counted(&features, "feature")
                 ),
                 "the features of the kernel times the groups are those of the image; if the sizes are right, the letters are in another order",
             );
