@@ -186,3 +186,56 @@ fn differential_equations() {
     let slope = jit(grad(by_start))(&Array::from([1.0_f32]).cast(DType::F16)).cast(DType::F64);
     assert!((slope.index(0).item::<f64>().unwrap() - (-1.0_f64).exp()).abs() < 2e-3, "{slope}");
 }
+
+/// What is done by libraries, in the floats that they have.
+#[cfg(all(feature = "fft", feature = "linalg"))]
+#[test]
+fn linear_algebra_and_signals() {
+    /// A positive definite matrix of the numbers.
+    fn square(x: &Array) -> Array {
+        x.matmul(&x.t()) + Array::eye::<f64>(2).cast(x.dtype())
+    }
+    let cases: Vec<Case> = vec![
+        ("vector_norm", |x| linalg::vector_norm(x, 3.0, -1)),
+        ("matrix_norm", |x| linalg::matrix_norm(x, linalg::Norm::Nuclear)),
+        ("cond", |x| linalg::cond(&square(x), linalg::Norm::Frobenius)),
+        ("expm", |x| linalg::expm(&square(x))),
+        ("logm", |x| linalg::logm(&square(x)).real()),
+        ("sqrtm", |x| linalg::sqrtm(&square(x)).real()),
+        ("solve", |x| linalg::solve(&square(x), &x.index((.., 0)))),
+        ("pinv", |x| linalg::pinv(x)),
+        ("cholesky", |x| linalg::checked(&linalg::cholesky(&square(x)))),
+        ("slogdet", |x| linalg::slogdet(&square(x)).1),
+        ("stft", |x| gradus::signal::Stft::new(2).stft(&x.flatten()).abs()),
+        ("istft", |x| {
+            let frames = gradus::signal::Stft::new(4).hop(1);
+            frames.istft(&frames.stft(&x.flatten()))
+        }),
+        ("convolve", |x| signal::convolve(&x.index(0), &x.index(1), signal::Overlap::Full)),
+        ("dct", fft::dct),
+        ("irfft", |x| fft::irfft(&fft::rfft(&x.flatten()))),
+    ];
+    sweep(&cases, &[DType::F32, DType::F64]);
+}
+
+#[test]
+fn initial_weights() {
+    fn of<T: gradus::Element>() {
+        for (name, w) in [
+            ("he_normal", nn::init::he_normal::<T>(Key::new(0), [4, 8])),
+            ("he_uniform", nn::init::he_uniform::<T>(Key::new(0), [4, 8])),
+            ("glorot_normal", nn::init::glorot_normal::<T>(Key::new(0), [4, 8])),
+            ("glorot_uniform", nn::init::glorot_uniform::<T>(Key::new(0), [4, 8])),
+            ("lecun_normal", nn::init::lecun_normal::<T>(Key::new(0), [4, 8])),
+            ("truncated_normal", nn::init::truncated_normal::<T>(Key::new(0), [4, 8], 0.02)),
+        ] {
+            let w = w.ok().unwrap_or_else(|e| panic!("{name} of {}: {e}", T::DTYPE));
+            assert_eq!(w.dtype(), T::DTYPE, "{name}");
+            assert!(w.is_finite().all().item::<bool>().unwrap(), "{name}: {w}");
+        }
+    }
+    of::<f16>();
+    of::<bf16>();
+    of::<f32>();
+    of::<f64>();
+}
