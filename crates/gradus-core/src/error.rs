@@ -12,6 +12,16 @@ pub use crate::location::Location;
 /// A result whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// So many of something, for messages: `1 axis`, `3 axes`.
+pub fn counted(n: impl fmt::Display, what: &str) -> String {
+    let n = n.to_string();
+    match (n.as_str(), what.strip_suffix("is")) {
+        ("1", _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{n} {stem}es"),
+        (_, None) => format!("{n} {what}s"),
+    }
+}
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $title:literal;)*) => {
         /// What sort of mistake an [`Error`] reports. Each has a stable code.

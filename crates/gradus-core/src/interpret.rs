@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::array::Array;
 use crate::backend::{Backend, Executable, Passed};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::hunt::look_at;
 use crate::oracle::noise::disturbed;
 use crate::primitives::Outputs;
@@ -92,7 +92,13 @@ pub(crate) fn evaluate(e: &Equation, operands: &[Array]) -> Result<Outputs> {
 
 fn check_inputs(program: &Program, inputs: &[Array]) -> Result<()> {
     if inputs.len() != program.inputs().len() {
-        fail!(Signature, "`{}` takes {} inputs, not {}", program.name(), program.inputs().len(), inputs.len());
+        fail!(
+            Signature,
+            "`{}` takes {}, not {}",
+            program.name(),
+            counted(program.inputs().len(), "input"),
+            inputs.len()
+        );
     }
     for (i, (want, have)) in program.inputs().iter().zip(inputs).enumerate() {
         if have.concrete().is_none() {

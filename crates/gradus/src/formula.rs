@@ -19,7 +19,11 @@ pub(crate) use formulas;
 
 /// The result of a formula, or what is wrong with its operands.
 #[track_caller]
-pub(crate) fn computed<const N: usize>(name: &str, operands: [OperandValue; N], f: fn(&[Array; N]) -> Array) -> Array {
+pub(crate) fn computed<const N: usize>(
+    name: &str,
+    operands: [OperandValue; N],
+    f: impl Fn(&[Array; N]) -> Array,
+) -> Array {
     let place = caller_or_known(Location::caller());
     at_place(place, || {
         let (arrays, dtype) = floats(operands).map_err(|e| e.in_operation(name))?;
@@ -65,6 +69,18 @@ fn floats<const N: usize>(operands: [OperandValue; N]) -> Result<([Array; N], DT
 /// A number in every place of an array like another.
 pub(crate) fn number(like: &Array, value: f64) -> Array {
     Array::scalar(Scalar::F64(value).cast(like.dtype()))
+}
+
+/// A number that an option gives, in the dtype of an array: the nearest that it has, and the largest finite one where that is too small.
+/// A literal in its place would be refused where the dtype does not have it.
+pub(crate) fn option(like: &Array, value: f64) -> Array {
+    let most = match like.dtype().real_part() {
+        DType::F16 => 65_504.0,
+        DType::BF16 => 3.389_531_389_251_535_5e38,
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    };
+    number(like, value.clamp(-most, most))
 }
 
 /// Minus infinity, the logarithm of what is impossible.

@@ -25,7 +25,7 @@
 //!
 //! | for | names |
 //! |---|---|
-//! | arrays | [`Array`], [`Index`], [`Operand`], [`Element`], [`DType`], [`Shape`], [`Dim`], [`Type`], [`Complex`], [`bf16`](struct@bf16), [`f16`](struct@f16) |
+//! | arrays | [`Array`], [`Index`], [`At`], [`Operand`], [`Element`], [`DType`], [`Shape`], [`Dim`], [`Type`], [`Complex`], [`bf16`](struct@bf16), [`f16`](struct@f16) |
 //! | errors | [`Result`], [`Error`], [`ErrorKind`] |
 //! | staging | [`jit`], [`Fun`], [`Transformed`], [`Func`], [`Compiled`], [`Program`], [`Interpreter`] |
 //! | options of `jit` | [`Mode`], [`Exactness`], [`Hunt`], [`Verify`], [`OnBudget`] |
@@ -92,6 +92,7 @@ pub use control::{
     scan, stop_gradient, switch, while_loop,
 };
 pub use function::{Fun, Func, Transformed};
+pub use gradus_core::array::At;
 pub use gradus_core::control::{History, Steps};
 pub use gradus_core::hunt::Hunt;
 pub use gradus_core::optimize::Exactness;

@@ -19,7 +19,8 @@
 //! | training | [`optim`], [`files`] |
 //! | effects | [`debug_print`], [`debug_check`], [`debug_callback`], [`io_callback`], [`pure_callback`], [`PureCallbackOptions`], [`capture_prints`] |
 //! | values in functions | [`Tree`](trait@Tree), [`Static`], [`Num`], [`TrackNumbers`], [`tree`], [`random`], [`Key`] |
-//! | signals and networks | [`fft`](mod@fft), [`nn`] |
+//! | signals and networks | [`fft`](mod@fft), [`signal`], [`nn`] |
+//! | functions by field | [`special`], [`stats`] |
 //! | linear algebra | [`linalg`] |
 
 pub use crate::cpu::Tier;
@@ -34,7 +35,10 @@ pub use crate::nn;
 pub use crate::ode;
 pub use crate::optim;
 pub use crate::random::{self, Key};
+pub use crate::signal;
 pub use crate::solvers::{self, FixedPointOptions, fixed_point, linear_solve, root};
+pub use crate::special;
+pub use crate::stats;
 pub use crate::tree::{self, Num, Static, TrackNumbers, Tree};
 pub use crate::{
     Arg, Compiled, Exactness, Fun, Func, Hunt, Mode, OnBudget, Pullback, Transformed, Verify, check_grads, grad,

@@ -58,6 +58,7 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
     check("matrix_product_misfit", Shape, failed(Array::ones::<f64>([2, 3]).dot(&Array::ones::<f64>([2, 3]))));
     check("no_common_dtype", DType, failed(Array::from(1_i64) + Array::from(1.0_f64)));
     check("literal_loses_a_fraction", DType, failed(Array::from(1_i32) * 0.5_f64));
+    check("literal_is_rounded", DType, failed(Array::from(1.0_f32).maximum(-1e30)));
     check("sine_of_integers", DType, failed(Array::from(1_i32).sin()));
     check("read_as_another_dtype", DType, x.to_vec::<f32>().unwrap_err());
     check("order_of_complex", DType, failed(Array::complex(&x, &x).lt(1.0_f64)));

@@ -156,19 +156,38 @@ fn what_does_not_fit_is_named() {
         let path = folder.at(name);
         files::save(&path, &saved).unwrap();
         let more: Vec<Array> = saved.iter().cloned().chain([Array::from(1.0_f32)]).collect();
-        fails(&path, &more, &["no array `2`", "2 arrays", "`0`"]);
+        fails(&path, &more, &["no array `2`", "2 arrays", "among them `0`, `1`\n"]);
+        // The name that ends alike stands first, and once.
+        let other = BTreeMap::from([("model".to_string(), vec![saved[0].clone()])]);
+        fails(&path, &other, &["no array `model.0`", "among them `0`, `1`\n"]);
         fails(&path, &vec![Array::spec("f32[3]"), saved[1].clone()], &["`0`", "f32[2]", "f32[3]"]);
         fails(&path, &vec![Array::spec("f64[2]"), saved[1].clone()], &["`0`", "f32[2]", "f64[2]"]);
         fails(&path, &vec![Array::spec("f32[2, 1]"), saved[1].clone()], &["`0`", "f32[2]", "f32[2,1]"]);
     }
-    fails(&folder.at("none.npz"), &saved, &["cannot be read"]);
+    fails(&folder.at("none.npz"), &saved, &["cannot be read: there is no such file", "help"]);
+    let here = files::load("none-here.npz", &saved).unwrap_err().to_string();
+    assert!(here.contains(&std::env::current_dir().unwrap().display().to_string()), "{here}");
+    // A kind that is another, in plain words and with what to do.
+    for (from, to) in [("m.npz", "x.safetensors"), ("m.safetensors", "x.npz"), ("m.npz", "x.npy")] {
+        std::fs::copy(folder.at(from), folder.at(to)).unwrap();
+        let kind = from.strip_prefix('m').unwrap();
+        fails(&folder.at(to), &saved[0], &["looks like a", kind, "give it the extension"]);
+    }
+    for name in ["m.npz", "m.safetensors"] {
+        let (path, whole) = (folder.at(name), std::fs::read(folder.at(name)).unwrap());
+        std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+        fails(&path, &saved, &["damaged or cut off", "save it, or copy it, again"]);
+        std::fs::write(&path, "").unwrap();
+        fails(&path, &saved, &["it is empty"]);
+        std::fs::write(&path, whole).unwrap();
+    }
     fails(&folder.at("m.txt"), &saved, &["cannot be read"]);
     std::fs::write(folder.at("m.txt"), "text").unwrap();
     fails(&folder.at("m.txt"), &saved, &["`.txt`", "`.npz`"]);
     std::fs::write(folder.at("m"), "text").unwrap();
     fails(&folder.at("m"), &saved, &["extension"]);
     std::fs::write(folder.at("text.npz"), "text").unwrap();
-    fails(&folder.at("text.npz"), &saved, &["no whole `.npz`"]);
+    fails(&folder.at("text.npz"), &saved, &["no `.npz`: it does not begin as one"]);
     std::fs::write(folder.at("text.npy"), "some text, longer than a header").unwrap();
     fails(&folder.at("text.npy"), &saved[0], &["no `.npy`"]);
     let many = files::save(folder.at("m.npy"), &saved).unwrap_err().to_string();
@@ -186,7 +205,11 @@ fn what_does_not_fit_is_named() {
     // Inside of a trace there are no numbers to write.
     let path = folder.at("traced.npz");
     let inside = jit(move |x: &Array| Array::from(files::save(&path, x).map(|()| x.clone())))(&saved[0]);
-    assert!(inside.error().unwrap().to_string().contains("G0006"), "{inside:?}");
+    let inside = inside.error().unwrap().to_string();
+    let parts = ["G0006", "`save` was asked", "at crates/gradus/tests/library_files.rs", "`io_callback`"];
+    assert!(parts.iter().all(|p| inside.contains(p)) && !inside.contains("src/files"), "{inside}");
+    let spec = files::save(folder.at("spec.npz"), &Array::spec("f32[2]")).unwrap_err().to_string();
+    assert!(spec.contains("only a type") && spec.contains("library_files.rs"), "{spec}");
 }
 
 #[test]

@@ -219,3 +219,30 @@ fn inside_of_loops_branches_checkpoints_and_batches() -> Result<()> {
     assert!(tree::all_close(&jit(grad(total))(&many), &grad(known)(&many), 1e-7)?);
     Ok(())
 }
+
+/// Systems of what is no number have no solution, and say so; zeros would look like one.
+#[test]
+fn what_is_not_finite_has_no_solution() -> Result<()> {
+    let map = |x: &Array| x * 2.0_f64;
+    for b in [Array::from([1.0_f64, f64::NAN]), Array::from([f64::INFINITY, 1.0]), Array::from([1e200_f64, 1e200])] {
+        for x in [solvers::cg(map, &b), solvers::gmres(map, &b), solvers::bicgstab(map, &b)] {
+            let x = x.to_vec::<f64>()?;
+            let solved = x.iter().zip(b.to_vec::<f64>()?).all(|(x, b)| (x * 2.0 - b).abs() <= 1e-9 * b.abs());
+            assert!(solved || x.iter().any(|x| x.is_nan()), "{b} {x:?}");
+        }
+    }
+    let broken = |x: &Array| x * f64::NAN;
+    for x in [solvers::cg(broken, &Array::from([1.0_f64])), solvers::gmres(broken, &Array::from([1.0_f64]))] {
+        assert!(x.is_nan().all().item::<bool>()?, "{x}");
+    }
+    // It does not take 10,000 steps to see that.
+    let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let (counted, one) = (count.clone(), Array::from(1.0_f64));
+    let f = |x: &Array, _: &Array| {
+        counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        x * f64::NAN
+    };
+    assert!(fixed_point(f, one.clone(), &one).is_nan().item::<bool>()?);
+    assert!(count.load(std::sync::atomic::Ordering::Relaxed) < 10);
+    Ok(())
+}

@@ -248,3 +248,14 @@ fn verified_calls_allow_for_rounding_and_for_no_more() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_check_says_which_matrix_of_a_batch_it_was() -> Result<()> {
+    let good = Array::from([[2.0_f64, 1.0], [1.0, 2.0]]);
+    let bad = Array::from([[1.0_f64, 2.0], [2.0, 1.0]]);
+    let batch = Array::stack([good.clone(), good.clone(), bad, good], 0);
+    let e = jit(|a: &Array| linalg::checked(&linalg::cholesky(a)))(&batch).ok().expect_err("an error").to_string();
+    assert!(e.contains("not finite") && e.contains("1 of 4") && e.contains("[2]"), "{e}");
+    assert!(e.contains("library_linalg.rs"), "{e}");
+    Ok(())
+}

@@ -157,6 +157,34 @@ fn dropout_is_drawn_by_keys() -> Result<()> {
     Ok(())
 }
 
+/// What JAX's `bernoulli` draws for arrays of 32 bits: numbers of 32 bits.
+#[test]
+fn dropout_draws_in_the_dtype_of_its_array() -> Result<()> {
+    let kept = |dtype: DType| nn::dropout(Key::new(3), &Array::ones::<f64>([64]).cast(dtype), 0.3).ne(0.0_f64);
+    let drawn = gradus::random::bernoulli(Key::new(3), 0.7_f32, [64]);
+    assert!(kept(DType::F32).is_identical(&drawn));
+    assert!(kept(DType::F16).is_identical(&drawn) && kept(DType::BF16).is_identical(&drawn));
+    assert!(kept(DType::F64).is_identical(&gradus::random::bernoulli(Key::new(3), 0.7_f64, [64])));
+    Ok(())
+}
+
+/// `jnp.take_along_axis` in its mode `fill`, which Optax uses: no class, no loss. Negative numbers count from the end.
+#[test]
+fn labels_that_are_no_class_have_no_loss() -> Result<()> {
+    let logits = Array::from([1.0_f64, 2.0, 4.0]).broadcast_to([5, 3]);
+    let of = |labels: &Array| nn::softmax_cross_entropy_with_integer_labels(&logits, labels);
+    let loss = of(&Array::from([3_i32, 0, -1, -4, 2])).to_vec::<f64>()?;
+    assert_eq!(loss.iter().map(|l| l.is_nan()).collect::<Vec<_>>(), [true, false, false, true, false]);
+    assert_eq!(loss[2], loss[4]);
+    assert!(of(&Array::from([3_u8, 255, 3, 200, 7])).is_nan().all().item::<bool>()?);
+    assert!(of(&Array::from([u64::MAX, 3, 1 << 63, 4, 5])).is_nan().all().item::<bool>()?);
+    // The slope is what JAX gives: that of the normalization alone.
+    let slope = grad(|l: &Array| nn::softmax_cross_entropy_with_integer_labels(l, &Array::from([3_i32])).sum());
+    let one = Array::from([[1.0_f64, 2.0, 4.0]]);
+    assert!(tree::all_close(&slope(&one), &one.softmax(-1), 1e-12)?);
+    Ok(())
+}
+
 #[test]
 fn what_does_not_fit_is_named() {
     let says = |found: Array, parts: &[&str]| {
@@ -168,6 +196,17 @@ fn what_does_not_fit_is_named() {
     says(nn::softmax_cross_entropy(&x, &Array::from([1_i32])), &["labels", "i32[1]"]);
     says(nn::softmax_cross_entropy_with_integer_labels(&x, &y), &["integers", "f32[3,1]"]);
     says(nn::softmax_cross_entropy_with_integer_labels(&x, &Array::from([[1_i32]])), &["i32[1,1]", "one label"]);
+    for labels in [Array::from([1_i32]), Array::from([0_i32, 1])] {
+        let parts = ["`softmax_cross_entropy_with_integer_labels`", "f32[3,4]", "one label"];
+        says(nn::softmax_cross_entropy_with_integer_labels(&x, &labels), &parts);
+    }
+    for stats in [nn::BatchNorm::over([0]).init(&y), nn::BatchNorm::over([0]).init(&x.cast(DType::F64))] {
+        let parts = ["`batch_norm`: running numbers", "for a batch with f32[4]", "`init`"];
+        says(nn::BatchNorm::over([0]).apply(&x, &stats), &parts);
+        let (y, next) = nn::BatchNorm::over([0]).train(&x, &stats);
+        says(y, &parts);
+        says(next.mean, &parts);
+    }
     says(nn::linear(&x, &Array::ones::<f32>([5, 2]), None), &["f32[3,4]"]);
     says(nn::linear(&x, &Array::ones::<f32>([4]), None), &["matrix", "f32[4]"]);
     says(nn::embedding(&x, &y), &["integers"]);

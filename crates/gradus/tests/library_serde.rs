@@ -42,7 +42,7 @@ fn an_array_is_readable_text() {
 #[test]
 fn what_does_not_fit_is_an_error() {
     let cases = [
-        (r#"{"dtype":"f32","shape":[2],"data":[1.0]}"#, "1 numbers"),
+        (r#"{"dtype":"f32","shape":[2],"data":[1.0]}"#, "1 number cannot"),
         (r#"{"dtype":"f32","shape":[1],"data":[1.0, 2.0]}"#, "more numbers"),
         (r#"{"dtype":"f99","shape":[1],"data":[1.0]}"#, "f99"),
         (r#"{"dtype":"i8","shape":[1],"data":[300]}"#, "300"),

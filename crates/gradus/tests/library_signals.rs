@@ -32,13 +32,13 @@ fn what_cannot_be_convolved_is_an_error_with_the_users_line() {
     says(nn::conv("NHWD,HWIO->NHWC", &x, &w, usual()), "has no C");
     says(nn::conv("NHWC,HWIO->NHDC", &x, &w, usual()), "other axes of places");
     says(nn::conv("NH-C,HWIO->NHWC", &x, &w, usual()), "is no letter");
-    says(nn::conv("NWC,WIO->NWC", &x, &w, usual()), "has 3 axes");
+    says(nn::conv("NWC,WIO->NWC", &x, &w, usual()), "says 3 axes");
     says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().strides([0, 1])), "strides of [0, 1]");
-    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().strides([2])), "1 strides for 2 axes");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().strides([2])), "1 stride for 2 axes");
     says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().dilation([0, 1])), "dilations of [0, 1]");
-    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().dilation([3, 1])), "does not fit axis 1");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().dilation([3, 1])), "along `H` and does not fit");
     says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().padding([(-3, -3), (0, 0)])), "-1 elements");
-    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().padding([(1, 1)])), "padding for 1 axes");
+    says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().padding([(1, 1)])), "padding for 1 axis");
     says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().groups(2)), "2 features");
     says(nn::conv("NHWC,HWIO->NHWC", &x, &w, usual().groups(0)), "0 groups");
     says(nn::conv("NHWC,HWOI->NHWC", &x, &w, usual()), "2 features");
@@ -52,7 +52,7 @@ fn what_cannot_be_convolved_is_an_error_with_the_users_line() {
 fn windows_that_do_not_fit_are_errors_with_the_users_line() {
     let x = Array::ones::<f32>([1, 4, 4, 2]);
     says(nn::max_pool("NHWC", &x, Pool::window([5, 1])), "does not fit axis 1");
-    says(nn::max_pool("NHWC", &x, Pool::window([2])), "a window of 1 sizes for 2 axes");
+    says(nn::max_pool("NHWC", &x, Pool::window([2])), "a window of 1 size for 2 axes");
     says(nn::max_pool("NHWC", &x, Pool::window([0, 2])), "windows of 0 elements");
     says(nn::max_pool("NHWC", &x, Pool::window([2, 2]).strides([1, 0])), "strides of [1, 0]");
     says(nn::max_pool("NWC", &x, Pool::window([2])), "has 3 axes");
@@ -69,7 +69,7 @@ fn transforms_that_cannot_be_are_errors_with_the_users_line() {
     says(FftOptions::new().axis(3).fft(&x), "axis 3");
     says(FftOptions::new().axes([0, 1]).fft(&Array::ones::<f64>([2, 2])), "one axis");
     says(FftOptions::new().length(0).fft(&x), "length 0");
-    says(FftOptions::new().lengths([4, 4]).axes([0]).fftn(&x), "2 lengths for 1 axes");
+    says(FftOptions::new().lengths([4, 4]).axes([0]).fftn(&x), "2 lengths for 1 axis");
     says(FftOptions::new().dct_type(5).dct(&x), "type 5");
     says(FftOptions::new().dct_type(1).dct(&Array::ones::<f64>([1])), "at least 2");
     says(fft::fft2(&x), "axis -2");
@@ -152,4 +152,49 @@ fn verified_calls_agree_up_to_rounding() -> Result<()> {
     let (x_bar, w_bar) = jit(grad_all(loss)).verify()(&x, &w);
     assert_eq!((x_bar.ok()?.shape(), w_bar.ok()?.shape()), (x.shape(), w.shape()));
     Ok(())
+}
+
+/// Where no window reaches, the signal is not in the spectra.
+#[test]
+fn frames_that_do_not_cover_the_signal_are_refused() -> Result<()> {
+    let x = (Array::arange(0.0_f64, 64.0, 1.0) * 0.3).sin();
+    for frames in [Stft::new(8).hop(8), Stft::new(8).hop(11), Stft::new(8).hop(9).window(&Array::ones::<f64>([8]))] {
+        for e in [frames.istft(&frames.stft(&x)), jit(|x: &Array| frames.istft(&frames.stft(x)))(&x)] {
+            let e = e.ok().expect_err("an error");
+            assert_eq!(e.kind(), ErrorKind::Value, "{e}");
+            let e = e.to_string();
+            assert!(e.contains("8 elements") && e.contains("hop") && e.contains("library_signals.rs"), "{e}");
+        }
+    }
+    // A window without a taper covers what stands side by side; a small one counts as much as a large one.
+    for frames in
+        [Stft::new(8).hop(8).window(&Array::ones::<f64>([8])), Stft::new(8).hop(2).window(&Array::full([8], 1e-7_f64))]
+    {
+        close(&frames.istft(&frames.stft(&x)), &x.to_vec::<f64>()?);
+    }
+    Ok(())
+}
+
+/// What is wrong is said in the letters and the sizes that the user wrote, not in those of the operation.
+#[test]
+fn layouts_that_do_not_fit_are_named_as_they_were_written() {
+    let x = Array::ones::<f32>([1, 3, 8, 9]);
+    let conv = |layout: &str, w: [usize; 4], options: Conv| {
+        let e = nn::conv(layout, &x, &Array::ones::<f32>(w), options).ok().expect_err("an error").to_string();
+        assert!(e.contains("library_signals.rs") && e.contains(&format!("{layout:?}")), "{e}");
+        assert!(e.contains("f32[1,3,8,9]") && e.contains(&format!("f32[{},{},{},{}]", w[0], w[1], w[2], w[3])), "{e}");
+        assert!(!e.contains("f32[1,8,9,3]"), "{e}");
+        e
+    };
+    let e = conv("NCHW,OIHW->NCHW", [4, 2, 3, 3], Conv::default());
+    assert!(e.contains("3 features along `C`") && e.contains("takes 2 along `I`"), "{e}");
+    let e = conv("NCHW,OIHW->NCHW", [4, 3, 3, 11], Conv::default());
+    assert!(e.contains("11 elements along `W`") && e.contains("has 9 there"), "{e}");
+    let rank = nn::conv("NCW,OIW->NCW", &x, &x, Conv::default()).ok().expect_err("an error").to_string();
+    assert!(rank.contains("\"NCW\" in the layout \"NCW,OIW->NCW\" says 3 axes for the image"), "{rank}");
+    says(nn::conv("NCHW,OIHW->NCHW", &x, &x, Conv::default().strides([1])), "1 stride for 2 axes");
+    says(nn::max_pool("NCHW", &x, Pool::window([2])), "a window of 1 size for 2 axes");
+    let e =
+        nn::conv("NCHW,OIHW->NCHW", &x, &x, Conv::default().padding([(-5, -5), (0, 0)])).ok().expect_err("an error");
+    assert!(e.to_string().contains("f32[1,3,8,9]"), "{e}");
 }

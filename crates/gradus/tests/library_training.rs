@@ -195,6 +195,71 @@ fn states_and_gradients_that_do_not_fit_are_named() {
     assert!(e.contains("only the first has an array `y`"), "{e}");
 }
 
+/// A state of another shape or dtype would broadcast, and change the parameters' type without a word.
+#[test]
+fn foreign_states_are_refused_by_every_optimizer() {
+    fn refused<R: optim::Rule>(optimizer: optim::Optimizer<R>) {
+        let p = (Array::from([1.0_f32]), Array::from(2.0_f32));
+        for (other, ty) in [
+            ((Array::from([1.0_f32, 2.0, 3.0]), p.1.clone()), "f32[3]"),
+            ((Array::from([1.0_f64]), p.1.clone()), "f64[1]"),
+            ((Array::from(1.0_f32), p.1.clone()), "f32[]"),
+        ] {
+            let (next, state) = optimizer.step(&p, &p, &optimizer.init(&other));
+            let e = next.0.error().unwrap_or_else(|| panic!("a state {ty} is taken: {next:?}")).to_string();
+            let parts = ["parameter `0`", "f32[1]", ty, "`init`", "library_training.rs"];
+            assert!(parts.iter().all(|part| e.contains(part)), "{e}");
+            assert!(state.count().error().is_some());
+        }
+    }
+    refused(optim::sgd(0.1).momentum(0.9));
+    refused(optim::adam(0.1));
+    refused(optim::adamw(0.1));
+    refused(optim::lion(0.1));
+    refused(optim::rmsprop(0.1));
+    refused(optim::adagrad(0.1));
+    let (ema, x) = (optim::ema(0.9), Array::from([1.0_f32]));
+    for other in [Array::from([1.0_f32, 2.0]), Array::from([1.0_f64])] {
+        let e = ema.step(&x, &ema.init(&other)).0.error().expect("an error").to_string();
+        assert!(e.contains("f32[1]") && e.contains("library_training.rs"), "{e}");
+        assert!(e.contains(&other.ty().unwrap().to_string()), "{e}");
+    }
+    let f = |x: &Array| x.square().sum();
+    let state = optim::lbfgs().init(f, &Array::from([1.0_f64]));
+    let e = optim::lbfgs().step(f, &x, &state).0.error().expect("an error").to_string();
+    assert!(e.contains("f64") && e.contains("f32") && e.contains("library_training.rs"), "{e}");
+}
+
+/// Where there is no number, nothing was found.
+#[test]
+fn what_is_not_finite_has_not_converged() -> Result<()> {
+    let x = Array::from([-1.0_f64]);
+    let ended = |found: optim::Minimum<Array>, what: &str| -> Result<()> {
+        assert!(!found.converged.item::<bool>()?, "{what}: {found:?}");
+        Ok(())
+    };
+    ended(optim::lbfgs().minimize(|x: &Array| x.log().sum(), &x), "lbfgs")?;
+    ended(jit(|x: &Array| optim::lbfgs().minimize(|x: &Array| x.log().sum(), x))(&x), "lbfgs, staged")?;
+    // A value that is none with a slope of zero.
+    ended(optim::lbfgs().minimize(|x: &Array| (x * 0.0).sum() + f64::NAN, &x), "a constant NaN")?;
+    ended(optim::lbfgs().minimize(|x: &Array| -x.exp().sum(), &Array::from([1.0_f64])), "without a least value")?;
+    for method in [
+        optim::levenberg_marquardt(),
+        optim::levenberg_marquardt().matrix_free(),
+        optim::gauss_newton(),
+        optim::gauss_newton().matrix_free(),
+    ] {
+        ended(method.minimize(|x: &Array| x.log(), &x), "NaN residuals")?;
+        ended(method.minimize(|x: &Array| x.sqrt() - 1.0, &Array::from([0.0_f64])), "an infinite slope")?;
+        ended(method.minimize(|x: &Array| x * 0.0 + f64::NAN, &x), "a constant NaN")?;
+    }
+    // The system of a step has no solution; where the slope is zero none is needed.
+    let flat = |x: &Array| x.sum().expand_dims(0) - 1.0;
+    let found = optim::gauss_newton().minimize(flat, &Array::from([0.25_f64, 0.75]));
+    assert!(found.converged.item::<bool>()?, "{found:?}");
+    Ok(())
+}
+
 #[test]
 fn trees_are_taken_apart_and_put_together() -> Result<()> {
     let p = start();
@@ -236,6 +301,9 @@ fn gradients_are_clipped_and_zero_stays_differentiable() -> Result<()> {
     close(&optim::clip_norm(&Array::from([3.0_f64, 4.0]), 2.0), &[1.2, 1.6]);
     close(&optim::clip_norm(&Array::from([0.0_f64, 0.0]), 2.0), &[0.0, 0.0]);
     close(&optim::clip(&Array::from([3.0_f64, -0.5]), 1.0), &[1.0, -0.5]);
+    // As Optax does: one NaN is the whole gradient's.
+    let broken = optim::clip_norm(&(Array::from([f64::NAN, 1.0]), Array::from(2.0_f64)), 1.0);
+    assert!(broken.0.is_nan().all().item::<bool>()? && broken.1.is_nan().item::<bool>()?, "{broken:?}");
     let halves = optim::clip_norm(&Array::from([300.0_f32, -400.0]).cast(DType::F16), 5.0);
     close(&halves.cast(DType::F64), &[3.0, -4.0]);
     Ok(())

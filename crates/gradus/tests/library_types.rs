@@ -71,6 +71,10 @@ fn sizes_of_all_types_make_a_shape() -> Result<()> {
         assert_eq!(y.shape(), [3, 4]);
     }
     let y = x.reshape((n, -1));
+    // A dimension stands beside an array, borrowed or not.
+    let d = y.dim(0);
+    close(&((&y * &d - &d).sum() / &d), &[66.0 - 12.0]);
+    close(&(jit(|x: &Array| x.sum() * &x.dim(0)).symbolic("f64[N]"))(&x), &[66.0 * 12.0]);
     assert_eq!(Array::zeros::<f32>((y.dim(0), n, 2, &y.dim(1))).shape(), [3, 3, 2, 4]);
     assert_eq!(y.broadcast_to((2, n, y.dim(-1))).shape(), [2, 3, 4]);
     let [a, b] = y.sizes()?;

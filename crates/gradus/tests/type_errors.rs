@@ -91,5 +91,9 @@ fn positions_and_types_that_do_not_fit_are_told_what_to_write() {
         "let _ = jacrev(|x: &Array| Model { w: x.clone() })",
         &["a Jacobian of `Model`", "a tuple"],
     );
+    let ravel = "`tree::ravel` makes one array";
+    check("hessian", model, "let _ = hessian(|m: &Model| m.w.sum())", &["a Jacobian of `Model`", ravel]);
+    let nine = "type A = Array; fn f(t: &(A, A, A, A, A, A, A, A, A)) -> Vec<A> { tree::map(t, |x| x.clone()).0 }";
+    check("nine", nine, "", &["a tuple of more than eight: write a struct", "`Vec`"]);
     check("operand", "", "let _ = Array::from(1.0) * \"a\"", &["`&str` cannot be an operand beside an array"]);
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use super::operand::checked;
 use super::{Array, Concrete};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::types::{Complex, Element, IntoShape, Scalar, Shape, Type, bf16, f16};
 
 macro_rules! from_numbers {
@@ -127,7 +127,7 @@ impl Array {
         fn build<T: Element>(values: Vec<T>, shape: Shape) -> Result<Array> {
             let ty = Type::checked(T::DTYPE, shape)?;
             if ty.shape().count() != Some(values.len()) {
-                fail!(Shape, "{} numbers do not fill {ty}", values.len());
+                fail!(Shape, "{} cannot fill {ty}", counted(values.len(), "number"));
             }
             Ok(Concrete::dense(ty, values).into())
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Array;
-use crate::error::{Error, Result, error, fail};
+use crate::error::{Error, Result, counted, error, fail};
 use crate::types::{Data, Element, Scalar, Shape, Type, dispatch};
 
 /// Distances between neighbours along each axis, in elements.
@@ -64,7 +64,7 @@ pub(crate) fn row_major(dims: &[usize]) -> Strides {
 
 #[cold]
 fn misfit<T: Element>(ty: &Type, numbers: usize) -> Error {
-    error!(Shape, "{numbers} numbers of {} are no array of type {ty}", T::DTYPE)
+    error!(Shape, "{} of {} cannot be an array of type {ty}", counted(numbers, "number"), T::DTYPE)
 }
 
 impl Concrete {
@@ -126,8 +126,8 @@ impl Concrete {
         if data.dtype() != ty.dtype() || strides.len() != dims.len() {
             fail!(
                 Shape,
-                "a view of type {ty} with {} strides does not fit a buffer of {}",
-                strides.len(),
+                "a view of type {ty} with {} does not fit a buffer of {}",
+                counted(strides.len(), "stride"),
                 data.dtype()
             );
         }

@@ -27,7 +27,7 @@ pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue, dim_as};
 pub use recycle::recycled;
 
-use crate::error::{Error, Location, Result, error};
+use crate::error::{Error, Location, Result, counted, error};
 use crate::trace::Tracer;
 use crate::types::{DType, Dim, Scalar, Shape, Type};
 
@@ -205,9 +205,8 @@ impl Array {
         let place = Location::caller();
         let dims = self.known_dims_at(place)?;
         <[usize; N]>::try_from(dims.as_slice()).map_err(|_| {
-            let axes = |n: usize| if n == 1 { "1 axis".to_string() } else { format!("{n} axes") };
             let has = self.ty().map_or_else(|_| String::new(), Type::to_string);
-            error!(Shape, "{has} has {}, and the sizes of {N} are asked for", axes(dims.len()))
+            error!(Shape, "{has} has {}, and the sizes of {N} are asked for", counted(dims.len(), "axis"))
                 .at(place)
                 .help("name as many sizes as there are axes; `x.known_dims()` gives them as a `Vec`")
         })

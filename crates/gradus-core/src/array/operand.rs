@@ -3,7 +3,7 @@
 use std::ops::RangeFull;
 
 use super::{Array, Concrete};
-use crate::error::{Location, Result, error};
+use crate::error::{Location, Result, counted, error};
 use crate::primitives::convert::Convert;
 use crate::primitives::shaping::Broadcast;
 use crate::primitives::size::Size;
@@ -39,7 +39,7 @@ impl Operand for OperandValue {
     }
 }
 
-/// Whatever can stand beside an array in an operator: arrays, references to them, and Rust numbers.
+/// Whatever can stand beside an array in an operator: arrays, dimensions, references to them, and Rust numbers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an operand beside an array",
     note = "arrays, references to them, numbers and dimensions can; make an array of other values: `Array::from(..)`"
@@ -68,6 +68,12 @@ impl Operand for Dim {
             Some(v) => OperandValue::Number(Scalar::I64(v)),
             None => OperandValue::Dim(self),
         }
+    }
+}
+
+impl Operand for &Dim {
+    fn into_operand(self) -> OperandValue {
+        self.clone().into_operand()
     }
 }
 
@@ -228,10 +234,14 @@ pub(crate) fn resolve_axis(axis: isize, rank: usize) -> Result<usize> {
         Some(a) => Ok(a),
         None if rank == 0 => Err(error!(Axis, "axis {axis} of a scalar, which has none")
             .help("give it axes with `reshape` or `expand_dims`")),
-        None => {
-            Err(error!(Axis, "axis {axis} of an array with {rank} axes: axes are {} to {}", -(rank as isize), rank - 1)
-                .help("look at `x.shape()`; axes count from 0, negative ones from the end"))
-        }
+        None => Err(error!(
+            Axis,
+            "axis {axis} of an array with {}: axes are {} to {}",
+            counted(rank, "axis"),
+            -(rank as isize),
+            rank - 1
+        )
+        .help("look at `x.shape()`; axes count from 0, negative ones from the end")),
     }
 }
 

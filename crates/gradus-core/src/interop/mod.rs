@@ -40,7 +40,7 @@ mod serde;
 use std::sync::Arc;
 
 use crate::array::{Array, Concrete, Strides, row_major};
-use crate::error::{Location, Result, error, fail};
+use crate::error::{Location, Result, counted, error, fail};
 use crate::types::{Element, IntoShape, Shape, Type};
 
 impl Array {
@@ -84,7 +84,12 @@ fn try_adopt<T: Element>(values: Vec<T>, shape: Shape, strides: &[isize], offset
         );
     };
     if strides.len() != dims.len() {
-        fail!(Shape, "{ty} has {} axes, but {} strides were given", dims.len(), strides.len());
+        fail!(
+            Shape,
+            "{ty} has {}, but there is a list of {}",
+            counted(dims.len(), "axis"),
+            counted(strides.len(), "stride")
+        );
     }
     let len = values.len();
     let (strides, offset) = if dims.contains(&0) {

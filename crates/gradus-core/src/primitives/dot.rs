@@ -15,7 +15,7 @@ use super::{
     Batch, Batched, Derivative, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
 };
 use crate::array::{Array, Concrete};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
 use crate::types::{DType, Effects, Shape, Type, bf16, f16};
@@ -123,7 +123,12 @@ impl Primitive for DotGeneral {
             [("summed over", &self.lhs_contract, &self.rhs_contract), ("shared", &self.lhs_batch, &self.rhs_batch)]
         {
             if left.len() != right.len() {
-                fail!(Axis, "{} axes of the left operand are {what}, but {} of the right one", left.len(), right.len());
+                fail!(
+                    Axis,
+                    "{what} are {} of the left operand, but {} of the right one",
+                    counted(left.len(), "axis"),
+                    right.len()
+                );
             }
             for (&l, &r) in left.iter().zip(right) {
                 if !infer.equal(&lhs.shape()[l], &rhs.shape()[r]) {

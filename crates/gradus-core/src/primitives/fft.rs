@@ -19,7 +19,7 @@ use super::shaping::strided::buffer;
 use super::shaping::transposed;
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
 use crate::array::{Array, Concrete, memory};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::trace::bind;
 use crate::types::{Complex, DType, Dim, Effects, Element, Scalar, Type};
 use crate::{param_names, rules_of};
@@ -107,7 +107,7 @@ impl Primitive for Fft {
         let inputs = infer.inputs;
         let Some(x) = inputs.first() else { fail!(Verify, "wants an operand") };
         if self.lengths.is_empty() || self.lengths.len() > x.rank() {
-            return Err(error!(Axis, "a transform over {} axes of {x}", self.lengths.len())
+            return Err(error!(Axis, "a transform over {} of {x}", counted(self.lengths.len(), "axis"))
                 .help("it goes over at least one axis, and over no more than there are"));
         }
         let result = self.result_type(x)?;
@@ -122,7 +122,8 @@ impl Primitive for Fft {
             if !infer.equal(have, &want) {
                 return Err(error!(
                     Shape,
-                    "a transform of length {n} takes {want} elements, and axis {} of {x} has {have}",
+                    "a transform of length {n} takes {}, and axis {} of {x} has {have}",
+                    counted(want, "element"),
                     batch + i
                 )
                 .help("crop the axis or fill it with zeros first"));

@@ -15,7 +15,7 @@ use super::rules::one;
 use super::shaping::{Broadcast, Permute, Reshape, shifted};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
 use crate::array::{Array, Concrete, collected, memory};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
 use crate::types::{
@@ -169,7 +169,7 @@ reductions! {
 /// Refuses an axis that is not there.
 pub(super) fn check_axis(axis: usize, ty: &Type) -> Result<()> {
     if axis >= ty.rank() {
-        return Err(error!(Axis, "axis {axis} is out of range for {ty}, which has {} axes", ty.rank())
+        return Err(error!(Axis, "axis {axis} is out of range for {ty}, which has {}", counted(ty.rank(), "axis"))
             .help("axes count from 0, or from the end with negative numbers"));
     }
     Ok(())

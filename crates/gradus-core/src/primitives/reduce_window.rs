@@ -171,7 +171,7 @@ impl Primitive for ReduceWindow {
         if lists != [x.rank(); 3] || dims != [x.rank(); 3] {
             return Err(error!(
                 Axis,
-                "windows of {x} have a size, a stride, padding and dilations for each of its {} axes",
+                "windows of {x} have a size, a stride, padding and dilations for each axis, and it has {}",
                 x.rank()
             )
             .help("an axis without windows has size 1 and stride 1"));

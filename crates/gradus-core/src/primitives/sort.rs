@@ -11,7 +11,7 @@ use super::reduce::{around, array, check_axis, complex_wave, elements, fits_plac
 use super::shaping::{Broadcast, Iota, fit};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
 use crate::array::{Array, Concrete, collected, memory};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::rules_of;
 use crate::trace::{bind, bind_all};
 use crate::types::{Complex, DType, Decision, Dim, Effects, Element, Shape, Type, bf16, dispatch, dispatch_real, f16};
@@ -147,7 +147,7 @@ impl Primitive for TopK {
             fail!(Axis, "takes the largest along the last axis, and {ty} has none");
         };
         if !infer.at_least(last, &Dim::from(self.k)) {
-            fail!(Shape, "takes the {} largest of rows that have only {last} elements: {ty}", self.k);
+            fail!(Shape, "takes the {} largest of rows that have only {}: {ty}", self.k, counted(last, "element"));
         }
         fits_places(last, DType::I32, &ty)?;
         let shape: Shape = rows.iter().cloned().chain([Dim::from(self.k)]).collect();

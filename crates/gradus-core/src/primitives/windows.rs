@@ -8,7 +8,7 @@ use super::shaping::pieces::dilated;
 use super::shaping::{Broadcast, Pad, Permute, Reshape, Slice, check_sorted, known, ramp, reals, shifted, transposed};
 use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
 use crate::array::{Array, Strides};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
 use crate::types::{DType, Dim, Effects, Scalar, Shape, Type};
@@ -50,8 +50,12 @@ pub(super) fn windows_along(
     }
     let reach = reach(size, dilation);
     if !infer.at_least(n, &reach) {
-        return Err(error!(Shape, "a window that reaches over {reach} elements does not fit axis {axis} of {ty}, which has {n} with its padding")
-            .help("take a smaller window, or pad the array"));
+        return Err(error!(
+            Shape,
+            "a window that reaches over {} does not fit axis {axis} of {ty}, which has {n} with its padding",
+            counted(reach, "element")
+        )
+        .help("take a smaller window, or pad the array"));
     }
     Ok((n - reach).floor_div(&Dim::from(stride)) + 1usize)
 }
@@ -190,7 +194,11 @@ impl Primitive for Windows {
         let Some(x) = inputs.first() else { fail!(Verify, "wants an operand") };
         let lists = [self.sizes.len(), self.strides.len(), self.dilations.len()];
         if lists != [self.axes.len(); 3] {
-            fail!(Axis, "windows along {} axes have {lists:?} sizes, strides and dilations", self.axes.len());
+            fail!(
+                Axis,
+                "windows along {} have {lists:?} sizes, strides and dilations",
+                counted(self.axes.len(), "axis")
+            );
         }
         check_sorted("axes", &self.axes, x.rank())?;
         for (i, &axis) in self.axes.iter().enumerate() {

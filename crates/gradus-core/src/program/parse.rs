@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Atom, Builder, Constant, Content, Program, ValueId};
 use crate::array::Concrete;
-use crate::error::{Error, Location, Result, error, fail};
+use crate::error::{Error, Location, Result, counted, error, fail};
 use crate::primitives::{Op, Param};
 use crate::stack;
 use crate::types::{Constraint, DType, Dim, Effects, Element, KeyBits, Scalar, Type, Wide, dispatch};
@@ -511,7 +511,7 @@ impl<'a> Parser<'a> {
             let end = self.at;
             self.back(start);
             if ty.shape().count() != Some(items.len()) {
-                fail!(Parse, "{} numbers do not fill {ty}", items.len());
+                fail!(Parse, "{} cannot fill {ty}", counted(items.len(), "number"));
             }
             let concrete = dispatch!(ty.dtype(), T => {
                 let mut values: Vec<T> = Vec::with_capacity(items.len());

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::array::{Array, Form};
-use crate::error::{Error, Location, Result, error};
+use crate::error::{Error, Location, Result, counted, error};
 use crate::hunt::look_at;
 use crate::primitives::control::{Scan, While};
 use crate::primitives::shaping::Broadcast;
@@ -305,9 +305,9 @@ pub fn inline(program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
     if inputs.len() != program.inputs().len() {
         return Err(error!(
             Signature,
-            "`{}` takes {} inputs, not {}",
+            "`{}` takes {}, not {}",
             program.name(),
-            program.inputs().len(),
+            counted(program.inputs().len(), "input"),
             inputs.len()
         )
         .at(place));
@@ -373,13 +373,20 @@ pub(crate) fn value_of(program: &Program, values: &[Array], atom: Atom) -> Resul
 
 /// The numbers behind an array: its own, or, in concrete mode, those of the value it stands for (which leaves a guard).
 pub(crate) fn read(array: &Array, what: &str, place: Location) -> Result<Array> {
+    let help = "for a branch on values use `cond` or `select`, for a loop `while_loop`; for an argument that is known \
+                early wrap it in `Static`; to trace with values and guards use `.mode(Mode::Concrete)`";
+    read_for(array, what, help, place)
+}
+
+/// The same for a reader with a way out of its own: what is said of a traced value without numbers ends in its help.
+pub fn read_for(array: &Array, what: &str, help: &str, place: Location) -> Result<Array> {
     match array.form() {
         Form::Concrete(_) => Ok(array.clone()),
         Form::Failed(e) => Err(e.clone()),
         Form::Spec(ty) => Err(error!(NotConcrete, "{what} was asked of {ty}, which is only a type")
             .at(place)
             .help("a spec is for tracing and compiling ahead; call with an array that has numbers")),
-        Form::Traced(t) => state::read(t, what, place),
+        Form::Traced(t) => state::read(t, what, help, place),
     }
 }
 
@@ -398,13 +405,10 @@ pub fn check_alive(array: &Array, place: Location) -> Result<()> {
     }
 }
 
-fn not_concrete(t: &Tracer, what: &str, started: Location, place: Location) -> Error {
+fn not_concrete(t: &Tracer, what: &str, help: &str, started: Location, place: Location) -> Error {
     error!(NotConcrete, "{what} was asked of {t:?}, but a traced value has no number until the program runs")
         .at(place)
         .note(format!("the value was made at {}", t.place))
         .note(format!("the trace was started at {started}"))
-        .help(
-            "for a branch on values use `cond` or `select`, for a loop `while_loop`; for an argument that is known \
-             early wrap it in `Static`; to trace with values and guards use `.mode(Mode::Concrete)`",
-        )
+        .help(help)
 }

@@ -426,7 +426,7 @@ pub(crate) fn constant(c: &Constant) -> Result<Array> {
     }
 }
 
-pub(super) fn read(t: &Tracer, what: &str, place: Location) -> Result<Array> {
+pub(super) fn read(t: &Tracer, what: &str, help: &str, place: Location) -> Result<Array> {
     check_alive(t, place)?;
     let number = number(t.trace, t.value)?;
     STACK.with_borrow_mut(|s| {
@@ -438,7 +438,7 @@ pub(super) fn read(t: &Tracer, what: &str, place: Location) -> Result<Array> {
             }
             return Ok(number);
         }
-        let e = not_concrete(t, what, state.started, place);
+        let e = not_concrete(t, what, help, state.started, place);
         state.failed_read.get_or_insert_with(|| e.clone());
         if let Some(innermost) = s.last_mut() {
             innermost.failed_read.get_or_insert_with(|| e.clone());

@@ -324,6 +324,14 @@ impl Scalar {
         };
         if !exact || (dtype == DType::Bool && self.dtype() != DType::Bool) {
             let wanted = match self.dtype() {
+                // Only rounded: whoever wants that says it.
+                d if dtype.is_float() && !d.is_complex() && cast.to_f64().is_finite() => {
+                    let literal = match dtype {
+                        DType::F32 | DType::F64 => format!("{cast}_{dtype}"),
+                        _ => format!("{dtype}::from_f64({cast})"),
+                    };
+                    format!("write `{literal}`, which is the nearest that {dtype} has, or cast the array first")
+                }
                 d if d.promote(dtype).is_some() => {
                     format!("cast the array first, as in `x.cast(DType::{})`", d.rust_name())
                 }

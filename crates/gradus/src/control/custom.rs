@@ -1,5 +1,6 @@
 //! Functions with derivative rules of their own: `custom_jvp`, `custom_vjp`, and where derivatives stop.
 
+use gradus_core::error::counted;
 use std::sync::Arc;
 
 use gradus_core::trace;
@@ -154,8 +155,8 @@ fn check_cotangents<T: Tree>(name: &str, x: &T, x_bar: &T, place: Location) -> R
     };
     if want.len() != have.len() {
         return fail(format!(
-            "the backward pass of `{name}` gives {} arrays for {} of the arguments",
-            have.len(),
+            "the backward pass of `{name}` gives {} for {} of the arguments",
+            counted(have.len(), "array"),
             want.len()
         ));
     }

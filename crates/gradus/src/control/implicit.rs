@@ -226,7 +226,8 @@ impl FixedPointOptions {
         let solver = |a: &A| {
             let goes_on = |(x, change, n): &(X, Array, Array)| {
                 let near = change.le((tree::global_norm(x) + 1.0_f64) * tolerance);
-                n.lt(self.steps as i64) & !near
+                // What has become NaN stays so.
+                n.lt(self.steps as i64) & !near & !change.is_nan()
             };
             let step = |(x, change, n): &(X, Array, Array)| {
                 let next = f(x, a);

@@ -1,5 +1,6 @@
 //! Cosine transforms of the four types, made of Fourier transforms of twice the length.
 
+use gradus_core::error::counted;
 use std::f64::consts::{PI, SQRT_2};
 
 use gradus_core::array::IntoAxes;
@@ -67,7 +68,7 @@ impl FftOptions {
         let [axis] = axes[..] else {
             return refuse(
                 ErrorKind::Axis,
-                format!("a cosine transform along {} axes", axes.len()),
+                format!("a cosine transform along {}", counted(axes.len(), "axis")),
                 "transform one axis after the other",
             );
         };

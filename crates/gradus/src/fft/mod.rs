@@ -22,6 +22,7 @@ mod frequencies;
 pub use frequencies::{fftfreq, fftshift, fftshift_axes, ifftshift, ifftshift_axes, rfftfreq};
 
 use gradus_core::array::IntoAxes;
+use gradus_core::error::counted;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::fft::{Fft, FftKind};
 use gradus_core::trace::bind;
@@ -134,7 +135,7 @@ impl FftOptions {
             Some(lengths) if lengths.len() != axes.len() => {
                 return refuse(
                     ErrorKind::Shape,
-                    format!("{} lengths for {} axes", lengths.len(), axes.len()),
+                    format!("{} for {}", counted(lengths.len(), "length"), counted(axes.len(), "axis")),
                     "give a length for each axis of the transform",
                 );
             }
@@ -251,7 +252,7 @@ transforms! {
     ifft = Inverse over One;
     /// The transform of real numbers: the first `n/2 + 1` frequencies, whose conjugates are the others.
     rfft = RealForward over One;
-    /// Its inverse, from the first `n/2 + 1` frequencies. The length is even unless [`FftOptions::length`] says so.
+    /// Its inverse, from the first `n/2 + 1` frequencies. The length is even unless [`FftOptions::length`] says otherwise.
     irfft = RealInverse over One;
     /// The transform of two axes, the last unless told otherwise.
     fft2 = Forward over Two;

@@ -20,13 +20,14 @@ mod npz;
 #[cfg(feature = "safetensors")]
 mod tensors;
 
+use gradus_core::error::counted;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gradus_core::{Array, DType, Decision, Error, ErrorKind, Location, Result, Type};
+use gradus_core::{Array, DType, Decision, Error, ErrorKind, Location, Result, Type, trace};
 
 use crate::stage::fill;
 use crate::tree::{self, Tree};
@@ -61,7 +62,7 @@ pub fn save<T: Tree>(path: impl AsRef<Path>, tree: &T) -> Result<()> {
     let (path, place) = (path.as_ref(), Location::caller());
     named(path, place, || {
         let format = Format::of(path)?;
-        let arrays = named_arrays(tree)?;
+        let arrays = named_arrays(tree, place)?;
         write_whole(path, |out| format.write(out, &arrays))
     })
 }
@@ -181,6 +182,9 @@ impl Format {
     }
 }
 
+/// The way out for arrays of a staged function.
+const TRACED: &str = "save what the function gives back; to save while it runs, call `save` in an `io_callback`, whose function is given numbers";
+
 const KINDS: &str = "use `.npy` for one array, `.npz` or `.safetensors` for many";
 
 /// An error about a file, which [`named`] gives its name.
@@ -199,7 +203,7 @@ fn names<T: Tree>(tree: &T) -> Vec<String> {
     names
 }
 
-fn named_arrays<T: Tree>(tree: &T) -> Result<Vec<(String, Array)>> {
+fn named_arrays<T: Tree>(tree: &T, place: Location) -> Result<Vec<(String, Array)>> {
     let names = names(tree);
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = names.iter().find(|n| !seen.insert(n.as_str())) {
@@ -208,6 +212,7 @@ fn named_arrays<T: Tree>(tree: &T) -> Result<Vec<(String, Array)>> {
     }
     let each = names.into_iter().zip(tree.leaves());
     each.map(|(name, x)| {
+        let x = trace::read_for(&x, "`save`", TRACED, place)?;
         // Keys are stored as the numbers they are.
         let x = if x.dtype() == DType::Key { x.bitcast(DType::U64) } else { x };
         x.ok().map(|x| (name, x))
@@ -216,19 +221,52 @@ fn named_arrays<T: Tree>(tree: &T) -> Result<Vec<(String, Array)>> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|e| bad(format!("cannot be read: {e}")))
+    fs::read(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => bad("cannot be read: there is no such file").help(match std::env::current_dir() {
+            Ok(here) if path.is_relative() => format!("a path that begins with no `/` begins at {}", here.display()),
+            _ => "look at the path, and whether the file was saved".to_string(),
+        }),
+        _ => bad(format!("cannot be read: {e}")),
+    })
+}
+
+/// The kind of file that bytes are, by how they begin.
+fn looks_like(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Some(".npy"),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => Some(".npz"),
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => Some(".safetensors"),
+        _ => None,
+    }
+}
+
+/// What is said of bytes that are no file of the kind that the extension claims.
+fn not_a(kind: &str, bytes: &[u8], what: &dyn std::fmt::Display) -> Error {
+    let again = "it was not written or not copied to its end: save it, or copy it, again";
+    match looks_like(bytes) {
+        _ if bytes.is_empty() => bad(format!("is no `{kind}`: it is empty")).help(again),
+        Some(other) if other == kind => bad(format!("is a `{kind}` that is damaged or cut off"))
+            .note(format!("reading it failed with: {what}"))
+            .help(again),
+        Some(other) => {
+            bad(format!("is no `{kind}`: it looks like a `{other}`")).help(format!("give it the extension `{other}`"))
+        }
+        None => bad(format!("is no `{kind}`: it does not begin as one"))
+            .help("an extension says what a file is, and this one is something else, or was cut off; save it again"),
+    }
 }
 
 /// One array of a file, if it is there and is what is wanted.
 fn fitting(source: &mut dyn Source, name: &str, wanted: &Type) -> Result<Array> {
     let Some(found) = source.ty(name)? else {
         let there = source.names();
-        let near = there.iter().filter(|n| n.ends_with(name.rsplit('.').next().unwrap_or(name))).chain(&there);
-        let shown: Vec<String> = near.take(4).map(|n| format!("`{n}`")).collect();
+        let (near, far): (Vec<&String>, Vec<&String>) =
+            there.iter().partition(|n| n.ends_with(name.rsplit('.').next().unwrap_or(name)));
+        let shown: Vec<String> = near.iter().chain(&far).take(4).map(|n| format!("`{n}`")).collect();
         let e = bad(format!("has no array `{name}`"));
         return Err(match shown.len() {
             0 => e.note("it has no arrays at all"),
-            _ => e.note(format!("it has {} arrays, among them {}", there.len(), shown.join(", "))),
+            _ => e.note(format!("it has {}, among them {}", counted(there.len(), "array"), shown.join(", "))),
         }
         .help("give a value of the structure that was saved"));
     };

@@ -13,6 +13,9 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Longer than any header of an array with names for nothing: what claims more is no such file.
 const MOST: usize = 1 << 16;
 
+/// The way out for files that end too early.
+const CUT: &str = "it was not written or not copied to its end: save it, or copy it, again";
+
 /// What a file says of its array before the numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Header {
@@ -63,7 +66,9 @@ impl Header {
         // What is not there is not made room for: a header can claim anything.
         from.take(wanted as u64).read_to_end(&mut data).map_err(|e| bad(format!("cannot be read: {e}")))?;
         if data.len() < wanted {
-            return Err(bad(format!("is cut off: {} bytes of numbers where {} has {wanted}", data.len(), self.ty()?)));
+            return Err(
+                bad(format!("is cut off: {} bytes of numbers where {} has {wanted}", data.len(), self.ty()?)).help(CUT)
+            );
         }
         let part = if self.dtype.is_complex() { self.dtype.size() / 2 } else { self.dtype.size() };
         if self.swapped && part > 1 {
@@ -79,7 +84,7 @@ impl Header {
 }
 
 fn exactly(from: &mut impl Read, into: &mut [u8]) -> Result<()> {
-    from.read_exact(into).map_err(|e| bad(format!("is cut off in its header: {e}")))
+    from.read_exact(into).map_err(|e| bad(format!("is cut off in its header: {e}")).help(CUT))
 }
 
 /// The header's text, as far as it is not read yet.
@@ -254,6 +259,9 @@ pub(super) struct Npy<'a> {
 
 impl<'a> Npy<'a> {
     pub(super) fn open(mut bytes: &'a [u8]) -> Result<Npy<'a>> {
+        if super::looks_like(bytes) != Some(".npy") {
+            return Err(super::not_a(".npy", bytes, &""));
+        }
         Ok(Npy { header: Header::read(&mut bytes)?, data: bytes })
     }
 }

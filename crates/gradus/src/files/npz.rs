@@ -7,7 +7,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
 use super::npy::{self, Header};
-use super::{Source, bad};
+use super::{Source, bad, not_a};
 
 pub(super) fn write(out: &mut (impl Write + Seek), arrays: &[(String, Array)]) -> Result<()> {
     let wrong = |e: zip::result::ZipError| bad(format!("cannot be written: {e}"));
@@ -28,7 +28,7 @@ pub(super) struct Npz<'a> {
 impl<'a> Npz<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Npz<'a>> {
         let archive = ZipArchive::new(Cursor::new(bytes));
-        let archive = archive.map_err(|e| bad(format!("is no whole `.npz`, or none at all: {e}")))?;
+        let archive = archive.map_err(|e| not_a(".npz", bytes, &e))?;
         Ok(Npz { archive })
     }
 

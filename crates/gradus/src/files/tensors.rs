@@ -5,7 +5,7 @@ use std::io::Write;
 use gradus_core::{Array, DType, Result, Type};
 use safetensors::{Dtype, SafeTensors, serialize, tensor::TensorView};
 
-use super::{bad, bytes};
+use super::{bad, bytes, not_a};
 
 fn dtype_of(dtype: Dtype) -> Result<DType> {
     Ok(match dtype {
@@ -65,7 +65,7 @@ pub(super) struct Tensors<'a>(SafeTensors<'a>);
 impl<'a> Tensors<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Tensors<'a>> {
         let all = SafeTensors::deserialize(bytes);
-        all.map(Tensors).map_err(|e| bad(format!("is no whole `.safetensors`, or none at all: {e}")))
+        all.map(Tensors).map_err(|e| not_a(".safetensors", bytes, &e))
     }
 }
 

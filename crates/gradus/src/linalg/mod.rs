@@ -42,11 +42,13 @@ pub use systems::{
 };
 
 use crate::line::on_line;
+use gradus_core::error::counted;
 use gradus_core::primitives::Op;
 use gradus_core::trace::{self, bind_all};
 use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Location, Result, Scalar, Shape};
 
-/// The array itself, and an error of the call if one of its numbers is not finite: what a decomposition says of a matrix that has none.
+/// The array itself, and an error of the call if one of its numbers is not finite: what a decomposition says of a matrix that has none. Of a batch the
+/// error says which matrix is the first; of one result, or a batch of vectors, which row.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -63,7 +65,13 @@ use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, Location, Resul
 pub fn checked(x: &Array) -> Array {
     on_line(|| {
         let x = x.clone().ok()?;
-        let finite = x.real().is_finite().all() & x.imag().is_finite().all();
+        let finite = x.real().is_finite() & x.imag().is_finite();
+        // One answer for each matrix of a batch, or row, so that the check says which it was.
+        let finite = match x.rank() {
+            0 | 1 => finite.all(),
+            2 => finite.all_axes(-1),
+            _ => finite.all_axes([-2, -1]),
+        };
         crate::debug_check!(
             finite,
             "a result of linear algebra is not finite: the matrix is singular, or not positive definite, or had such numbers itself"
@@ -103,7 +111,8 @@ fn matrices(what: &str, a: &Array) -> Result<()> {
         return wrong(ErrorKind::DType, message, "cast first, as in `x.cast(DType::F64)`");
     }
     if ty.rank() < 2 {
-        let message = format!("`{what}` wants matrices in the last two axes, and {ty} has {} axes", ty.rank());
+        let message =
+            format!("`{what}` wants matrices in the last two axes, and {ty} has {}", counted(ty.rank(), "axis"));
         return wrong(ErrorKind::Shape, message, "a vector becomes a matrix of one column by `x.expand_dims(-1)`");
     }
     Ok(())

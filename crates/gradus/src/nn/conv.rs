@@ -1,9 +1,10 @@
 //! Convolutions with layouts given as text.
 
+use gradus_core::error::counted;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::convolve::Convolve;
 use gradus_core::trace::bind;
-use gradus_core::{Array, Dim, Error, ErrorKind, Result};
+use gradus_core::{Array, Decision, Dim, Error, ErrorKind, Result, Type};
 
 use super::layout::Layout;
 use crate::line::{on_line, refuse};
@@ -40,7 +41,7 @@ impl Padding {
             Padding::Pairs(pairs) if pairs.len() == sizes.len() => Ok(pairs.clone()),
             Padding::Pairs(pairs) => refuse(
                 ErrorKind::Shape,
-                format!("padding for {} axes where there are {}", pairs.len(), sizes.len()),
+                format!("padding for {} where there are {}", counted(pairs.len(), "axis"), sizes.len()),
                 "give a pair, before and behind, for each axis of places",
             ),
             Padding::Same => Ok(sizes
@@ -129,12 +130,12 @@ pub(super) fn for_each(what: &str, list: &Option<Vec<usize>>, axes: usize) -> Re
     if list.len() != axes {
         return refuse(
             ErrorKind::Shape,
-            format!("{} {what} for {axes} axes of places", list.len()),
+            format!("{} for {} of places", counted(list.len(), what), counted(axes, "axis")),
             "give one for each axis that is neither examples nor features",
         );
     }
     if list.contains(&0) {
-        return refuse(ErrorKind::Value, format!("{what} of {list:?}"), "they are at least 1");
+        return refuse(ErrorKind::Value, format!("{what}s of {list:?}"), "they are at least 1");
     }
     Ok(list.clone())
 }
@@ -149,17 +150,28 @@ struct Operands {
     image: Array,
     kernel: Array,
     layout: Layout,
+    /// What the user gave, for messages: the layout's text, and the types in it.
+    given: Given,
+}
+
+struct Given {
+    text: String,
+    image: Type,
+    kernel: Type,
 }
 
 impl Operands {
     fn new(layout: &str, x: &Array, w: &Array) -> Result<Operands> {
+        let text = layout.to_string();
         let layout = Layout::read(layout)?;
         let (tx, tw) = (x.ty()?, w.ty()?);
-        for (what, ty) in [("image", tx), ("kernel", tw)] {
-            if ty.rank() != layout.image.rank() {
+        for (what, letters, ty) in [("image", layout.image.letters(), tx), ("kernel", layout.kernel(), tw)] {
+            if ty.rank() != letters.len() {
+                let own: String = letters.iter().collect();
+                let axes = counted(letters.len(), "axis");
                 return refuse(
                     ErrorKind::Shape,
-                    format!("the layout of the {what} has {} axes, and {ty} has {}", layout.image.rank(), ty.rank()),
+                    format!("{own:?} in the layout {text:?} says {axes} for the {what}, and {ty} has {}", ty.rank()),
                     "write a letter for each axis, and give a single example an axis with `expand_dims`",
                 );
             }
@@ -170,7 +182,45 @@ impl Operands {
         })?;
         let image = x.cast(dtype).transpose(layout.image_order()).ok()?;
         let kernel = w.cast(dtype).transpose(layout.kernel_order()).ok()?;
-        Ok(Operands { image, kernel, layout })
+        let given = Given { text, image: tx.clone(), kernel: tw.clone() };
+        Ok(Operands { image, kernel, layout, given })
+    }
+
+    /// Refuses features that do not fit, and windows that do not, in the words of the layout: the operation would speak of axes in its own order.
+    fn check(&self, op: &Convolve) -> Result<()> {
+        let Given { text, image, kernel } = &self.given;
+        let (features, each) = (self.image.dim(-1), self.kernel.dim(-2));
+        if features.equals(&(&each * &op.feature_groups)) == Decision::No {
+            let groups = if op.feature_groups.constant() == Some(1) {
+                String::new()
+            } else {
+                format!(" in each of {} groups", op.feature_groups)
+            };
+            return refuse(
+                ErrorKind::Shape,
+                format!(
+                    "by the layout {text:?} the image {image} has {} along `C`, and the kernel {kernel} takes {each} along `I`{groups}",
+                    counted(&features, "feature")
+                ),
+                "the features of the kernel times the groups are those of the image; if the sizes are right, the letters are in another order",
+            );
+        }
+        for (i, letter) in self.layout.image.spatial.iter().enumerate() {
+            let window = reach(&self.kernel.dim(i as isize), op.kernel_dilation[i]); // invariant: lists are as long as the axes of places
+            let room = reach(&self.image.dim(i as isize + 1), op.image_dilation[i]) + &op.low[i] + &op.high[i];
+            // Of an image without elements the operation says more.
+            let some = self.image.dim(i as isize + 1).constant() != Some(0) && room.constant().is_some_and(|n| n > 0);
+            if some && (&room - &window).constant().is_some_and(|left| left < 0) {
+                return refuse(
+                    ErrorKind::Shape,
+                    format!(
+                        "by the layout {text:?} the kernel {kernel} reaches over {window} elements along `{letter}` and does not fit: the image {image} has {room} there, padding included"
+                    ),
+                    "pad the image, as with `.same()`, or take a smaller kernel; if the sizes are right, the letters are in another order",
+                );
+            }
+        }
+        Ok(())
     }
 
     fn axes(&self) -> usize {
@@ -186,7 +236,13 @@ impl Operands {
     }
 
     fn run(self, op: Convolve) -> Result<Array> {
-        bind(Op::new(op), &[self.image, self.kernel]).transpose(self.layout.result_order()).ok()
+        self.check(&op)?;
+        let Given { text, image, kernel } = self.given;
+        let named = |e: Error| {
+            e.note(format!("the image was given as {image} and the kernel as {kernel}, in the layout {text:?}"))
+        };
+        let made = bind(Op::new(op), &[self.image, self.kernel]).ok().map_err(named)?;
+        made.transpose(self.layout.result_order()).ok()
     }
 }
 
@@ -210,9 +266,9 @@ pub fn conv(layout: &str, x: &Array, w: &Array, options: Conv) -> Array {
     on_line(|| {
         let operands = Operands::new(layout, x, w)?;
         let axes = operands.axes();
-        let strides = for_each("strides", &options.strides, axes)?;
-        let kernel_dilation = for_each("dilations", &options.dilation, axes)?;
-        let image_dilation = for_each("dilations of the image", &options.image_dilation, axes)?;
+        let strides = for_each("stride", &options.strides, axes)?;
+        let kernel_dilation = for_each("dilation", &options.dilation, axes)?;
+        let image_dilation = for_each("image dilation", &options.image_dilation, axes)?;
         let sizes: Vec<Dim> = operands.sizes().iter().zip(&image_dilation).map(|(n, d)| reach(n, *d)).collect();
         let around = options.padding.amounts(&sizes, &operands.reaches(&kernel_dilation), &strides)?;
         let (low, high) = around.into_iter().unzip();
@@ -252,8 +308,8 @@ pub fn conv_transpose(layout: &str, x: &Array, w: &Array, options: Conv) -> Arra
                 "its strides are that: write them alone",
             );
         }
-        let strides = for_each("strides", &options.strides, axes)?;
-        let kernel_dilation = for_each("dilations", &options.dilation, axes)?;
+        let strides = for_each("stride", &options.strides, axes)?;
+        let kernel_dilation = for_each("dilation", &options.dilation, axes)?;
         let reaches = operands.reaches(&kernel_dilation);
         let around = match &options.padding {
             Padding::Pairs(_) => options.padding.amounts(&operands.sizes(), &reaches, &strides)?,

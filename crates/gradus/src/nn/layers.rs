@@ -1,6 +1,6 @@
 //! Layers as functions of their input and their parameters.
 
-use gradus_core::{Array, DType, Error, ErrorKind, IntoAxes, Result};
+use gradus_core::{Array, DType, Decision, Dim, Error, ErrorKind, IntoAxes, Result, Scalar, Shape, Type};
 
 use super::{want_float, want_whole};
 use crate::line::in_function;
@@ -105,6 +105,8 @@ fn last_axes(x: &Array, scale: &Array) -> Result<Vec<usize>> {
 
 /// Batch normalization: how the mean and the variance over some axes are taken, and how slowly running ones follow.
 ///
+/// A scale and an offset of the features are parameters, and stand outside: `y * &scale + &offset` where features are the last axis.
+///
 /// ```
 /// use gradus::prelude::*;
 ///
@@ -127,7 +129,7 @@ pub struct BatchNorm {
     epsilon: f64,
 }
 
-/// Running means and variances, of the shape of a batch without the axes that they are taken over.
+/// Running means and variances, of the shape of a batch without the axes that they are taken over, and of its dtype; of half floats they are `f32`.
 #[derive(Clone, Debug, crate::tree::Tree)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BatchStats {
@@ -153,12 +155,47 @@ impl BatchNorm {
         BatchNorm { epsilon, ..self }
     }
 
-    /// Means of 0 and variances of 1, for batches of the type of `x`.
+    /// Means of 0 and variances of 1, for batches of the type of `x`: of half floats they are `f32`. Only the type counts, so a [spec](Array::spec) will do.
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// let stats = nn::BatchNorm::over([0]).init(&Array::spec("f32[B, 16]")); // 16 features, batches of any size
+    /// assert_eq!(stats.mean.shape(), [16]);
+    /// ```
     #[track_caller]
     pub fn init(&self, x: &Array) -> BatchStats {
-        // Only for its type; the axes may be wrong, and then the array says so.
-        let mean = in_function("batch_norm", || Ok(wide(x)?.mean_axes(self.axes(x)?).zeros_like()));
+        let zero = || {
+            want_float("what is normalized", x)?;
+            let ty = self.running(x)?;
+            Array::full_scalar(ty.shape().clone(), Scalar::zero(ty.dtype())).ok()
+        };
+        let mean = in_function("batch_norm", zero);
         BatchStats { variance: mean.ones_like(), mean }
+    }
+
+    /// The type of the running numbers of batches like this.
+    fn running(&self, x: &Array) -> Result<Type> {
+        let (axes, ty) = (self.axes(x)?, x.ty()?);
+        let dtype = if ty.dtype().size() == 2 { DType::F32 } else { ty.dtype() };
+        let kept = ty.shape().iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, dim)| dim.clone());
+        Type::checked(dtype, kept.collect::<Shape>())
+    }
+
+    /// Refuses running numbers that are not of such batches: others would broadcast.
+    fn check(&self, x: &Array, stats: &BatchStats) -> Result<()> {
+        want_float("what is normalized", x)?;
+        let want = self.running(x)?;
+        for have in [stats.mean.ty()?, stats.variance.ty()?] {
+            let fits = |(a, b): (&Dim, &Dim)| a.equals(b) != Decision::No;
+            let same_shape = have.rank() == want.rank() && have.shape().iter().zip(want.shape().iter()).all(fits);
+            if !same_shape || have.dtype() != want.dtype() {
+                let message =
+                    format!("running numbers {have} for a batch with {want}: {} over axes {:?}", x.ty()?, self.axes);
+                return Err(Error::new(ErrorKind::Shape, message).help("make them with `init` of such a batch"));
+            }
+        }
+        Ok(())
     }
 
     fn axes(&self, x: &Array) -> Result<Vec<usize>> {
@@ -170,19 +207,13 @@ impl BatchNorm {
     pub fn train(&self, x: &Array, stats: &BatchStats) -> (Array, BatchStats) {
         let mut next = None;
         let y = in_function("batch_norm", || {
+            self.check(x, stats)?;
             let (wide, axes) = (wide(x)?, self.axes(x)?);
             let (mean, variance) = (wide.mean_axes(axes.clone()), wide.var_axes(axes, 0));
             let blend = |old: &Array, new: &Array| {
                 (old * self.momentum + new.stop_gradient() * (1.0 - self.momentum)).cast(old.dtype())
             };
-            let running = BatchStats { mean: blend(&stats.mean, &mean), variance: blend(&stats.variance, &variance) };
-            for (old, new) in [(&stats.mean, &running.mean), (&stats.variance, &running.variance)] {
-                if old.ty()? != new.ty()? {
-                    let message = format!("running numbers {} for a batch with {}", old.ty()?, new.ty()?);
-                    return Err(Error::new(ErrorKind::Shape, message).help("make them with `init` of such a batch"));
-                }
-            }
-            next = Some(running);
+            next = Some(BatchStats { mean: blend(&stats.mean, &mean), variance: blend(&stats.variance, &variance) });
             self.normalized(x, &BatchStats { mean, variance })
         });
         let next = match (next, y.error()) {
@@ -196,7 +227,10 @@ impl BatchNorm {
     /// Normalized by running means and variances.
     #[track_caller]
     pub fn apply(&self, x: &Array, stats: &BatchStats) -> Array {
-        in_function("batch_norm", || self.normalized(x, stats))
+        in_function("batch_norm", || {
+            self.check(x, stats)?;
+            self.normalized(x, stats)
+        })
     }
 
     fn normalized(&self, x: &Array, stats: &BatchStats) -> Result<Array> {
@@ -208,6 +242,8 @@ impl BatchNorm {
 }
 
 /// Each number zero with probability `rate`, and otherwise divided by what is left of one, so that sums stay what they were on average.
+///
+/// An element stays where [`random::bernoulli`] of `1 − rate` says so: of `f64` it draws numbers of 64 bits, of all other floats of 32, which are those of `jax.random.bernoulli` with and without `jax_enable_x64`.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -225,7 +261,11 @@ pub fn dropout(key: Key, x: &Array, rate: f64) -> Array {
             let message = format!("a rate of {rate}");
             return Err(Error::new(ErrorKind::Value, message).help("a rate is a probability: from 0 to 1"));
         }
-        let kept = random::bernoulli(key, 1.0 - rate, x.shape());
+        let left = 1.0 - rate;
+        let kept = match x.dtype() {
+            DType::F64 => random::bernoulli(key, left, x.shape()),
+            _ => random::bernoulli(key, left as f32, x.shape()),
+        };
         // With nothing left there is nothing to divide by.
         let scaled = if rate < 1.0 { x / (1.0 - rate) } else { x.clone() };
         Ok(kept.select(scaled, x.zeros_like()))

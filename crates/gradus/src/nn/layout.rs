@@ -69,6 +69,11 @@ impl Layout {
         Ok(Layout { image, kernel, result })
     }
 
+    /// The letters of the kernel.
+    pub(super) fn kernel(&self) -> &[char] {
+        &self.kernel
+    }
+
     /// For each axis of `[spatial.., I, O]`, which axis of the kernel it is.
     pub(super) fn kernel_order(&self) -> Vec<usize> {
         let wanted = self.image.spatial.iter().copied().chain(['I', 'O']);

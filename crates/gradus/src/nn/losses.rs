@@ -1,8 +1,9 @@
 //! Losses. All but [`mse`] give one number for each example or element: `.mean()` makes one of them.
 
-use gradus_core::{Array, Dim, Error, ErrorKind, Result};
+use gradus_core::{Array, DType, Dim, Error, ErrorKind, Result};
 
 use super::{want_float, want_whole};
+use crate::formula::{nan, number, option};
 use crate::line::in_function;
 
 /// Refuses two arrays of different shapes: broadcast by mistake, a loss is of every pair.
@@ -45,7 +46,7 @@ pub fn huber(predictions: &Array, targets: &Array, delta: f64) -> Array {
     in_function("huber", || {
         alike(PREDICTED, predictions, targets)?;
         let size = (predictions - targets).abs();
-        let near = size.minimum(delta);
+        let (delta, near) = (option(&size, delta), size.minimum(option(&size, delta)));
         Ok(near.square() * 0.5_f64 + (size - near) * delta)
     })
 }
@@ -85,6 +86,8 @@ pub fn softmax_cross_entropy(logits: &Array, labels: &Array) -> Array {
 
 /// The cross entropy of classes, which are numbers from zero on, and of the softmax of logits along the last axis: one number for each example. Labels have the axes of the logits but the last.
 ///
+/// Negative labels count from the last class back, as indices do. A label that is no class gives NaN, as in Optax.
+///
 /// ```
 /// use gradus::prelude::*;
 ///
@@ -99,12 +102,18 @@ pub fn softmax_cross_entropy_with_integer_labels(logits: &Array, labels: &Array)
     in_function("softmax_cross_entropy_with_integer_labels", || {
         want_float("logits", logits)?;
         want_whole("the label of an example", labels)?;
-        if labels.rank() + 1 != logits.rank() {
+        let fits = |(x, y): (&Dim, &Dim)| x.equals(y) != gradus_core::Decision::No;
+        if labels.rank() + 1 != logits.rank() || !labels.shape().iter().zip(logits.shape().iter()).all(fits) {
             let message = format!("labels {} for logits {}", labels.ty()?, logits.ty()?);
             return Err(Error::new(ErrorKind::Shape, message)
                 .help("there is one label for each example: the axes of the logits without the last"));
         }
         let chosen = logits.take_along_axis(&labels.expand_dims(-1), -1).squeeze(-1);
+        // As `jnp.take_along_axis` fills: no class has no number. Unsigned ones that are too large for i64 are negative there, and no class either.
+        let classes = Array::from_dim(&logits.dim(-1), DType::I64);
+        let (number, signed) = (labels.cast(DType::I64), labels.dtype().is_signed_int());
+        let first = if signed { -&classes } else { classes.zeros_like() };
+        let chosen = (number.ge(first) & number.lt(&classes)).select(&chosen, nan(&chosen));
         Ok(logits.logsumexp_axes(-1) - chosen)
     })
 }
@@ -147,8 +156,13 @@ pub fn cosine_similarity(a: &Array, b: &Array, epsilon: f64) -> Array {
         // Vectors shorter than epsilon have no direction; their length has no slope at zero.
         let unit = |x: &Array| {
             let square = x.square().sum_keep(-1);
-            let long = square.gt(epsilon * epsilon);
-            let length = long.guarded(&square, 1.0_f64, |s| s.sqrt(), epsilon.max(f64::MIN_POSITIVE));
+            let long = square.gt(option(x, epsilon * epsilon));
+            let least = match x.dtype() {
+                DType::F64 => f64::MIN_POSITIVE,
+                DType::F16 => 2.0_f64.powi(-24),
+                _ => f64::from(f32::MIN_POSITIVE),
+            };
+            let length = long.guarded(&square, 1.0_f64, |s| s.sqrt(), number(x, epsilon.max(least)));
             x / length
         };
         Ok((unit(a) * unit(b)).sum_axes(-1))

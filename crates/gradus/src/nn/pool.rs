@@ -1,5 +1,6 @@
 //! Reductions of windows: pooling of images, and the general form.
 
+use gradus_core::error::counted;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::reduce_window::ReduceWindow;
 pub use gradus_core::primitives::reduce_window::WindowKind;
@@ -79,16 +80,16 @@ impl Pool {
         if self.sizes.len() != axes {
             return refuse(
                 ErrorKind::Shape,
-                format!("a window of {} sizes for {axes} axes", self.sizes.len()),
+                format!("a window of {} for {}", counted(self.sizes.len(), "size"), counted(axes, "axis")),
                 "give one for each axis that windows go along",
             );
         }
         let strides = match &self.strides {
-            Some(_) => for_each("strides", &self.strides, axes)?,
+            Some(_) => for_each("stride", &self.strides, axes)?,
             None => self.own_sizes()?,
         };
-        let window_dilation = for_each("dilations", &self.dilation, axes)?;
-        let base_dilation = for_each("dilations of the array", &self.base_dilation, axes)?;
+        let window_dilation = for_each("dilation", &self.dilation, axes)?;
+        let base_dilation = for_each("array dilation", &self.base_dilation, axes)?;
         let reaches: Vec<Dim> = self.sizes.iter().zip(&window_dilation).map(|(k, d)| reach(k, *d)).collect();
         let long: Vec<Dim> = sizes.iter().zip(&base_dilation).map(|(n, d)| reach(n, *d)).collect();
         let (low, high) = self.padding.amounts(&long, &reaches, &strides)?.into_iter().unzip();

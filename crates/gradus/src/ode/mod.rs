@@ -23,6 +23,7 @@ mod tableau;
 use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, trace};
 
 use crate::control::{scan, while_loop};
+use crate::solvers;
 use crate::stage::{first_difference, poison};
 use crate::tree::{self, Tree};
 use tableau::{DORMAND_PRINCE, TSITOURAS, Tableau};
@@ -108,27 +109,34 @@ impl Options {
     fn run<Y: Tree>(&self, f: &impl Fn(&Y, &Array) -> Y, y0: &Y, times: &Array) -> Result<Y> {
         check_times(times)?;
         let (start, back) = tree::ravel(y0);
-        let ty = start.ty()?;
+        let ty = start.ty()?.clone();
         if !ty.dtype().is_inexact() {
             return Err(Error::new(ErrorKind::DType, format!("a state of floats or complex numbers, not {ty}"))
                 .help("cast it, as in `y.cast(DType::F64)`"));
         }
+        // Steps are shorter than what half floats can add up: between them the state is of f32, and `f` sees it as it was given.
+        let wide = if ty.dtype().size() == 2 { DType::F32 } else { ty.dtype() };
+        let start = start.cast(wide);
         // Backward in time is forward in its mirror.
         let sign = (times.index(-1) - times.index(0)).stop_gradient();
         let sign = sign.lt(0.0_f64).select(sign.full_like(-1.0_f64), sign.ones_like());
         let slope = |y: &Array, t: &Array| {
-            let slope = f(&back.call(y), &(t * &sign));
+            let slope = f(&back.call(&y.cast(ty.dtype())), &(t * &sign));
             match first_difference(y0, &slope) {
                 Some(difference) => Array::from(misfit(difference)),
-                None => tree::ravel(&slope).0 * sign.cast(start.dtype()),
+                None => tree::ravel(&slope).0.cast(wide) * sign.cast(wide),
             }
         };
-        let solver = Solver { options: self, tableau: self.tableau(), slope: &slope };
+        // No step is as accurate as slopes of half floats are not.
+        let rounding = solvers::rounding(y0);
+        let coarse = if rounding > f64::from(f32::EPSILON) { rounding } else { 0.0 };
+        let options = Options { relative: self.relative.max(coarse), ..self.clone() };
+        let solver = Solver { options: &options, tableau: self.tableau(), slope: &slope };
         let times = times * &sign;
         let begin = solver.begin(&start, &times.index(0))?;
         let (_, states) = scan(|at: &Step, goal: &Array| solver.advance(at, goal), begin, &times.index(1..));
         let all = Array::concatenate([start.expand_dims(0), states], 0).ok()?;
-        Ok(back.call_rows(&all))
+        Ok(back.call_rows(&all.cast(ty.dtype())))
     }
 
     fn tableau(&self) -> &'static Tableau {
@@ -160,6 +168,8 @@ fn misfit((path, state, slope): (String, String, String)) -> Error {
 ///
 /// Times go up or down. Steps do not stop at them: states between are interpolated with the accuracy of the steps. `f` gives a value of the structure and types of `y0`. [`Options`] choose accuracy and method. Where steps become too
 /// short to go on, or too many, the rest is NaN.
+///
+/// Half floats are rounded where `f` sees them and in the result; between, the state is kept in `f32`, and the relative error that is asked for is at least their rounding.
 ///
 /// ```
 /// use gradus::prelude::*;

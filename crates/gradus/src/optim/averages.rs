@@ -3,7 +3,7 @@
 use gradus_core::{Array, Location, trace};
 
 use super::rules::{towards, unbiased};
-use super::{State, is_trained};
+use super::{State, check_state, is_trained};
 use crate::stage::poison;
 use crate::tree::{self, Tree};
 
@@ -50,10 +50,12 @@ impl Ema {
     #[track_caller]
     pub fn step<P: Tree>(&self, parameters: &P, state: &State<P>) -> (P, State<P>) {
         let place = trace::caller_or_known(Location::caller());
-        let Some(mean) = state.moments.first() else {
-            let e = gradus_core::Error::new(gradus_core::ErrorKind::Signature, "a state without an average");
-            let e = e.at(place).help("make the state with `init` of the same average");
-            return (poison(parameters, &e), poison(state, &e));
+        let mean = match check_state(parameters, state, 1, "average") {
+            Ok(()) => &state.moments[0],
+            Err(e) => {
+                let e = e.at(place);
+                return (poison(parameters, &e), poison(state, &e));
+            }
         };
         trace::at_place(place, || {
             let count = &state.count + 1_i64;

@@ -4,6 +4,7 @@ use gradus_core::{Array, Dim, Error, ErrorKind, Location, Result, Scalar, Shape,
 
 use super::objective::{At, Minimum, check_vector};
 use crate::control::{ScanOptions, scan, while_loop};
+use crate::formula::option;
 use crate::stage::poison;
 use crate::tree::{self, Tree};
 
@@ -111,13 +112,31 @@ impl Lbfgs {
     }
 
     /// Steps from some parameters until there is nothing to gain.
+    ///
+    /// Its derivative is that of the steps that were taken. Where what is wanted is how the least place depends on something else, that is the root of the
+    /// gradient, and has the derivative of its equation:
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let cost = |x: &Array, a: &Array| (x.exp() - a * x).sum(); // least where x is the logarithm of a
+    /// let least = |a: &Array| {
+    ///     let found = |a: &Array| optim::lbfgs().minimize(|x: &Array| cost(x, a), &a.zeros_like()).point;
+    ///     root(|x: &Array, a: &Array| grad(cost)(x, a), found, a)
+    /// };
+    /// let slope = grad(least)(&Array::from(2.0));
+    /// assert!((slope.item::<f64>()? - 0.5).abs() < 1e-6);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[track_caller]
     pub fn minimize<P: Tree>(&self, f: impl Fn(&P) -> Array, start: &P) -> Minimum<P> {
         let place = trace::caller_or_known(Location::caller());
         let (x, back) = tree::ravel(start);
         let f = |x: &Array| f(&back.call(x));
         let made = trace::at_place(place, || -> Result<Minimum<P>> {
-            let flat = |s: &LbfgsState| s.gradient.abs().max().le(self.tolerance);
+            let flat = |s: &LbfgsState| s.gradient.abs().max().le(option(&s.gradient, self.tolerance));
             let begin = (x.clone(), self.start(&f, &x, place)?);
             let goes_on = |(_, s): &(Array, LbfgsState)| !flat(s) & !&s.stuck & s.count.lt(i64::from(self.steps));
             let step = |(x, s): &(Array, LbfgsState)| match self.next(&f, x, s, place) {
@@ -125,7 +144,10 @@ impl Lbfgs {
                 Err(e) => (Array::from(e.clone()), LbfgsState::failed(&e)),
             };
             let (x, s) = while_loop(goes_on, step, begin);
-            Ok(Minimum { point: back.call(&x), converged: flat(&s) | &s.stuck, value: s.value, steps: s.count })
+            // A search that finds nothing says something only where it knew in which direction to look.
+            let known = s.gradient.dot(&s.gradient).is_finite();
+            let converged = s.value.is_finite() & (flat(&s) | (&s.stuck & known));
+            Ok(Minimum { point: back.call(&x), converged, value: s.value, steps: s.count })
         });
         made.unwrap_or_else(|e| {
             let e = e.at(place);
@@ -157,15 +179,13 @@ impl Lbfgs {
         s: &LbfgsState,
         place: Location,
     ) -> Result<(Array, LbfgsState)> {
-        if s.moves.dim(0).constant() != Some(self.memory as i64)
+        let (moves, own) = (s.moves.ty()?, x.ty()?);
+        if moves.rank() != 2
+            || moves.dtype() != own.dtype()
+            || s.moves.dim(0).constant() != Some(self.memory as i64)
             || s.moves.dim(1).equals(&x.dim(0)) == gradus_core::Decision::No
         {
-            let message = format!(
-                "a state with moves {} for {} parameters and a memory of {}",
-                s.moves.ty()?,
-                x.dim(0),
-                self.memory
-            );
+            let message = format!("a state with moves {moves} for parameters {own} and a memory of {}", self.memory);
             return Err(Error::new(ErrorKind::Signature, message)
                 .help("make the state with `init` of the same method and parameters"));
         }

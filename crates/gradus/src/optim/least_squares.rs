@@ -4,6 +4,7 @@ use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, trace};
 
 use super::objective::{At, Minimum, check_vector};
 use crate::control::{fori_loop, while_loop};
+use crate::formula::{number, option};
 use crate::solvers;
 use crate::stage::poison;
 use crate::tree::{self, Tree};
@@ -43,6 +44,9 @@ pub struct LeastSquares {
     tolerance: f64,
 }
 
+/// Damping by which a step is too short to change anything.
+const STRONGEST: f64 = 1e32;
+
 /// The most times that a step of Gauss and Newton is halved.
 const HALVINGS: i64 = 30;
 
@@ -56,6 +60,8 @@ struct Place {
     raise: Array,
     count: Array,
     done: Array,
+    /// Whether it is done because there is nothing to gain, and not because there are no numbers to go by.
+    converged: Array,
 }
 
 /// Residuals at a place: half their squared norm, their gradient, and the linear system of a step.
@@ -89,7 +95,8 @@ impl LeastSquares {
         LeastSquares { tolerance: share, ..self }
     }
 
-    /// The parameters at which half the sum of the squares of `residuals` is least, found from some others. Residuals are a tree of floats.
+    /// The parameters at which half the sum of the squares of `residuals` is least, found from some others. Residuals are a tree of floats. Its derivative
+    /// is that of the steps that were taken; [`Lbfgs::minimize`](super::Lbfgs::minimize) shows that of the least place.
     #[track_caller]
     pub fn minimize<P: Tree, R: Tree>(&self, residuals: impl Fn(&P) -> R, start: &P) -> Minimum<P> {
         let place = trace::caller_or_known(Location::caller());
@@ -105,13 +112,14 @@ impl LeastSquares {
                 x: x.clone(),
                 count: Array::from(0_i64),
                 done: Array::from(false),
+                converged: Array::from(false),
             };
             let goes_on = |p: &Place| !&p.done & p.count.lt(i64::from(self.steps));
             let step = |p: &Place| self.step(&f, p, place).unwrap_or_else(|e| poison(p, &e));
             Ok(while_loop(goes_on, step, begin))
         });
         match made {
-            Ok(p) => Minimum { point: back.call(&p.x), value: p.value, steps: p.count, converged: p.done },
+            Ok(p) => Minimum { point: back.call(&p.x), value: p.value, steps: p.count, converged: p.converged },
             Err(e) => {
                 let e = e.at(place);
                 let all = || Array::from(e.clone());
@@ -123,8 +131,9 @@ impl LeastSquares {
     fn step(&self, f: &dyn Fn(&Array) -> Array, p: &Place, place: Location) -> Result<Place> {
         let problem = Problem::new(f, &p.x, self.matrix_free, place)?;
         let step = problem.solve(&p.damping)?;
-        let flat = problem.gradient.abs().max().le(self.tolerance);
-        let short = |step: &Array, x: &Array| norm(step).le((norm(x) + self.tolerance) * self.tolerance);
+        let tolerance = option(&p.value, self.tolerance);
+        let flat = problem.gradient.abs().max().le(&tolerance);
+        let short = |step: &Array, x: &Array| norm(step).le((norm(x) + &tolerance) * &tolerance);
         let next = match self.damping {
             None => halved(f, p, &step),
             Some(_) => {
@@ -140,13 +149,16 @@ impl LeastSquares {
                     value: taken.select(&value, &p.value),
                     damping: &p.damping * taken.select(&less, &p.raise),
                     raise: taken.select(p.raise.full_like(2.0_f64), &p.raise * 2.0_f64),
-                    count: p.count.clone(),
-                    done: p.done.clone(),
+                    ..p.clone()
                 }
             }
         };
-        let done = flat | short(&step, &p.x) | next.damping.ge(1e32_f64);
-        Ok(Place { count: &p.count + 1_i64, done: done | &next.done, ..next })
+        // Infinite where the dtype has no such number: damping that grows gets there, too.
+        let done = short(&step, &p.x) | next.damping.ge(number(&next.damping, STRONGEST)) | &next.done;
+        // That a step does not help says nothing if it is no step.
+        let known = problem.gradient.is_finite().all() & step.is_finite().all();
+        let converged = p.value.is_finite() & (&flat | (&done & known));
+        Ok(Place { count: &p.count + 1_i64, done: done | flat, converged, ..next })
     }
 }
 

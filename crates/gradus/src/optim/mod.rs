@@ -178,7 +178,7 @@ impl<R: Rule> Optimizer<R> {
 
     fn stepped<P: Tree>(&self, parameters: &P, gradients: &P, state: &State<P>) -> Result<(P, State<P>)> {
         tree::same_names(parameters, gradients).map_err(|e| e.note("the trees are parameters and gradients"))?;
-        self.check_state(parameters, state)?;
+        check_state(parameters, state, self.rule.moments(), "optimizer")?;
         let gradients = self.clips.iter().fold(again(gradients), |g, clip| match clip {
             Clip::Norm(most) => clip_norm(&g, *most),
             Clip::Value(most) => clipping::clip(&g, *most),
@@ -208,7 +208,8 @@ impl<R: Rule> Optimizer<R> {
     fn moved(&self, at: &At<'_>, rate: &Array, name: &str) -> Result<(Array, Vec<Array>)> {
         let (want, have) = (at.parameter.ty()?, at.gradient.ty()?);
         if want != have {
-            let message = format!("the parameter `{name}` is {want}, and its gradient {have}");
+            let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
+            let message = format!("the parameter{name} is {want}, and its gradient {have}");
             return Err(Error::new(ErrorKind::Signature, message).help("a gradient has the type of its parameter"));
         }
         let (mut direction, moments) = self.rule.direction(at);
@@ -217,17 +218,34 @@ impl<R: Rule> Optimizer<R> {
         }
         Ok(((at.parameter - direction * rate.cast(want.dtype())).ok()?, moments))
     }
+}
 
-    fn check_state<P: Tree>(&self, parameters: &P, state: &State<P>) -> Result<()> {
-        let (want, have) = (self.rule.moments(), state.moments.len());
-        let help = "make the state with `init` of the same optimizer and the same parameters";
-        if want != have {
-            let message = format!("a state with {have} trees of moments for a rule that has {want}");
-            return Err(Error::new(ErrorKind::Signature, message).help(help));
-        }
-        let same = |m: &P| tree::same_names(parameters, m);
-        state.moments.iter().try_for_each(same).map_err(|e| e.note("the trees are parameters and moments").help(help))
+/// Refuses a state that is not of these parameters. Moments of another shape or dtype would broadcast, and the next parameters would be of that type.
+fn check_state<P: Tree>(parameters: &P, state: &State<P>, want: usize, of: &str) -> Result<()> {
+    let help = || format!("make the state with `init` of the same {of} and the same parameters");
+    let refuse = |message: String| Err(Error::new(ErrorKind::Signature, message).help(help()));
+    let have = state.moments.len();
+    if want != have {
+        let trees = if have == 1 { "tree" } else { "trees" };
+        return refuse(format!("a state with {have} {trees} of moments for an {of} that has {want}"));
     }
+    let count = state.count.ty()?;
+    if count.rank() != 0 || !count.dtype().is_int() {
+        return refuse(format!("a state whose number of steps is {count}, and not one integer"));
+    }
+    for moments in &state.moments {
+        tree::same_names(parameters, moments)
+            .map_err(|e| e.note("the trees are parameters and moments").help(help()))?;
+        let names = tree::paths(parameters);
+        for ((name, parameter), moment) in names.iter().zip(parameters.leaves()).zip(moments.leaves()) {
+            let (want, have) = (parameter.ty()?, moment.ty()?);
+            if want != have {
+                let name = if name.is_empty() { String::new() } else { format!(" `{name}`") };
+                return refuse(format!("the parameter{name} is {want}, and what the state remembers of it is {have}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Whether an array is moved by gradients.

@@ -16,7 +16,7 @@ pub struct Minimum<P> {
     pub value: Array,
     /// How many steps were taken.
     pub steps: Array,
-    /// Whether it ended because there is nothing to gain, a bool, and not because steps ran out.
+    /// Whether it ended because there is nothing to gain, a bool: not because steps ran out, and not because the value or the slope is no finite number.
     pub converged: Array,
 }
 

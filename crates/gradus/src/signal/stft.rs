@@ -87,7 +87,8 @@ impl Stft {
     }
 
     /// The signal of spectra that [`Stft::stft`] gave: frames are added up under the window, and what windows add up to is taken out again. It is as long as
-    /// whole hops are.
+    /// whole hops are. Frames that do not cover the signal, because the hop is too long for the window, are an error; so far as the window is known while the
+    /// function is traced.
     #[track_caller]
     pub fn istft(&self, spectra: &Array) -> Array {
         on_line(|| {
@@ -108,6 +109,7 @@ impl Stft {
                     "the axis before the last is that of frequencies",
                 );
             }
+            self.covers(&frames)?;
             let framed = FftOptions::new().length(self.size).irfft(&spectra.swap_axes(-1, -2)).ok()?;
             let framed = framed * (&frames.window * frames.window.sum());
             let (axis, many) = (framed.rank() - 2, framed.dim(-2));
@@ -115,13 +117,38 @@ impl Stft {
             let signal = added_up(&framed, axis, &n, frames.hop, 1)?;
             let squares = frames.window.square().broadcast_to([many, Dim::from(self.size)]);
             let weight = added_up(&squares, 0, &n, frames.hop, 1)?;
-            // Where no window reaches there is nothing to divide by.
-            let weight =
-                weight.gt(Array::scalar(Scalar::F64(1e-10).cast(frames.dtype))).select(&weight, weight.ones_like());
+            // Where no window reaches there is nothing to divide by: before the first whole hop and behind the last, and where it was not known what the window is.
+            let least = frames.window.square().max() * LEAST;
+            let weight = weight.gt(least).select(&weight, weight.ones_like());
             let half = -(self.size as i64 / 2);
             let counts: Vec<(i64, i64)> = (0..=axis).map(|a| if a == axis { (half, half) } else { (0, 0) }).collect();
             (signal / weight).pad(&counts, Scalar::zero(frames.dtype)).ok()
         })
+    }
+
+    /// Refuses frames between which, or at whose ends, elements are lost, where the window is known.
+    fn covers(&self, frames: &Frames) -> Result<()> {
+        let window = match &self.window {
+            None => hann(self.size, DType::F64),
+            Some(w) if w.concrete().is_some() => w.cast(DType::F64),
+            Some(_) => return Ok(()),
+        };
+        let squares: Vec<f64> = window.to_vec::<f64>()?.iter().map(|w| w * w).collect();
+        let most = squares.iter().fold(0.0_f64, |a, b| a.max(*b));
+        // All that frames put on the elements that are so far behind the beginning of one.
+        let weight = |k: usize| squares.iter().skip(k).step_by(frames.hop).sum::<f64>();
+        let lost = (0..frames.hop).filter(|k| weight(*k) <= most * LEAST).count();
+        if lost == 0 {
+            return Ok(());
+        }
+        refuse(
+            ErrorKind::Value,
+            format!(
+                "frames of {} elements with a hop of {} do not cover the signal: in each hop the window leaves nothing of {lost} of {} elements",
+                self.size, frames.hop, frames.hop
+            ),
+            "make the hop shorter than a frame, by half of it or more under a window that ends in zeros",
+        )
     }
 
     fn frames(&self, dtype: DType) -> Result<Frames> {
@@ -148,6 +175,9 @@ impl Stft {
         Ok(Frames { hop, window, dtype })
     }
 }
+
+/// The share of the largest square of a window that is not taken for nothing.
+const LEAST: f64 = 1e-10;
 
 /// How frames are cut.
 struct Frames {

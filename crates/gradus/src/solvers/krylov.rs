@@ -4,6 +4,7 @@ use gradus_core::{Array, Dim, Scalar};
 
 use super::Limits;
 use crate::control::while_loop;
+use crate::formula::number;
 use crate::tree::{self, Tree};
 
 /// The real part of the inner product of a tree with itself.
@@ -14,6 +15,12 @@ fn squared_norm<X: Tree>(x: &X) -> Array {
 /// Whether a residual is still too long, and steps are left.
 fn goes_on(residual: &Array, aim: &Array, step: &Array, limits: &Limits) -> Array {
     residual.gt(aim) & step.lt(limits.steps)
+}
+
+/// A solution, and NaN where its residual is no finite number: of such there is none, and the loop did not begin, or left with what it had.
+fn solved<X: Tree>(x: X, residual: &Array) -> X {
+    let finite = residual.is_finite();
+    tree::map(&x, |x| finite.select(x, number(x, f64::NAN)))
 }
 
 /// `a / b`; nothing where b is zero, because then there is nothing left to do.
@@ -43,7 +50,8 @@ pub(super) fn cg<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
         let p = tree::add_scaled(&r, share(&next, length), p);
         (x, r, (p, next, n + 1_i64))
     };
-    while_loop(condition, body, start).0
+    let (x, _, (_, length, _)) = while_loop(condition, body, start);
+    solved(x, &length)
 }
 
 pub(super) fn bicgstab<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
@@ -68,7 +76,8 @@ pub(super) fn bicgstab<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -
         let r = tree::add_scaled(&s, -&omega, &t);
         (x, r, (p, q), Numbers { step: &n.step + 1_i64, rho, alpha, omega })
     };
-    while_loop(condition, body, start).0
+    let (x, r, ..) = while_loop(condition, body, start);
+    solved(x, &squared_norm(&r))
 }
 
 /// What [`gmres`] carries from step to step.
@@ -138,7 +147,8 @@ pub(super) fn gmres<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X
             step: &s.step + 1_i64,
         }
     };
-    unravel.call(&while_loop(condition, body, start).x)
+    let end = while_loop(condition, body, start);
+    unravel.call(&solved(end.x, &end.length))
 }
 
 fn norm(v: &Array) -> Array {

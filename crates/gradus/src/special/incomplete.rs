@@ -1,11 +1,10 @@
 //! Incomplete gamma and beta functions, and exponential integrals, which are among them. They have derivatives by every operand.
 
-use gradus_core::trace::{at_place, caller_or_known};
-use gradus_core::{Array, Location};
+use gradus_core::{Array, Operand};
 
 use super::gamma::stirling;
 use super::{betaln, series};
-use crate::formula::{formulas, nan, number};
+use crate::formula::{computed, formulas, nan, number};
 
 /// Both incomplete gamma functions; the smaller one of them is computed, the other is what it leaves of 1.
 fn gammas(a: &Array, x: &Array) -> [Array; 2] {
@@ -77,8 +76,7 @@ formulas! {
 /// The exponential integral of order n, of e^(-xt) / t^n from 1 on, for positive x.
 #[track_caller]
 pub fn expn(n: usize, x: &Array) -> Array {
-    let place = caller_or_known(Location::caller());
-    at_place(place, || integral(n, x).ok()).map_err(|e| e.at(place)).into()
+    computed("expn", [x.into_operand()], |[x]| integral(n, x))
 }
 
 /// By its power series up to 2, by the continued fraction of Γ(1 - n, x) beyond.
@@ -96,7 +94,7 @@ fn integral(n: usize, x: &Array) -> Array {
     // The term with the logarithm stands where the denominator would be zero.
     let harmonic: f64 = (1..n).map(|k| 1.0 / k as f64).sum::<f64>() - 0.577_215_664_901_532_9;
     let factorial: f64 = (1..n).map(|k| k as f64).product();
-    let lead = (-&small).powi(n as i64 - 1) * (harmonic - small.log()) / factorial;
+    let lead = (-&small).powi(n as i64 - 1) * (harmonic - small.log()) / number(x, factorial);
     let sum = series::exponential(&-&small, |m| {
         let apart = m - (order - 1.0);
         let here = apart.eq(0i32);

@@ -4,6 +4,7 @@
 //! must fit, and a symbol fits every size. Whether one symbol has one size everywhere is checked when the program runs.
 
 use gradus_core::array::Form;
+use gradus_core::error::counted;
 use gradus_core::{Array, Constraint, DType, Dim, Error, ErrorKind, Location, Result, Type};
 
 use super::Replace;
@@ -149,12 +150,13 @@ impl Declared {
             None | Some(Argument::Open) => Ok(None),
             Some(Argument::One(one)) if of == 1 => Ok(Some(one)),
             Some(Argument::One(one)) => Err(format!(
-                "argument {argument} has {of} arrays, and `{}` is one: write `(...)` with an entry for each",
+                "argument {argument} has {}, and `{}` is one: write `(...)` with an entry for each",
+                counted(of, "array"),
                 one.text
             )),
             Some(Argument::Each(all)) if all.len() == of => Ok(all[leaf].as_ref()),
             Some(Argument::Each(all)) => {
-                Err(format!("argument {argument} has {of} arrays, and {} are declared", all.len()))
+                Err(format!("argument {argument} has {}, and {} are declared", counted(of, "array"), all.len()))
             }
         }
     }
@@ -204,7 +206,7 @@ impl Leaf {
             return Err(format!("its elements are {}, not {dtype}", ty.dtype()));
         }
         if ty.rank() != self.dims.len() {
-            return Err(format!("it has {} axes, not {}", ty.rank(), self.dims.len()));
+            return Err(format!("it has {}, not {}", counted(ty.rank(), "axis"), self.dims.len()));
         }
         let mut dims = Vec::with_capacity(self.dims.len());
         for (axis, (want, have)) in self.dims.iter().zip(ty.shape().iter()).enumerate() {

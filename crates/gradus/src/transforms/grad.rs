@@ -1,5 +1,6 @@
 //! Gradients: reverse mode of functions with a scalar result.
 
+use gradus_core::error::counted;
 use std::sync::Arc;
 
 use gradus_core::{Array, Error, ErrorKind, Location, Result, trace, transform};
@@ -240,7 +241,11 @@ fn check_loss<A: Arguments, O: Tree>(
         Err(e.help("reduce it with `.sum()` or `.mean()`; for results with axes use `jacrev`, `jacfwd` or `vjp`"))
     };
     if !one_loss(&point.template) {
-        return fail(format!("a gradient needs one scalar result, and `{}` gives {} arrays", f.name(), types.len()));
+        return fail(format!(
+            "a gradient needs one scalar result, and `{}` gives {}",
+            f.name(),
+            counted(types.len(), "array")
+        ));
     }
     match types.first() {
         Some(t) if t.rank() != 0 => fail(format!("a gradient needs a scalar result, and `{}` gives {t}", f.name())),

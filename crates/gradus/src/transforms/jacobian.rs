@@ -17,7 +17,8 @@ use crate::tree::Tree;
 #[diagnostic::on_unimplemented(
     message = "a Jacobian of `{Self}` has no type",
     label = "not an array, nor a tuple or a vector of them",
-    note = "each array of the result becomes a value of the argument's type, and a struct has no place for that: give a tuple, or one array"
+    note = "each array of the result becomes a value of the argument's type, and a struct has no place for that: give a tuple, or one array",
+    note = "of a struct, `tree::ravel` makes one array: `let (x, back) = tree::ravel(&model);` and `hessian(|x: &Array| loss(&back.call(x)))(&x)`"
 )]
 pub trait HasJacobian: Tree {
     /// The Jacobian by an argument of type `X`: this, with an `X` in the place of each array.
@@ -314,7 +315,7 @@ fn columns<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Ve
 }
 
 /// The Hessian by the first argument: forward mode over reverse mode. Of an argument with several arrays, a tuple for example, each has
-/// a row of second derivatives by all.
+/// a row of second derivatives by all. A struct has no place for those: [`tree::ravel`](crate::tree::ravel) makes one array of it.
 ///
 /// ```
 /// use gradus::prelude::*;

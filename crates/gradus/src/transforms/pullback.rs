@@ -1,6 +1,7 @@
 //! The two halves of a derivative as values: `jvp`, `linearize`, and `vjp` with its pullback. Errors travel inside of the arrays, so that
 //! all of them can stand in functions that give arrays.
 
+use gradus_core::error::counted;
 use std::fmt;
 
 use gradus_core::program::ValueId;
@@ -51,7 +52,7 @@ pub(super) fn try_jvp<A: Tree, O: Tree>(
 fn tangents_like<T: Tree>(of: &[Array], tangent: &T, place: Location) -> Result<Vec<Option<Array>>> {
     let leaves = tangent.leaves();
     if leaves.len() != of.len() {
-        let message = format!("a tangent with {} arrays for a value with {}", leaves.len(), of.len());
+        let message = format!("a tangent with {} for a value with {}", counted(leaves.len(), "array"), of.len());
         return Err(Error::new(ErrorKind::Signature, message).at(place));
     }
     let mut all = Vec::with_capacity(of.len());

@@ -1,5 +1,6 @@
 //! Batching of Rust functions: a function of one example becomes a function of many.
 
+use gradus_core::error::counted;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -170,7 +171,12 @@ fn map_over<A: Arguments, O: Tree>(
     let count = owners.iter().max().map_or(0, |last| last + 1);
     let bad = |message: String| Error::new(ErrorKind::Axis, message).at(place);
     if !axes.is_empty() && axes.len() < count {
-        return Err(bad(format!("`vmap` of `{}` has {} axes for {} arguments", f.name(), axes.len(), count)));
+        return Err(bad(format!(
+            "`vmap` of `{}` has {} for {}",
+            f.name(),
+            counted(axes.len(), "axis"),
+            counted(count, "argument")
+        )));
     }
     let mut size: Option<Dim> = None;
     let mut inputs = Vec::with_capacity(leaves.arrays.len());
@@ -219,8 +225,12 @@ fn map_over<A: Arguments, O: Tree>(
         axes => axes.to_vec(),
     };
     if out_axes.len() != outputs.len() {
-        let message =
-            format!("`vmap` of `{}` has {} axes for {} arrays of its result", f.name(), out_axes.len(), outputs.len());
+        let message = format!(
+            "`vmap` of `{}` has {} for {} of its result",
+            f.name(),
+            counted(out_axes.len(), "axis"),
+            counted(outputs.len(), "array")
+        );
         return Err(bad(message).help("name an axis for each array that the function returns, or one for all"));
     }
     let mut moved = Vec::with_capacity(outputs.len());

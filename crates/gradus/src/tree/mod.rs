@@ -204,7 +204,8 @@ pub trait Mapper {
     label = "neither an array nor a type that is known to be made of arrays",
     note = "a value that is read while tracing: wrap it in `Static`, or mark the field `#[tree(skip)]`; it is frozen, and a change makes a new trace",
     note = "a number: use `Num` to freeze or track it by choice, `Array` to make it always an input",
-    note = "a type of your own that holds arrays: add `#[derive(Clone, Tree)]` to it"
+    note = "a type of your own that holds arrays: add `#[derive(Clone, Tree)]` to it",
+    note = "a tuple of more than eight: write a struct with `#[derive(Clone, Tree)]`, or a `Vec` of what is alike"
 )]
 pub trait Tree: Sized + Send + Sync + 'static {
     /// Tells the visitor all that is in this value, in a fixed order.

@@ -1,5 +1,6 @@
 //! Arithmetic on trees: what is done to every array of a value, to several values of one structure at once, or to all arrays together.
 
+use gradus_core::error::counted;
 use gradus_core::{Array, DType, Error, ErrorKind, Location, Operand, OperandValue, Result, trace};
 
 use super::{Frozen, Segment, Tree, Visitor, again};
@@ -334,7 +335,7 @@ impl<T: Tree> Unravel<T> {
         let all = ends.last().copied().unwrap_or(0);
         let ty = vector.ty()?;
         if vector.known_dims()? != [all] {
-            let message = format!("a vector {ty} does not fill a tree of {all} elements");
+            let message = format!("a vector {ty} does not fill a tree of {}", counted(all, "element"));
             return Err(Error::new(ErrorKind::Shape, message).help("give a vector of the length that `ravel` gave"));
         }
         ends.pop();

@@ -341,7 +341,8 @@ fn starts_of(x: &Type, starts: &[Array]) -> Result<Vec<Array>> {
 }
 
 impl Array {
-    /// Names places of the array, to be read or changed: `x.at((0, 1..3)).set(5.0)`.
+    /// Names places of the array, to be read or changed: `x.at((0, 1..3)).set(5.0)`. [`At`] says what can be done with them: `get`, `set`, `add`,
+    /// `mul`, `min`, `max`. Numbers, ranges, `..`, arrays of integers or bools, [`Index`], and tuples of these name places.
     ///
     /// ```
     /// # use gradus_core::Array;
@@ -352,7 +353,7 @@ impl Array {
         At { array: self, index: index.into_index() }
     }
 
-    /// The elements at some places; see [`At::get`].
+    /// The elements at some places, named as for [`at`](Array::at); see [`At::get`].
     ///
     /// ```
     /// # use gradus_core::{Array, Index};

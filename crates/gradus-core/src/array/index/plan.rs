@@ -5,7 +5,7 @@ use super::{Index, Lookup, wrapped};
 use crate::array::Array;
 use crate::array::operand::{broadcast, broadcast_shapes};
 use crate::array::shaping::apply;
-use crate::error::{Error, Result, error, fail};
+use crate::error::{Error, Result, counted, error, fail};
 use crate::primitives::shaping::{Reverse, Slice};
 use crate::types::{DType, Decision, Dim, Shape, Type};
 
@@ -107,7 +107,7 @@ impl IndexPlan {
             }
         }
         let Some(left) = rank.checked_sub(used) else {
-            fail!(Index, "an index of {used} axes for {ty}, which has {rank}");
+            fail!(Index, "an index of {} for {ty}, which has {rank}", counted(used, "axis"));
         };
         if ellipses > 1 {
             fail!(Index, "an index has {ellipses} ellipses, but only one can stand for the axes that are left");

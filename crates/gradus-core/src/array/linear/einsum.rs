@@ -7,7 +7,7 @@ use super::contract;
 use crate::array::Array;
 use crate::array::operand::checked;
 use crate::array::shaping::{apply, collect_arrays, promoted};
-use crate::error::{Error, Result, error, fail};
+use crate::error::{Error, Result, counted, error, fail};
 use crate::primitives::reduce::ReduceSum;
 use crate::types::{Decision, Dim, Shape};
 
@@ -107,7 +107,7 @@ fn labels_of(equation: &str, (term, start): &(Vec<Placed>, usize), number: usize
         Some(extra) if dots || extra == 0 => extra,
         _ => {
             let at_least = if dots { "at least " } else { "" };
-            let what = format!("the term names {at_least}{letters} axes, but operand {number} is {ty}");
+            let what = format!("the term names {at_least}{}, but operand {number} is {ty}", counted(letters, "axis"));
             return Err(bad(equation, *start, what));
         }
     };

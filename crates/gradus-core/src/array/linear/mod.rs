@@ -5,7 +5,7 @@ mod einsum;
 use super::operand::{broadcast, broadcast_shapes, checked};
 use super::shaping::{apply, promoted};
 use super::{Array, IntoAxes};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::reduce::ReduceSum;
 use crate::types::{Decision, Shape};
@@ -38,7 +38,12 @@ impl<A: IntoAxes, B: IntoAxes> IntoContraction for (A, B) {
     fn into_contraction(self, left_rank: usize, right_rank: usize) -> Result<(Vec<usize>, Vec<usize>)> {
         let (left, right) = (self.0.into_axes(left_rank)?, self.1.into_axes(right_rank)?);
         if left.len() != right.len() {
-            fail!(Axis, "{} axes of the left side cannot be paired with {} of the right one", left.len(), right.len());
+            fail!(
+                Axis,
+                "{} of the left side cannot be paired with {} of the right one",
+                counted(left.len(), "axis"),
+                right.len()
+            );
         }
         Ok((left, right))
     }

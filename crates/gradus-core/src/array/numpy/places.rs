@@ -3,7 +3,7 @@
 use super::{all_at_caller, at_caller};
 use crate::array::Array;
 use crate::array::operand::resolve_axis;
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::types::{DType, Dim, IntoShape, Scalar, Shape};
 
 /// What becomes of elements that go to one place.
@@ -153,7 +153,12 @@ impl Array {
         let places: Vec<Array> = places.into_iter().map(|a| a.as_ref().clone()).collect();
         at_caller(|| {
             if places.len() != shape.rank() {
-                fail!(Shape, "{} arrays of places for the {} axes of {shape}", places.len(), shape.rank());
+                fail!(
+                    Shape,
+                    "{} of places for the {} of {shape}",
+                    counted(places.len(), "array"),
+                    counted(shape.rank(), "axis")
+                );
             }
             let mut flat = Array::from(0i64);
             for (p, dim) in places.iter().zip(shape.iter()) {

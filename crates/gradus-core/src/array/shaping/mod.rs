@@ -4,7 +4,7 @@ mod making;
 
 use crate::array::operand::{checked, dim_as, resolve_axis};
 use crate::array::{Array, IntoAxes, Operand, OperandValue};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::shaping::{Broadcast, Concatenate, Pad, Permute, Reshape, Reverse, Slice};
 use crate::primitives::{Op, Primitive};
@@ -102,7 +102,7 @@ fn resolve_open(ty: &Type, shape: Shape) -> Result<Shape> {
     }
     let size = ty.shape().size();
     if rest.divides(&size) == Decision::No {
-        fail!(Shape, "{ty} cannot be reshaped to {shape}: its {size} elements are no multiple of {rest}");
+        fail!(Shape, "{ty} cannot be reshaped to {shape}: it has {}, no multiple of {rest}", counted(size, "element"));
     }
     Ok(shape.replaced(axis, size.floor_div(&rest)))
 }

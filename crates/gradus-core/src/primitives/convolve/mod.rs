@@ -18,7 +18,7 @@ use super::{
     Types,
 };
 use crate::array::{Array, Concrete};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::rules_of;
 use crate::trace::bind;
 use crate::types::{DType, Dim, Effects, Scalar, Shape, Type};
@@ -132,7 +132,7 @@ impl Convolve {
         let d = self.spatial();
         let lists = [self.low.len(), self.high.len(), self.image_dilation.len(), self.kernel_dilation.len()];
         if lists != [d; 4] || [x.rank(), w.rank()] != [d + 2; 2] {
-            return Err(error!(Axis, "a convolution along {d} axes of {x} with {w}")
+            return Err(error!(Axis, "a convolution along {} of {x} with {w}", counted(d, "axis"))
                 .help("image and kernel have two axes more than the convolution has strides"));
         }
         let one = Dim::from(1usize);
@@ -154,7 +154,7 @@ impl Convolve {
         if !infer.equal(features, &(each * &self.feature_groups)) {
             return Err(error!(
                 Shape,
-                "the image {x} has {features} features, and the kernel {w} takes {each} in each of {} groups",
+                "the image {x} has {features} features, and the kernel {w} takes {each} in each of its groups, of which there are {}",
                 self.feature_groups
             )
             .help("the features of the kernel times the groups are those of the image"));

@@ -4,7 +4,7 @@ use super::clipped;
 use super::scatter::{Scatter, ScatterKind};
 use super::windows::{Layout, Windows};
 use crate::array::{Array, Concrete, row_major};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
 use crate::primitives::rules::one;
 use crate::primitives::shaping::strided::{StridedCopy, buffer};
@@ -153,7 +153,7 @@ impl Primitive for Gather {
         let windows = self.windows();
         windows.check(infer, x, indices, ["offset_dims", "collapsed_dims"])?;
         if self.sizes.rank() != x.rank() {
-            fail!(Shape, "a window of {x} needs {} sizes, not {}", x.rank(), self.sizes);
+            fail!(Shape, "a window of {x} needs {}, not {}", counted(x.rank(), "size"), self.sizes);
         }
         for (axis, (size, dim)) in self.sizes.iter().zip(x.shape().iter()).enumerate() {
             if windows.hides(axis) {

@@ -43,7 +43,7 @@ use super::index::{Bounds, Gather};
 use super::reduce::{ReduceMax, complex_wave, wave};
 use super::{Batch, Batched, Entry, Infer, Limits, NotFinite, Op, entry};
 use crate::array::{Array, Concrete, memory};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::trace::{bind, bind_all};
 use crate::types::{DType, Decision, Dim, Element, Scalar, Shape, Type};
 
@@ -91,7 +91,7 @@ fn matrix(infer: &Infer<'_>, operand: usize) -> Result<(Type, Shape, Dim, Dim)> 
             .help("cast first, as in `x.cast(DType::F64)`"));
     }
     let [front @ .., rows, columns] = ty.shape().dims() else {
-        return Err(error!(Shape, "wants matrices in the last two axes, and {ty} has {} axes", ty.rank())
+        return Err(error!(Shape, "wants matrices in the last two axes, and {ty} has {}", counted(ty.rank(), "axis"))
             .help("a vector becomes a matrix of one column by `x.expand_dims(-1)`"));
     };
     Ok((ty.clone(), front.iter().cloned().collect(), rows.clone(), columns.clone()))

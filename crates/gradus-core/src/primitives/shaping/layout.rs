@@ -3,7 +3,7 @@
 use super::strided::restride;
 use super::{check_axes, check_sorted, known, prepended, ramp, reals, shifted, transposed};
 use crate::array::{Array, Concrete, Strides, reserve, row_major};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::primitives::elementwise::kernel::{one_output, operand};
 use crate::primitives::reduce::ReduceSum;
 use crate::primitives::rules::one;
@@ -204,7 +204,9 @@ impl Primitive for Reshape {
             let (have, want) = (x.shape().size(), self.shape.size());
             return Err(error!(
                 Shape,
-                "{x} has {have} elements, which do not fill the shape {} of {want}",
+                "{x} has {}, which {} not fill the shape {} of {want}",
+                counted(&have, "element"),
+                if have.constant() == Some(1) { "does" } else { "do" },
                 self.shape
             )
             .help("a reshape keeps every element; leave one dimension open with `-1`, or use `broadcast_to`, `pad` or `index`"));

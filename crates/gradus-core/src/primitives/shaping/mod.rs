@@ -14,7 +14,7 @@ pub use pieces::{Concatenate, Pad, Slice};
 
 use super::{Linear, Op, Transpose, Transposed};
 use crate::array::{Array, Concrete, Dims};
-use crate::error::{Result, error, fail};
+use crate::error::{Result, counted, error, fail};
 use crate::trace::bind;
 use crate::types::{DType, Dim, Element, Scalar, Shape, Type, Wide, dispatch};
 
@@ -78,7 +78,7 @@ pub(crate) fn known(dims: &[Dim]) -> Result<Dims> {
 pub(crate) fn check_axes(what: &str, axes: &[usize], rank: usize) -> Result<()> {
     // The length comes first: a list longer than the rank names one twice, and need not be searched.
     if axes.len() > rank {
-        fail!(Axis, "{what} names {} axes where there are {rank}", axes.len());
+        fail!(Axis, "{what} names {} where there are {rank}", counted(axes.len(), "axis"));
     }
     for (i, axis) in axes.iter().enumerate() {
         if *axis >= rank {
