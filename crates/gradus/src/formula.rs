@@ -88,6 +88,12 @@ pub(crate) fn impossible(like: &Array) -> Array {
     number(like, f64::NEG_INFINITY)
 }
 
+/// NaN at some places, where its derivative is NaN too; elsewhere nothing depends on it.
+pub(crate) fn undefined(x: &Array, places: &Array) -> Array {
+    // The choice comes first, so that what flows back through the product is taken at these places only.
+    places.select(x, number(x, 0.0)) * nan(x)
+}
+
 /// What has no value.
 pub(crate) fn nan(like: &Array) -> Array {
     number(like, f64::NAN)

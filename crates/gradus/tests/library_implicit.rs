@@ -246,3 +246,51 @@ fn what_is_not_finite_has_no_solution() -> Result<()> {
     assert!(count.load(std::sync::atomic::Ordering::Relaxed) < 10);
     Ok(())
 }
+
+#[test]
+fn systems_are_solved_at_every_scale_and_nan_is_seen() -> Result<()> {
+    type Solver = fn(&Array, &Array) -> Array;
+    let solvers: [(&str, Solver); 3] = [
+        ("cg", |a, b| solvers::cg(|x: &Array| a.matmul(x), b)),
+        ("gmres", |a, b| solvers::gmres(|x: &Array| a.matmul(x), b)),
+        ("bicgstab", |a, b| solvers::bicgstab(|x: &Array| a.matmul(x), b)),
+    ];
+    let a = Array::from([[2.0_f64, 0.5], [0.5, 1.0]]);
+    for (name, solve) in solvers {
+        let want = linalg::solve(&a, &Array::from([1.0_f64, 2.0])).to_vec::<f64>()?;
+        for scale in [1e-320, 1e-300, 1e-170, 1e-155, 1.0, 1e155, 1e200, 1e300] {
+            let x = solve(&a, &(Array::from([1.0_f64, 2.0]) * scale)).to_vec::<f64>()?;
+            for (x, want) in x.iter().zip(&want) {
+                let lost = 1e-9 + 2e-323 / scale;
+                assert!((x / scale - want).abs() < lost, "{name} at {scale:e}: {x:e}");
+            }
+            // A matrix as small or large as the right side.
+            if scale > 1e-310 {
+                let x = solve(&(&a * scale), &(Array::from([1.0_f64, 2.0]) * scale)).to_vec::<f64>()?;
+                assert!(x.iter().zip(&want).all(|(x, want)| (x - want).abs() < 1e-9), "{name} with a·{scale:e}: {x:?}");
+            }
+        }
+        for scale in [1e-40, 1e-25, 1e20, 1e35_f32] {
+            let x = jit(solve)(&a.cast(DType::F32), &(Array::from([1.0_f32, 2.0]) * scale)).to_vec::<f32>()?;
+            for (x, want) in x.iter().zip(&want) {
+                assert!((x / scale - *want as f32).abs() < 2e-4, "{name} at {scale:e}: {x:e}");
+            }
+        }
+        for bad in [[f64::NAN, 1.0], [1.0, f64::NAN], [f64::INFINITY, 1.0], [f64::NEG_INFINITY, f64::INFINITY]] {
+            let x = solve(&a, &Array::from(bad)).to_vec::<f64>()?;
+            assert!(x.iter().all(|x| x.is_nan()), "{name} of {bad:?}: {x:?}");
+            let x = jit(solve)(&a, &Array::from(bad)).to_vec::<f64>()?;
+            assert!(x.iter().all(|x| x.is_nan()), "{name} of {bad:?}, compiled: {x:?}");
+        }
+        let zero = Array::zeros::<f64>([2]);
+        assert_eq!(solve(&a, &zero).to_vec::<f64>()?, [0.0, 0.0], "{name}");
+        // A NaN in the matrix does not pass for a solution.
+        let x = solve(&(&a * f64::NAN), &Array::from([1.0_f64, 2.0])).to_vec::<f64>()?;
+        assert!(x.iter().any(|x| x.is_nan()), "{name}: {x:?}");
+        // Derivatives go through at every scale, and a tree has parts of any size.
+        let g = grad(|b: &Array| solve(&a, b).sum())(&(Array::from([1.0_f64, 2.0]) * 1e-200)).to_vec::<f64>()?;
+        let ones = linalg::solve(&a.t(), &Array::from([1.0_f64, 1.0])).to_vec::<f64>()?;
+        assert!(g.iter().zip(&ones).all(|(x, y)| (x - y).abs() < 1e-9), "{name}: {g:?}");
+    }
+    Ok(())
+}

@@ -259,3 +259,212 @@ fn a_check_says_which_matrix_of_a_batch_it_was() -> Result<()> {
     assert!(e.contains("library_linalg.rs"), "{e}");
     Ok(())
 }
+
+fn adjoint(x: &Array) -> Array {
+    x.swap_axes(-1, -2).conj()
+}
+
+/// The scales at which squares leave the range of a dtype.
+fn scales(dtype: DType) -> Vec<f64> {
+    match dtype.real_part() {
+        DType::F64 => vec![1e-320, 1e-310, 1e-300, 1e-200, 1e-170, 1e-155, 1e-140, 1.0, 1e140, 1e155, 1e170, 1e300],
+        _ => vec![1e-43, 1e-40, 1e-35, 1e-25, 1e-20, 1e-15, 1.0, 1e15, 1e20, 1e25, 1e35],
+    }
+}
+
+/// `(1 + 0.1 + something that is not symmetric) · scale`, and what of a digit may be lost there: subnormal numbers have few.
+fn scaled(n: usize, dtype: DType, scale: f64) -> (Array, Array, f64) {
+    let skew = wave(&[n, n], 0.4) * 0.05;
+    let mut a = (Array::eye::<f64>(n) + 0.1 + skew).cast(dtype);
+    if dtype.is_complex() {
+        let turn = wave(&[n, n], 0.8) * 0.1;
+        a = &a + Array::complex(&turn.zeros_like(), &turn).cast(dtype);
+    }
+    // In two steps, since a factor of f32 cannot be subnormal without loss.
+    let at = |x: &Array| {
+        let wide = if dtype.is_complex() { DType::C128 } else { DType::F64 };
+        (x.cast(wide) * Array::from(scale).cast(wide)).cast(dtype)
+    };
+    let (epsilon, least) = match dtype.real_part() {
+        DType::F64 => (f64::EPSILON, 5e-324),
+        _ => (f64::from(f32::EPSILON), 1.4e-45),
+    };
+    let lost = (40.0 * n as f64) * (epsilon + least / scale);
+    (at(&a), a, lost)
+}
+
+/// The largest difference, with the scale taken out of the first.
+fn apart(have: &Array, scale: f64, want: &Array) -> f64 {
+    let wide = |x: &Array| if x.dtype().is_complex() { x.cast(DType::C128) } else { x.cast(DType::F64) };
+    let (have, want) = (wide(have), wide(want));
+    // A quotient by a subnormal number overflows where two steps do not.
+    let half = Array::from(scale.sqrt().recip()).cast(have.dtype());
+    let off = (have * &half * &half - want).abs().max().item::<f64>().unwrap();
+    if off.is_nan() { f64::INFINITY } else { off }
+}
+
+#[test]
+fn decompositions_hold_at_every_scale() {
+    let mut wrong = Vec::new();
+    for dtype in [DType::F64, DType::F32, DType::C128, DType::C64] {
+        for (n, scale) in [2, 3, 9, 20].into_iter().flat_map(|n| scales(dtype).into_iter().map(move |s| (n, s))) {
+            let (a, plain, lost) = scaled(n, dtype, scale);
+            let mut check = |what: &str, off: f64| {
+                if off.is_nan() || off > lost {
+                    wrong.push(format!(
+                        "{what} of {dtype} [{n}, {n}] at {scale:e}: off by {off:e}, where {lost:e} is fine"
+                    ));
+                }
+            };
+            check("svdvals", apart(&linalg::svdvals(&a), scale, &linalg::svdvals(&plain)));
+            let (u, s, vh) = linalg::svd(&a);
+            check("svd", apart(&(&u * s.cast(dtype)).matmul(&vh), scale, &plain));
+            check("U", apart(&adjoint(&u).matmul(&u), 1.0, &Array::eye::<f64>(n).cast(dtype)));
+            check(
+                "norm",
+                apart(
+                    &linalg::matrix_norm(&a, linalg::Norm::Two),
+                    scale,
+                    &linalg::matrix_norm(&plain, linalg::Norm::Two),
+                ),
+            );
+            check(
+                "cond",
+                apart(&linalg::cond(&a, linalg::Norm::Two), 1.0, &linalg::cond(&plain, linalg::Norm::Two)) / 4.0,
+            );
+            check("eigvalsh", apart(&linalg::eigvalsh(&a), scale, &linalg::eigvalsh(&plain)));
+            let (w, v) = linalg::eigh(&a);
+            let two = Array::from(2_i32).cast(dtype.real_part());
+            check(
+                "eigh",
+                apart(
+                    &(a.matmul(&v) + adjoint(&a).matmul(&v)),
+                    scale,
+                    &((linalg::eigvalsh(&plain) * two).cast(dtype) * &v),
+                ),
+            );
+            check("eigh's values", apart(&w, scale, &linalg::eigvalsh(&plain)));
+            check("eigvals", apart(&linalg::eigvals(&a), scale, &linalg::eigvals(&plain)));
+            let (w, v) = linalg::eig(&a);
+            check("eig", apart(&(a.cast(v.dtype()).matmul(&v) - &v * &w), scale, &v.zeros_like()));
+            let (t, q) = linalg::schur(&a);
+            check("schur", apart(&q.matmul(&t).matmul(&adjoint(&q)), scale, &plain));
+            let (q, r) = linalg::qr(&a);
+            check("qr", apart(&q.matmul(&r), scale, &plain));
+            check("Q", apart(&adjoint(&q).matmul(&q), 1.0, &Array::eye::<f64>(n).cast(dtype)));
+            let (lu, _, order) = linalg::lu(&a);
+            let (plain_lu, _, plain_order) = linalg::lu(&plain);
+            check("the order of lu", f64::from(order.to_vec::<i32>().unwrap() != plain_order.to_vec::<i32>().unwrap()));
+            check("lu", apart(&lu.triu(0), scale, &plain_lu.triu(0)).max(apart(&lu.tril(-1), 1.0, &plain_lu.tril(-1))));
+            let b = a.index((.., ..2));
+            let first = Array::eye::<f64>(n).cast(dtype).index((.., ..2));
+            check("solve", apart(&linalg::solve(&a, &b), 1.0, &first));
+            let lower = a.tril(0);
+            let x = linalg::solve_triangular(&lower, &lower.index((.., ..2)), linalg::Triangle::Lower);
+            check("solve_triangular", apart(&x, 1.0, &first));
+            check("cholesky", {
+                let l = linalg::cholesky(&a);
+                apart(&l, scale.sqrt(), &linalg::cholesky(&plain))
+            });
+            check("lstsq", apart(&linalg::lstsq(&a, &b), 1.0, &first));
+            // The inverse of a subnormal number is beyond all numbers.
+            let least = if dtype.real_part() == DType::F64 { 1e-300 } else { 1e-35 };
+            if scale >= least {
+                check("pinv", apart(&linalg::pinv(&a), 1.0 / scale, &linalg::pinv(&plain)));
+                check("inv", apart(&linalg::inv(&a), 1.0 / scale, &linalg::inv(&plain)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn derivatives_of_decompositions_hold_at_every_scale() {
+    // Those of vectors do not change when matrix and direction grow together; those of values grow with both.
+    let mut wrong = Vec::new();
+    for scale in [1e-300, 1e-200, 1e-155, 1.0, 1e155, 1e200, 1e300_f64] {
+        for n in [3, 20] {
+            let (a, plain, lost) = scaled(n, DType::F64, scale);
+            let way = wave(&[n, n], 1.9);
+            let there = &way * scale;
+            type Vectors = fn(&Array) -> Array;
+            let vectors: [(&str, Vectors); 5] = [
+                ("svd", |a| linalg::svd(a).0),
+                ("svd's second", |a| linalg::svd(a).2),
+                ("eigh", |a| linalg::eigh(a).1),
+                ("eig", |a| linalg::eig(a).1.real()),
+                ("qr", |a| linalg::qr(a).0),
+            ];
+            for (name, f) in vectors {
+                let (have, want) = (jvp(f, &a, &there).1, jvp(f, &plain, &way).1);
+                let size = want.abs().max().item::<f64>().unwrap();
+                let off = apart(&have, 1.0, &want) / size;
+                if off > lost * 1e4 {
+                    wrong.push(format!("{name} [{n}, {n}] at {scale:e}: off by {off:e}"));
+                }
+            }
+            let values: [(&str, Vectors); 3] = [
+                ("svdvals", linalg::svdvals),
+                ("eigvalsh", linalg::eigvalsh),
+                ("eigvals", |a| linalg::eigvals(a).real()),
+            ];
+            for (name, f) in values {
+                let off = apart(&jvp(f, &a, &there).1, scale, &jvp(f, &plain, &way).1);
+                if off > lost * 1e4 {
+                    wrong.push(format!("{name} [{n}, {n}] at {scale:e}: off by {off:e}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn logarithms_and_roots_of_matrices_hold_at_every_scale() {
+    for scale in [1e-300, 1e-150, 1e-80, 1e-10, 1.0, 3e7, 1e80, 1e100, 1e150, 1e300_f64] {
+        for n in [2, 3, 9] {
+            let (a, plain, _) = scaled(n, DType::F64, scale);
+            let want = linalg::logm(&plain) + Array::eye::<f64>(n) * scale.ln();
+            let off = apart(&linalg::logm(&a), 1.0, &want);
+            assert!(off < 1e-12 * (1.0 + scale.ln().abs()), "logm [{n}, {n}] at {scale:e}: off by {off:e}");
+            let off = apart(&linalg::sqrtm(&a), scale.sqrt(), &linalg::sqrtm(&plain));
+            assert!(off < 1e-13 * n as f64, "sqrtm [{n}, {n}] at {scale:e}: off by {off:e}");
+            let way = wave(&[n, n], 1.9);
+            let (have, want) = (jvp(linalg::logm, &a, &(&way * scale)).1, jvp(linalg::logm, &plain, &way).1);
+            assert!(
+                apart(&have, 1.0, &want) < 1e-11,
+                "logm's derivative [{n}, {n}] at {scale:e}: {have} and not {want}"
+            );
+        }
+    }
+    let narrow = (Array::eye::<f64>(2) + 0.1).cast(DType::F32) * 1e-35_f32;
+    let want = linalg::logm(&narrow.cast(DType::F64));
+    assert!(apart(&linalg::logm(&narrow), 1.0, &want) < 1e-4);
+    // One factor for each matrix of a batch.
+    let (a, b) = (scaled(3, DType::F64, 1e-150).0, scaled(3, DType::F64, 1e120).0);
+    let both = jit(linalg::logm)(&Array::stack([&a, &b], 0));
+    assert!(off(&both.index(0), &linalg::logm(&a)) < 1e-10 && off(&both.index(1), &linalg::logm(&b)) < 1e-10);
+}
+
+#[test]
+fn norms_at_every_scale_and_of_nothing() -> Result<()> {
+    use linalg::Norm;
+    let value = |x: Array| x.item::<f64>().unwrap();
+    for scale in [1e-320, 1e-200, 1e200, 1e307] {
+        let x = Array::from([[3.0 * scale, 4.0 * scale]]);
+        let have = value(linalg::matrix_norm(&x, Norm::Two));
+        let lost = if scale < 1e-300 { 1e-3 } else { 1e-14 };
+        assert!((have / scale - 5.0).abs() < lost, "{have:e} at {scale:e}");
+    }
+    assert!(value(linalg::norm(&Array::from([f64::NAN, 1.0]))).is_nan());
+    assert_eq!(value(linalg::norm(&Array::from([f64::INFINITY, 1.0]))), f64::INFINITY);
+    // NumPy and JAX: the largest of no absolute values is 0; a least one there is not.
+    let none = Array::zeros::<f64>([0, 3]);
+    assert_eq!(linalg::vector_norm(&none, f64::INFINITY, 0).to_vec::<f64>()?, [0.0; 3]);
+    for norm in [Norm::Two, Norm::One, Norm::Infinity, Norm::Nuclear, Norm::Frobenius] {
+        assert_eq!(value(linalg::matrix_norm(&none, norm)), 0.0, "{norm:?}");
+    }
+    assert_eq!(value(linalg::cond(&Array::zeros::<f64>([2, 2]), Norm::Two)), f64::INFINITY);
+    assert!(value(linalg::cond(&Array::from([[f64::NAN, 1.0], [1.0, 1.0]]), Norm::Two)).is_nan());
+    Ok(())
+}

@@ -289,6 +289,26 @@ pub(super) fn shift(x: &Array, axis: usize, by: i64, fill: Scalar) -> Array {
     bind(Op::new(Pad { low, high, interior: vec![0; x.rank()] }), &[x.clone(), Array::scalar(fill)])
 }
 
+/// Elements without the first `by` along an axis, or without the last if negative.
+fn cut(x: &Array, axis: usize, by: i64) -> Array {
+    one_sided(x, axis, by, -by.abs(), Scalar::zero(x.dtype()))
+}
+
+/// Elements behind `by` others that are `fill`, or before them if negative.
+fn widen(x: &Array, axis: usize, by: i64, fill: Scalar) -> Array {
+    one_sided(x, axis, by, by.abs(), fill)
+}
+
+/// Adds places on the side that a sign says; a negative count takes them away.
+fn one_sided(x: &Array, axis: usize, side: i64, count: i64, fill: Scalar) -> Array {
+    let mut low = vec![Dim::from(0usize); x.rank()];
+    let mut high = low.clone();
+    if let Some(end) = if side > 0 { &mut low } else { &mut high }.get_mut(axis) {
+        *end = Dim::from(count);
+    }
+    bind(Op::new(Pad { low, high, interior: vec![0; x.rank()] }), &[x.clone(), Array::scalar(fill)])
+}
+
 impl CumProd {
     /// `yᵢ' = Σ_{j≤i} xⱼ' Π_{k≤i, k≠j} x_k`, made of sums and products only: zeros are no exception, and the rule can
     /// be differentiated again.
@@ -307,8 +327,10 @@ impl CumProd {
         while by < n {
             let back = if self.reverse { -(by as i64) } else { by as i64 };
             let p0 = shift(&p, self.axis, back, Scalar::one(x.dtype()));
-            let d0 = shift(&d, self.axis, back, Scalar::zero(x.dtype()));
-            d = d0 * &p + &p0 * &d;
+            // Where nothing comes in nothing is multiplied, since zero times infinity would be NaN.
+            let zero = Scalar::zero(x.dtype());
+            let (d0, here) = (cut(&d, self.axis, -back), cut(&p, self.axis, back));
+            d = widen(&(d0 * here), self.axis, back, zero) + &p0 * &d;
             by = by.saturating_mul(2);
             if by < n {
                 p = p0 * p;
@@ -324,7 +346,12 @@ impl CumProd {
         // Like the product, what is added up step by step has the wide dtype.
         let wide = if matches!(x.dtype(), DType::F16 | DType::BF16) { DType::F32 } else { x.dtype() };
         let in_front = |x: &Array| x.cast(wide).move_axis(self.axis as isize, 0).ok();
-        let sequences = [in_front(x)?, in_front(&(before * x_dot))?];
+        // The first step carries nothing in: its factor may be infinite, and is not used.
+        let place = Array::iota(DType::I64, x.shape().clone(), self.axis as isize);
+        let last = Array::from_dim(&(x.dim(self.axis as isize) - 1usize), DType::I64);
+        let first = if self.reverse { last } else { last.zeros_like() };
+        let factors = place.eq(first).select(x.ones_like(), x);
+        let sequences = [in_front(&factors)?, in_front(&(before * x_dot))?];
         let element = x.ty()?.with_shape(x.shape().without(|axis| axis == self.axis)).with_dtype(wide);
         let types = [element.clone(), element.clone(), element.clone()];
         let body = program("product_rule", types, |xs| {
@@ -467,6 +494,19 @@ mod tests {
         let y = bind(Op::new(op.clone()), std::slice::from_ref(&x));
         for dot in [op.tangent(&x, &y, &one), op.tangent_by_steps(&x, &y, &one).unwrap()] {
             assert_eq!(dot.to_vec::<f64>().unwrap(), [0.0, 2.0, 10.0]);
+        }
+    }
+
+    #[test]
+    fn infinite_factors_do_not_touch_what_is_before_them() {
+        let x = array(&[4], vec![f64::INFINITY, 1.0, f64::NEG_INFINITY, 2.0]);
+        for (reverse, place, want) in [(false, 0, 1.0), (true, 3, 1.0), (true, 2, f64::NEG_INFINITY)] {
+            let op = CumProd { axis: 0, reverse };
+            let y = bind(Op::new(op.clone()), std::slice::from_ref(&x));
+            let ones = array(&[4], vec![1.0; 4]);
+            for dots in [op.tangent(&x, &y, &ones), op.tangent_by_steps(&x, &y, &ones).unwrap()] {
+                assert_eq!(dots.to_vec::<f64>().unwrap()[place], want, "{reverse} {dots}");
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use gradus_core::{Array, Result};
 
-use super::{Norm, identity, inv, matrix_norm, number, slogdet, solve, squares};
+use super::{Norm, identity, inv, matrix_norm, number, slogdet, solve, squares, unit_size};
 use crate::control::{fori_loop, while_loop};
 use crate::line::on_line;
 
@@ -168,12 +168,15 @@ pub fn logm(a: &Array) -> Array {
         squares("logm", a)?;
         let dtype = a.dtype();
         let eye = identity(&a.dim(-1), dtype);
-        let near = (0..ROOTS).try_fold(a.clone(), |x, _| root(&x))?;
+        // log(2^k·x) = log(x) + k·log(2): roots of a matrix near 1 come to 1, and those of a very large or small one do not. A power of two changes no digit.
+        let (unit, power) = unit_size(a);
+        let near = (0..ROOTS).try_fold(unit, |x, _| root(&x))?;
         // log(1 + x) is the integral of x/(1 + t·x) for t from 0 to 1.
         let x = near - &eye;
         let term = |t: f64, w: f64| solve(&(&eye + &x * number(t, dtype)), &(&x * number(w, dtype)));
         let terms = NODES.iter().flat_map(|&(t, w)| [term(t, w), term(1.0 - t, w)]);
         let log = terms.reduce(|a, b| a + b).unwrap_or_else(|| x.zeros_like());
-        Ok(log * number(f64::from(1 << ROOTS), dtype))
+        Ok(log * number(f64::from(1 << ROOTS), dtype)
+            + eye * (power * number(std::f64::consts::LN_2, dtype.real_part())).cast(dtype))
     })
 }

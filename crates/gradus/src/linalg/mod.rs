@@ -148,3 +148,18 @@ fn front(x: &Array, behind: usize) -> Shape {
     let shape = x.shape();
     shape.iter().take(shape.rank().saturating_sub(behind)).cloned().collect()
 }
+
+/// Matrices divided by powers of two that bring their largest elements near 1, and the exponents of these powers, [.., 1, 1]. No digit changes.
+fn unit_size(a: &Array) -> (Array, Array) {
+    let power = a.stop_gradient().abs().max_axes([-2, -1]).log2().floor();
+    // Of zeros, of nothing and of what is not finite it is none.
+    let power = power.is_finite().select(&power, number(0.0, power.dtype())).expand_dims([-2, -1]);
+    (times_power_of_two(a, &-&power), power)
+}
+
+/// `x·2^power`, in two steps, each of which is a number.
+fn times_power_of_two(x: &Array, power: &Array) -> Array {
+    let half = (power * number(0.5, power.dtype())).floor();
+    let factor = |power: &Array| power.exp2().cast(x.dtype());
+    x * factor(&half) * factor(&(power - &half))
+}

@@ -1,9 +1,9 @@
 //! Norms, condition and rank.
 
 use gradus_core::array::IntoAxes;
-use gradus_core::{Array, DType, Result};
+use gradus_core::{Array, DType, Decision, Dim, ErrorKind, Result};
 
-use super::{inv, matrices, number, svdvals};
+use super::{inv, matrices, number, svdvals, wrong};
 use crate::line::on_line;
 
 /// Which norm of a matrix.
@@ -43,7 +43,7 @@ pub fn norm(x: &Array) -> Array {
 }
 
 /// The norm of order `p` along axes: `(Σ |x|^p)^(1/p)`; with an infinite `p` the largest absolute value, with a negative infinite one the least, with 0 the number
-/// of elements that are not zero. `..` takes all axes.
+/// of elements that are not zero. `..` takes all axes. Of no elements a norm is 0; a least one of none is an error.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -63,8 +63,8 @@ pub fn vector_norm(x: &Array, p: f64, axes: impl IntoAxes) -> Array {
         let axes: Vec<isize> = axes.into_axes(x.rank())?.into_iter().map(|a| a as isize).collect();
         Ok(match p {
             2.0 => root(&squared(&x).sum_axes(axes)),
-            f64::INFINITY => x.abs().max_axes(axes),
-            f64::NEG_INFINITY => x.abs().min_axes(axes),
+            f64::INFINITY => largest(&x.abs(), &axes),
+            f64::NEG_INFINITY => least("vector_norm", &x.abs(), &axes)?,
             0.0 => x.abs().ne(number(0.0, dtype)).cast(dtype).sum_axes(axes),
             1.0 => x.abs().sum_axes(axes),
             p => x.abs().pow(number(p, dtype)).sum_axes(axes).pow(number(1.0 / p, dtype)),
@@ -72,7 +72,36 @@ pub fn vector_norm(x: &Array, p: f64, axes: impl IntoAxes) -> Array {
     })
 }
 
-/// A norm of matrices, which are in the last two axes.
+/// The largest of numbers that are not negative: of none it is 0, as it would be with a zero beside them.
+fn largest(x: &Array, axes: &[isize]) -> Array {
+    let found = x.max_axes(axes.to_vec());
+    if all_there(x, axes) == Decision::Yes {
+        return found;
+    }
+    let zero = number(0.0, x.dtype());
+    found.lt(&zero).select(zero, found)
+}
+
+/// The least of numbers, of which there is one.
+fn least(what: &str, x: &Array, axes: &[isize]) -> Result<Array> {
+    if all_there(x, axes) == Decision::No {
+        let message = format!("`{what}` wants the least of no numbers: {} is empty", x.ty()?);
+        return wrong(ErrorKind::Shape, message, "a norm of the largest, or of the sum, is 0 there");
+    }
+    Ok(x.min_axes(axes.to_vec()))
+}
+
+/// Whether axes have an element each.
+fn all_there(x: &Array, axes: &[isize]) -> Decision {
+    let each = axes.iter().map(|&axis| x.dim(axis).at_least(&Dim::from(1usize)));
+    each.fold(Decision::Yes, |all, one| match (all, one) {
+        (Decision::No, _) | (_, Decision::No) => Decision::No,
+        (Decision::Yes, Decision::Yes) => Decision::Yes,
+        _ => Decision::AtRunTime,
+    })
+}
+
+/// A norm of matrices, which are in the last two axes. Of a matrix without elements it is 0; a least line or singular value of none is an error.
 ///
 /// ```
 /// use gradus::prelude::*;
@@ -92,12 +121,12 @@ pub fn matrix_norm(a: &Array, norm: Norm) -> Array {
         Ok(match norm {
             Norm::Frobenius => root(&squared(a).sum_axes([-2, -1])),
             Norm::Nuclear => svdvals(a).sum_axes(-1),
-            Norm::One => lines(-2).max_axes(-1),
-            Norm::NegOne => lines(-2).min_axes(-1),
-            Norm::Two => svdvals(a).max_axes(-1),
-            Norm::NegTwo => svdvals(a).min_axes(-1),
-            Norm::Infinity => lines(-1).max_axes(-1),
-            Norm::NegInfinity => lines(-1).min_axes(-1),
+            Norm::One => largest(&lines(-2), &[-1]),
+            Norm::NegOne => least("matrix_norm", &lines(-2), &[-1])?,
+            Norm::Two => largest(&svdvals(a), &[-1]),
+            Norm::NegTwo => least("matrix_norm", &svdvals(a), &[-1])?,
+            Norm::Infinity => largest(&lines(-1), &[-1]),
+            Norm::NegInfinity => least("matrix_norm", &lines(-1), &[-1])?,
         })
     })
 }
@@ -120,7 +149,7 @@ fn root(x: &Array) -> Array {
 }
 
 /// How much a solution of systems with this matrix may be off for what the matrix is off: the largest singular value by the least, or for another norm that of the
-/// matrix times that of its inverse.
+/// matrix times that of its inverse. Of a singular matrix it is infinite, of zero too.
 #[track_caller]
 pub fn cond(a: &Array, norm: Norm) -> Array {
     on_line(|| {
@@ -128,11 +157,15 @@ pub fn cond(a: &Array, norm: Norm) -> Array {
         Ok(match norm {
             Norm::Two => {
                 let s = svdvals(a);
-                s.max_axes(-1) / s.min_axes(-1)
+                let (high, low) = (largest(&s, &[-1]), least("cond", &s, &[-1])?);
+                let zero = number(0.0, s.dtype());
+                let none = high.eq(&zero);
+                // Zero by zero is NaN, and no matrix is farther from having an inverse.
+                none.select(number(f64::INFINITY, s.dtype()), high / none.select(number(1.0, s.dtype()), low))
             }
             Norm::NegTwo => {
                 let s = svdvals(a);
-                s.min_axes(-1) / s.max_axes(-1)
+                least("cond", &s, &[-1])? / largest(&s, &[-1])
             }
             other => matrix_norm(a, other) * matrix_norm(&inv(a), other),
         })

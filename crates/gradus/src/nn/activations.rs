@@ -89,10 +89,10 @@ pub fn leaky_relu(x: &Array, slope: f64) -> Array {
     x.ge(0i32).select(x, x * slope)
 }
 
-/// [`Array::relu`] up to 6.
+/// [`Array::relu`] up to 6. At both kinks its derivative is 0.
 #[track_caller]
 pub fn relu6(x: &Array) -> Array {
-    x.maximum(0i32).minimum(6i32)
+    (x.gt(0i32) & x.lt(6i32)).select(x, x.stop_gradient().maximum(0i32).minimum(6i32))
 }
 
 /// A [`sigmoid`] of straight lines.
@@ -105,7 +105,11 @@ pub fn hard_sigmoid(x: &Array) -> Array {
 #[doc(alias = "hard_swish")]
 #[track_caller]
 pub fn hard_silu(x: &Array) -> Array {
-    x * hard_sigmoid(x)
+    // Not as a product with what is constant outside: infinity times zero is NaN.
+    let (below, above) = (x.le(-3i32), x.ge(3i32));
+    let between = (&below | &above).select(x.zeros_like(), x);
+    let bent = &between * ((&between + 3i32) / 6i32);
+    below.select(x.zeros_like(), above.select(x, bent))
 }
 
 /// x held between -1 and 1.
@@ -118,20 +122,25 @@ pub fn hard_tanh(x: &Array) -> Array {
 /// x / (1 + |x|).
 #[track_caller]
 pub fn soft_sign(x: &Array) -> Array {
-    x / (x.abs() + 1i32)
+    // Far from zero by what is left of 1, so that its slope is a quotient and no difference.
+    let far = x.abs().gt(1i32);
+    let near = far.select(x.zeros_like(), x);
+    let rest = 1i32 - 1i32 / (x.abs() + 1i32);
+    far.select(rest.copysign(x), &near / (near.abs() + 1i32))
 }
 
 /// 0 below -1, x above 1, and a parabola between.
 #[track_caller]
 pub fn sparse_plus(x: &Array) -> Array {
-    let between = (x + 1i32).square() * 0.25_f64;
-    x.le(-1i32).select(x.zeros_like(), x.ge(1i32).select(x, between))
+    let (below, above) = (x.le(-1i32), x.ge(1i32));
+    let between = ((&below | &above).select(x.zeros_like(), x) + 1i32).square() * 0.25_f64;
+    below.select(x.zeros_like(), above.select(x, between))
 }
 
 /// The slope of [`sparse_plus`]: 0 below -1, 1 above 1, and a line between.
 #[track_caller]
 pub fn sparse_sigmoid(x: &Array) -> Array {
-    (x + 1i32).clamp(0i32, 2i32) * 0.5_f64
+    (x + 1i32).maximum(0i32).minimum(2i32) * 0.5_f64
 }
 
 /// (x + √(x² + b)) / 2, a smooth form of [`Array::relu`] without exponentials. The usual b is 4.

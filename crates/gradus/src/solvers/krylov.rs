@@ -1,6 +1,9 @@
 //! The loops of the solvers. They are not differentiated: their solutions are.
+//!
+//! All of them measure residuals by their squares, so the right side is taken times a power of two that brings its largest number near 1, and the solution back: a power of two changes no
+//! digit. What is not finite has no solution, and is no reason to stop at zero either: there the solution is NaN.
 
-use gradus_core::{Array, Dim, Scalar};
+use gradus_core::{Array, DType, Dim, Scalar};
 
 use super::Limits;
 use crate::control::while_loop;
@@ -28,6 +31,42 @@ fn share(a: &Array, b: &Array) -> Array {
     b.ne(0.0_f64).guarded(b, 1.0_f64, |b| a / b, 0.0_f64)
 }
 
+/// The larger absolute value of the parts of all numbers of a tree, which does not overflow as the length of a complex number can. NaN where one is.
+fn largest<X: Tree>(x: &X) -> Array {
+    let of = |x: &Array| {
+        let most = |x: Array| x.abs().max().cast(DType::F64);
+        if x.dtype().is_complex() { most(x.real()).maximum(most(x.imag())) } else { most(x.clone()) }
+    };
+    let leaves = x.leaves();
+    let numbers = leaves.iter().filter(|x| x.dtype().is_inexact() && x.shape().size().as_usize() != Some(0));
+    numbers.map(of).reduce(|a, b| a.maximum(b)).unwrap_or_else(|| Array::from(0.0_f64))
+}
+
+/// The exponent of the power of two below a size; 0 of zero and of what is not finite.
+fn exponent(size: &Array) -> Array {
+    let power = size.log2().floor();
+    power.is_finite().select(power, 0.0_f64)
+}
+
+/// All numbers times two to a power, in two steps, each of which is a number in every dtype.
+fn times_power_of_two<X: Tree>(x: &X, power: &Array) -> X {
+    let half = (power * 0.5_f64).floor();
+    tree::scale(&tree::scale(x, half.exp2()), (power - &half).exp2())
+}
+
+/// What a solver finds of a right side of ordinary size, at the size that it has.
+fn at_scale<X: Tree>(b: &X, solve: impl FnOnce(&X) -> X) -> X {
+    let size = largest(b);
+    let power = exponent(&size);
+    let x = times_power_of_two(&solve(&times_power_of_two(b, &-&power)), &power);
+    let fine = size.is_finite();
+    let each = |x: &Array| match x.dtype().is_inexact() {
+        true => fine.select(x, Array::scalar(Scalar::F64(f64::NAN).cast(x.dtype()))),
+        false => x.clone(),
+    };
+    tree::map(&x, each)
+}
+
 #[derive(Clone, crate::tree::Tree)]
 struct Numbers {
     step: Array,
@@ -37,6 +76,18 @@ struct Numbers {
 }
 
 pub(super) fn cg<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+    at_scale(b, |b| conjugate_gradients(map, b, limits))
+}
+
+pub(super) fn bicgstab<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+    at_scale(b, |b| stabilized(map, b, limits))
+}
+
+pub(super) fn gmres<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+    at_scale(b, |b| minimal_residuals(map, b, limits))
+}
+
+fn conjugate_gradients<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
     let aim = squared_norm(b) * limits.tolerance.powi(2);
     let zero = tree::zeros_like(b);
     // x, the residual, the direction, the residual's squared length, the number of steps
@@ -54,7 +105,7 @@ pub(super) fn cg<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
     solved(x, &length)
 }
 
-pub(super) fn bicgstab<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+fn stabilized<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
     let aim = squared_norm(b) * limits.tolerance.powi(2);
     let one = tree::dot(b, b).ones_like();
     let zero = || tree::zeros_like(b);
@@ -71,7 +122,11 @@ pub(super) fn bicgstab<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -
         let alpha = share(&rho, &tree::dot(b, &q));
         let s = tree::add_scaled(r, -&alpha, &q);
         let t = map(&s);
-        let omega = share(&tree::dot(&t, &s), &tree::dot(&t, &t));
+        // The image is as large as the map makes it.
+        let power = exponent(&largest(&t));
+        let unit = times_power_of_two(&t, &-&power);
+        let omega = share(&tree::dot(&unit, &s), &tree::dot(&unit, &unit));
+        let omega = times_power_of_two(&omega, &-power);
         let x = tree::add_scaled(&tree::add_scaled(x, &alpha, &p), &omega, &s);
         let r = tree::add_scaled(&s, -&omega, &t);
         (x, r, (p, q), Numbers { step: &n.step + 1_i64, rho, alpha, omega })
@@ -98,7 +153,7 @@ struct Search {
 /// Simpler GMRES: images of directions are kept at right angles, with the directions that they belong to, so each step removes from the residual all that it has in the direction of the
 /// new image, and no least-squares problem is left for the end. The next direction is the residual where the last step helped, otherwise the last image: either alone can stall or go
 /// blind (Jiránek and Rozložník, "Adaptive version of Simpler GMRES").
-pub(super) fn gmres<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
+fn minimal_residuals<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X {
     /// A step that leaves more of the residual than this did not help.
     const HELPED: f64 = 0.9;
     let (b, unravel) = tree::ravel(b);
@@ -131,7 +186,9 @@ pub(super) fn gmres<X: Tree>(map: &dyn Fn(&X) -> X, b: &X, limits: &Limits) -> X
             q = &q - parts.matmul(&images);
             p = &p - parts.matmul(&directions);
         }
-        let size = norm(&q);
+        // The image is as large as the map makes it.
+        let power = exponent(&largest(&q));
+        let size = times_power_of_two(&norm(&times_power_of_two(&q, &-&power)), &power);
         let (p, q) = (unit(&p, &size), unit(&q, &size));
         let part = q.conj().dot(&s.residual);
         let residual = &s.residual - &q * &part;

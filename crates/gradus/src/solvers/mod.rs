@@ -1,7 +1,7 @@
 //! Solutions whose derivatives come from what they solve, and not from the steps that found them.
 //!
 //! [`root`], [`fixed_point`] and [`linear_solve`] take an equation and a way to solve it. [`cg`], [`gmres`] and [`bicgstab`] are such ways for linear systems, on trees, which only apply the map: each
-//! gives the x with `map(x) = b` for a linear `map`, in steps that apply it once or twice. Where `b` or the map has numbers that are not finite, or the residual becomes such, x is NaN.
+//! gives the x with `map(x) = b` for a linear `map`, in steps that apply it once or twice. The right side may be of any scale. Where it or the map has numbers that are not finite, or the residual becomes such, x is NaN.
 //!
 //! ```
 //! use gradus::prelude::*;

@@ -12,16 +12,18 @@ const FAR: f64 = 20.0;
 fn scaled(x: &Array, order: u32) -> Array {
     let size = x.abs();
     let near = size.le(FAR);
-    let square = near.select(x * x, number(x, 0.0)) * 0.25_f64;
+    let square = near.select(x, number(x, 0.0)).square() * 0.25_f64;
     let (n, exponent) = (f64::from(order), -near.select(&size, number(x, 0.0)));
     // Σ (x²/4)^k / (k! (k + n)!)
     let inside = nested(&square, (1..56).map(|k| 1.0 / (f64::from(k) * (f64::from(k) + n)))) * exponent.exp();
     let inside = if order == 0 { inside } else { inside * 0.5_f64 };
-    let large = near.select(number(x, FAR), &size);
+    let end = size.eq(f64::INFINITY);
+    let large = (&near | &end).select(number(x, FAR), &size);
     let ratio = |k: i32| (f64::from(2 * k - 1).powi(2) - 4.0 * n * n) / f64::from(k);
     let series = nested(&(0.125_f64 / &large), (1..34).map(ratio));
     let beyond = series / (&large * std::f64::consts::TAU).sqrt();
-    near.select(inside, if order == 0 { beyond } else { beyond / &large })
+    let beyond = if order == 0 { beyond } else { beyond / &large };
+    near.select(inside, end.select(number(x, 0.0), beyond))
 }
 
 formulas! {

@@ -3,15 +3,17 @@
 use gradus_core::trace::{at_place, caller_or_known};
 use gradus_core::{Array, Location};
 
-use crate::formula::{formulas, nan, number};
+use crate::formula::{formulas, nan, number, undefined};
 
 formulas! {
-    /// The gamma function. At 0, -1, -2 and so on it is NaN, at -0 minus infinity.
+    /// The gamma function. At 0 it is infinite, with the sign of the zero; at -1, -2 and so on, where it has no sign, it is NaN.
     gamma(x) = {
         let pole = x.le(0i32) & x.floor().eq(x);
-        let value = gammasgn(x) * x.lgamma().exp();
-        let zero = x.eq(0i32);
-        pole.select(zero.select(number(x, f64::INFINITY).copysign(x), nan(x)), value)
+        let safe = pole.select(number(x, 1.0), x);
+        let value = gammasgn(&safe) * safe.lgamma().exp();
+        // As a quotient, which has the derivative of a pole too.
+        let at_zero = 1i32 / x.eq(0i32).select(x, number(x, 1.0));
+        pole.select(x.eq(0i32).select(at_zero, undefined(x, &(&pole & x.ne(0i32)))), value)
     };
     /// The sign of the gamma function: 1 or -1. At a pole and at minus infinity it is 1 by convention.
     gammasgn(x) = {
@@ -48,7 +50,8 @@ formulas! {
         let value = ((&n + 1i32).lgamma() - (&k + 1i32).lgamma() - (&n - &k + 1i32).lgamma()).exp();
         outside.select(number(&value, 0.0), value)
     };
-    /// The zeta function of Hurwitz: the sum of (q + k)^-s over k = 0, 1, 2, …, for s > 1 and positive q. Riemann's is that of q = 1.
+    /// The zeta function of Hurwitz: the sum of (q + k)^-s over k = 0, 1, 2, …, for s > 1 and positive q. Riemann's is that of q = 1. For s = 1, and where q is 0 or a
+    /// negative whole number, the sum is infinite; below it is NaN.
     zeta(s, q) = hurwitz(s, q);
 }
 
@@ -80,14 +83,17 @@ const TAIL: [f64; 10] = [
 fn hurwitz(s: &Array, q: &Array) -> Array {
     const TERMS: i32 = 12;
     let bad = s.le(1i32) | q.le(0i32);
+    let infinite = (s.eq(1i32) & !q.is_nan()) | (s.gt(1i32) & q.le(0i32) & q.floor().eq(q));
     let (s, q) = (bad.select(number(s, 2.0), s), bad.select(number(q, 1.0), q));
     let power = -&s;
     let mut sum = q.pow(&power);
     for k in 1..TERMS {
         sum += (&q + k).pow(&power);
     }
-    let end = &q + TERMS;
-    let last = end.pow(&power);
+    // Where nothing is left of the rest, powers of a large s are no numbers either.
+    let none = (&q + TERMS).pow(&power).eq(0i32);
+    let (s, end) = (none.select(number(&s, 2.0), &s), none.select(number(&q, 12.0), &q + TERMS));
+    let last = none.select(number(&sum, 0.0), end.pow(&-&s));
     sum += &last * (&end / (&s - 1i32) + 0.5_f64);
     let (mut factor, square) = (&s * last / &end, &end * &end);
     for (j, c) in TAIL.iter().enumerate() {
@@ -95,7 +101,7 @@ fn hurwitz(s: &Array, q: &Array) -> Array {
         let i = 2.0 * j as f64;
         factor = factor * (&s + (i + 1.0)) * (&s + (i + 2.0)) / &square;
     }
-    bad.select(nan(&sum), sum)
+    bad.select(infinite.select(number(&sum, f64::INFINITY), nan(&sum)), sum)
 }
 
 /// The logarithm of the gamma function of dimension d: that of positive definite matrices.

@@ -2,20 +2,22 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-use gradus_core::{Array, Operand};
+use gradus_core::{Array, DType, Operand};
 
 use super::exp1;
 use super::series::{self, nested, polynomial};
-use crate::formula::{computed, formulas, nan, number};
+use crate::formula::{computed, formulas, nan, number, undefined};
 
 formulas! {
     /// The complementary error function times e^(x²), which does not vanish.
     erfcx(x) = {
-        let far = x.gt(10i32);
+        // Long before e^(x²) is no number any more, and as late as the series has all digits.
+        let edge = if x.dtype() == DType::F64 { 10.0 } else { 4.5 };
+        let far = x.gt(edge);
         let near = far.select(number(x, 0.0), x);
         let inside = (&near * &near).exp() * near.erfc();
         // 1 / (x √π) (1 - 1/(2x²) + 1·3/(2x²)² - …)
-        let large = far.select(x, number(x, 10.0));
+        let large = far.select(x, number(x, edge));
         let square = 0.5_f64 / (&large * &large);
         let beyond = nested(&square, (1..14).map(|k| -f64::from(2 * k - 1))) / (large * PI.sqrt());
         far.select(beyond, inside)
@@ -88,14 +90,17 @@ formulas! {
     /// The function T(h, a) of Owen: the integral of e^(-h²(1+t²)/2) / (1+t²) from 0 to a, divided by 2π.
     owens_t(h, a) = {
         let (size, slope) = (h.abs(), a.abs());
+        let upright = slope.eq(f64::INFINITY);
+        let slope = upright.select(number(a, 1.0), slope);
         let steep = slope.gt(1i32);
         let inner = steep.select(1i32 / steep.select(&slope, number(a, 1.0)), &slope);
         let height = steep.select(&size * steep.select(&slope, number(a, 1.0)), &size);
-        let part = quadrature(&height, &inner);
+        let part = quadrature(&upright.select(number(h, 0.0), &height), &inner);
         // For a steep line what it leaves of both tails.
         let (p, q) = ((&size * FRAC_1_SQRT_2).erfc() * 0.5_f64, (&height * FRAC_1_SQRT_2).erfc() * 0.5_f64);
-        let other = (&p + &q) * 0.5_f64 - p * q - &part;
-        let value = steep.select(other, part);
+        let other = (&p + &q) * 0.5_f64 - &p * q - &part;
+        // An upright line leaves half of a tail.
+        let value = upright.select(p * 0.5_f64, steep.select(other, part));
         a.lt(0i32).select(-&value, value)
     };
 }
@@ -170,7 +175,8 @@ fn spiral(x: &Array) -> (Array, Array) {
     let sine = near.select(sine, end.select(&limit, far_sine)).copysign(x);
     let cosine = near.select(cosine, end.select(&limit, far_cosine)).copysign(x);
     let none = x.is_nan();
-    (none.select(nan(x), sine), none.select(nan(x), cosine))
+    let undefined = undefined(x, &none);
+    (none.select(&undefined, sine), none.select(&undefined, cosine))
 }
 
 /// The integrals of sin t / t from 0 to x, and of cos t / t from infinity to x, for positive x.
@@ -215,5 +221,8 @@ fn both(x: &Array) -> (Array, Array) {
     let sine = near.select(sine, end.select(number(x, PI / 2.0), im + PI / 2.0));
     let cosine = near.select(cosine, end.select(number(x, 0.0), -re));
     let cosine = x.lt(0i32).select(nan(x), cosine);
-    ((x.lt(0i32)).select(-&sine, &sine), (size.is_nan()).select(nan(x), cosine))
+    let none = x.is_nan();
+    let undefined = undefined(x, &none);
+    let sine = x.lt(0i32).select(-&sine, &sine);
+    (none.select(&undefined, sine), none.select(&undefined, cosine))
 }

@@ -53,6 +53,7 @@ fn power_of_log(log: &Array, lambda: &Array) -> Array {
     for c in [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0_f64] {
         series = series * &small + c;
     }
-    let safe = near.select(number(&exponent, 1.0), &exponent);
-    log * near.select(series, safe.expm1() / safe)
+    // Not as a product with the logarithm, whose derivative would be a difference of large numbers.
+    let one = number(&exponent, 1.0);
+    near.select(log * series, near.select(&one, &exponent).expm1() / near.select(&one, lambda))
 }

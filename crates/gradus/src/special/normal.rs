@@ -22,12 +22,12 @@ formulas! {
     /// The number that a part p of the normal distribution is below: the inverse of [`ndtr`].
     ndtri(p) = {
         // In the lower tail 2p - 1 has no digits left of p: there a step of Newton's method on the logarithm puts them back.
-        let x = (p * 2i32 - 1i32).erf_inv() * SQRT_2;
-        refined(&x, p)
+        refined(&((p * 2i32 - 1i32).erf_inv() * SQRT_2).stop_gradient(), p)
     };
 }
 
-/// A quantile after steps of Newton's method, each of which doubles its digits. It is not changed where it is infinite.
+/// A quantile after steps of Newton's method, each of which doubles its digits. Derivatives are those of the steps: where they begin has none, since the inverse of
+/// the error function is infinitely steep where it has no digits left.
 fn refined(x: &gradus_core::Array, p: &gradus_core::Array) -> gradus_core::Array {
     let ends = p.le(0i32) | p.ge(1i32) | p.is_nan();
     let safe = ends.select(number(p, 0.5), p);
@@ -37,7 +37,7 @@ fn refined(x: &gradus_core::Array, p: &gradus_core::Array) -> gradus_core::Array
     let log_tail = tail.log();
     // Where 2p - 1 is -1 the inverse is infinite; -√(-2 log p) is near enough to begin with.
     let guess = upper.select(-x, x);
-    let begin = -(log_tail.clone() * -2i32).sqrt();
+    let begin = -(log_tail.stop_gradient() * -2i32).sqrt();
     let mut z = guess.lt(-5i32).select(&begin, &guess);
     z = ends.select(number(p, 0.0), &z);
     for _ in 0..6 {
@@ -46,5 +46,6 @@ fn refined(x: &gradus_core::Array, p: &gradus_core::Array) -> gradus_core::Array
         let log_density = &z * &z * -0.5_f64 - 0.5 * (2.0 * PI).ln();
         z = &z - (&log_cdf - &log_tail) * (&log_cdf - log_density).exp();
     }
-    ends.select(x, upper.select(-&z, &z))
+    let infinite = (ends.select(p, number(p, 0.5)) * 2i32 - 1i32).erf_inv();
+    ends.select(infinite, upper.select(-&z, &z))
 }

@@ -6,7 +6,10 @@ pub mod uniform {
 
     formulas! {
         /// The logarithm of the density.
-        logpdf(x, loc, scale) = (x.lt(loc) | x.gt(loc + scale)).select(impossible(x), -scale.log());
+        logpdf(x, loc, scale) = {
+            let value = (x.lt(loc) | x.gt(loc + scale)).select(impossible(x), -scale.log());
+            (x.is_nan() | loc.is_nan()).select(nan(x), value)
+        };
         /// The density.
         pdf(x, loc, scale) = logpdf(x, loc, scale).exp();
         /// The probability of at most x.
@@ -27,10 +30,11 @@ pub mod beta {
     formulas! {
         /// The logarithm of the density.
         logpdf(x, a, b, loc, scale) = {
-            let inside = x.ge(loc) & x.le(loc + scale);
-            let y = inside.select((x - loc) / scale, number(x, 0.5));
+            // What is outside is asked for, here and elsewhere, since NaN is neither there nor inside and has to be seen.
+            let outside = x.lt(loc) | x.gt(loc + scale);
+            let y = outside.select(number(x, 0.5), (x - loc) / scale);
             let linear = special::xlogy(a - 1i32, &y) + special::xlog1py(b - 1i32, -&y);
-            let value = inside.select(linear - special::betaln(a, b) - scale.log(), impossible(x));
+            let value = outside.select(impossible(x), linear - special::betaln(a, b) - scale.log());
             (a.gt(0i32) & b.gt(0i32) & scale.gt(0i32)).select(&value, nan(x))
         };
         /// The density.
@@ -55,12 +59,12 @@ pub mod dirichlet {
         /// The logarithm of the density at the parts x, which add up to 1 along the last axis.
         logpdf(x, alpha) = {
             let norm = alpha.lgamma().sum_axes(-1) - alpha.sum_axes(-1).lgamma();
-            let inside = x.gt(0i32) & x.lt(1i32);
-            let safe = inside.select(x, number(x, 0.5));
+            let outside = x.le(0i32) | x.ge(1i32);
+            let safe = outside.select(number(x, 0.5), x);
             let value = special::xlogy(alpha - 1i32, safe).sum_axes(-1) - norm;
             // Rounded parts add up to 1 but for some last places.
-            let whole = (x.sum_axes(-1) - 1i32).abs().lt(1e-5_f64);
-            (whole & inside.all_axes(-1)).select(&value, impossible(x))
+            let apart = (x.sum_axes(-1) - 1i32).abs().ge(1e-5_f64);
+            (apart | outside.any_axes(-1)).select(impossible(x), &value)
         };
         /// The density.
         pdf(x, alpha) = logpdf(x, alpha).exp();
@@ -134,7 +138,7 @@ pub mod wrapcauchy {
             let good = c.gt(0i32) & c.lt(1i32);
             let c0 = good.select(c, number(c, 0.5));
             let value = (-(&c0 * &c0)).log1p() - TAU.ln() - (&c0 * &c0 + 1i32 - &c0 * x.cos() * 2i32).log();
-            let inside = (x.ge(0i32) & x.le(TAU)).select(value, impossible(x));
+            let inside = (x.lt(0i32) | x.gt(TAU)).select(impossible(x), value);
             good.select(inside, nan(x))
         };
         /// The density.

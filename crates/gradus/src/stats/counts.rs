@@ -37,10 +37,10 @@ pub mod binom {
         /// The logarithm of the probability of k.
         logpmf(k, n, p, loc) = {
             let y = k - loc;
-            let inside = y.ge(0i32) & y.lt(n + 1i32);
-            let y = inside.select(y, number(k, 0.0));
+            let outside = y.lt(0i32) | y.ge(n + 1i32);
+            let y = outside.select(number(k, 0.0), y);
             let ways = (n + 1i32).lgamma() - (&y + 1i32).lgamma() - (n - &y + 1i32).lgamma();
-            inside.select(ways + special::xlogy(&y, p) + special::xlog1py(n - &y, -p), impossible(k))
+            outside.select(impossible(k), ways + special::xlogy(&y, p) + special::xlog1py(n - &y, -p))
         };
         /// The probability of k.
         pmf(k, n, p, loc) = logpmf(k, n, p, loc).exp();
@@ -56,13 +56,13 @@ pub mod betabinom {
         /// The logarithm of the probability of k.
         logpmf(k, n, a, b, loc) = {
             let y = k.floor() - loc;
-            let inside = y.ge(0i32) & y.le(n);
-            let y = inside.select(y, number(k, 0.0));
+            let outside = y.lt(0i32) | y.gt(n);
+            let y = outside.select(number(k, 0.0), y);
             let good = n.ge(0i32) & a.gt(0i32) & b.gt(0i32);
             let n = good.select(n, number(n, 1.0));
             let ways = -n.log1p() - betaln(&n - &y + 1i32, &y + 1i32);
             let value = ways + betaln(&y + a, &n - &y + b) - betaln(a, b);
-            good.select(inside.select(value, impossible(k)), nan(k))
+            good.select(outside.select(impossible(k), value), nan(k))
         };
         /// The probability of k.
         pmf(k, n, a, b, loc) = logpmf(k, n, a, b, loc).exp();
@@ -93,10 +93,10 @@ pub mod nbinom {
     formulas! {
         /// The logarithm of the probability of k.
         logpmf(k, n, p, loc) = {
-            let inside = k.ge(loc);
-            let y = inside.select(k - loc, number(k, 0.0));
+            let outside = k.lt(loc);
+            let y = outside.select(number(k, 0.0), k - loc);
             let ways = (&y + n).lgamma() - n.lgamma() - (&y + 1i32).lgamma();
-            inside.select(ways + special::xlogy(n, p) + special::xlog1py(&y, -p), impossible(k))
+            outside.select(impossible(k), ways + special::xlogy(n, p) + special::xlog1py(&y, -p))
         };
         /// The probability of k.
         pmf(k, n, p, loc) = logpmf(k, n, p, loc).exp();
@@ -112,18 +112,18 @@ pub mod poisson {
         /// The logarithm of the probability of k; of what is no whole number it is minus infinity.
         logpmf(k, mu, loc) = {
             let x = k - loc;
-            let inside = x.ge(0i32) & k.round().eq(k);
-            let x = inside.select(x, number(k, 0.0));
-            inside.select(special::xlogy(&x, mu) - (&x + 1i32).lgamma() - mu, impossible(k))
+            let outside = x.lt(0i32) | (k.round().ne(k) & !k.is_nan());
+            let x = outside.select(number(k, 0.0), x);
+            outside.select(impossible(k), special::xlogy(&x, mu) - (&x + 1i32).lgamma() - mu)
         };
         /// The probability of k.
         pmf(k, mu, loc) = logpmf(k, mu, loc).exp();
         /// The probability of at most k.
         cdf(k, mu, loc) = {
             let x = k - loc;
-            let inside = x.ge(0i32);
-            let safe = inside.select(&x, number(k, 0.0));
-            inside.select(special::gammaincc((safe + 1i32).floor(), mu), number(k, 0.0))
+            let below = x.lt(0i32);
+            let safe = below.select(number(k, 0.0), &x);
+            below.select(number(k, 0.0), special::gammaincc((safe + 1i32).floor(), mu))
         };
     }
 }
@@ -137,7 +137,8 @@ pub mod multinomial {
         /// The logarithm of the probability of the numbers x.
         logpmf(x, n, p) = {
             let value = (n + 1i32).lgamma() + (special::xlogy(x, p) - (x + 1i32).lgamma()).sum_axes(-1);
-            x.sum_axes(-1).eq(n).select(value, impossible(x))
+            let count = x.sum_axes(-1);
+            (count.lt(n) | count.gt(n)).select(impossible(x), value)
         };
         /// The probability of the numbers x.
         pmf(x, n, p) = logpmf(x, n, p).exp();

@@ -41,7 +41,26 @@ pub mod norm {
 pub mod cauchy {
     use std::f64::consts::{FRAC_1_PI, PI};
 
-    use crate::formula::formulas;
+    use gradus_core::Array;
+
+    use crate::formula::{formulas, nan, number};
+
+    /// The part of the standard distribution above z, by an angle that is never negative and keeps its digits where it is small.
+    fn above(z: &Array) -> Array {
+        number(z, 1.0).atan2(z) * FRAC_1_PI
+    }
+
+    /// The number that a part q of the standard distribution is below. In the tails by the tangent of the small angle, since near a right angle it has the
+    /// digits of π only.
+    fn quantile(q: &Array) -> Array {
+        let middle = q.ge(0.25_f64) & q.le(0.75_f64);
+        let inner = ((middle.select(q, number(q, 0.5)) - 0.5_f64) * PI).tan();
+        let lower = q.lt(0.5_f64);
+        let tail = (&middle | q.lt(0i32) | q.gt(1i32)).select(number(q, 0.25), lower.select(q, 1i32 - q));
+        let outer = 1i32 / (tail * PI).tan();
+        let value = middle.select(inner, lower.select(-&outer, &outer));
+        (q.lt(0i32) | q.gt(1i32)).select(nan(q), value)
+    }
 
     formulas! {
         /// The logarithm of the density.
@@ -52,17 +71,17 @@ pub mod cauchy {
         /// The density.
         pdf(x, loc, scale) = logpdf(x, loc, scale).exp();
         /// The probability of at most x.
-        cdf(x, loc, scale) = ((x - loc) / scale).atan() * FRAC_1_PI + 0.5_f64;
+        cdf(x, loc, scale) = above(&((loc - x) / scale));
         /// The logarithm of [`cdf`].
         logcdf(x, loc, scale) = cdf(x, loc, scale).log();
         /// The probability of more than x.
-        sf(x, loc, scale) = ((loc - x) / scale).atan() * FRAC_1_PI + 0.5_f64;
+        sf(x, loc, scale) = above(&((x - loc) / scale));
         /// The logarithm of [`sf`].
         logsf(x, loc, scale) = sf(x, loc, scale).log();
         /// The number that is not exceeded with probability q.
-        ppf(q, loc, scale) = ((q - 0.5_f64) * PI).tan() * scale + loc;
+        ppf(q, loc, scale) = quantile(q) * scale + loc;
         /// The number that is exceeded with probability q.
-        isf(q, loc, scale) = ((0.5_f64 - q) * PI).tan() * scale + loc;
+        isf(q, loc, scale) = loc - quantile(q) * scale;
     }
 }
 

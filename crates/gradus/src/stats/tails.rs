@@ -33,9 +33,9 @@ pub mod gamma {
     formulas! {
         /// The logarithm of the density.
         logpdf(x, a, loc, scale) = {
-            let inside = x.ge(loc);
-            let y = inside.select((x - loc) / scale, number(x, 1.0));
-            inside.select(special::xlogy(a - 1i32, &y) - &y - a.lgamma() - scale.log(), impossible(x))
+            let outside = x.lt(loc);
+            let y = outside.select(number(x, 1.0), (x - loc) / scale);
+            outside.select(impossible(x), special::xlogy(a - 1i32, &y) - &y - a.lgamma() - scale.log())
         };
         /// The density.
         pdf(x, a, loc, scale) = logpdf(x, a, loc, scale).exp();
@@ -78,9 +78,9 @@ pub mod pareto {
     formulas! {
         /// The logarithm of the density.
         logpdf(x, b, loc, scale) = {
-            let inside = x.ge(loc + scale);
-            let z = inside.select((x - loc) / scale, number(x, 1.0));
-            inside.select(-((scale / b).log() + (b + 1i32) * z.log()), impossible(x))
+            let outside = x.lt(loc + scale);
+            let z = outside.select(number(x, 1.0), (x - loc) / scale);
+            outside.select(impossible(x), -((scale / b).log() + (b + 1i32) * z.log()))
         };
         /// The density.
         pdf(x, b, loc, scale) = logpdf(x, b, loc, scale).exp();
@@ -90,9 +90,9 @@ pub mod pareto {
         logcdf(x, b, loc, scale) = cdf(x, b, loc, scale).log();
         /// The logarithm of [`sf`].
         logsf(x, b, loc, scale) = {
-            let inside = x.ge(loc + scale);
-            let z = inside.select((x - loc) / scale, number(x, 1.0));
-            inside.select(-(b * z.log()), number(x, 0.0))
+            let outside = x.lt(loc + scale);
+            let z = outside.select(number(x, 1.0), (x - loc) / scale);
+            outside.select(number(x, 0.0), -(b * z.log()))
         };
         /// The probability of more than x.
         sf(x, b, loc, scale) = logsf(x, b, loc, scale).exp();

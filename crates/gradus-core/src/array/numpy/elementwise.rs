@@ -32,10 +32,10 @@ of_pairs! {
     #[doc(alias = "mod")]
     #[doc(alias = "remainder")]
     modulo = floored_remainder;
-    /// The quotient rounded down to a whole number. Its derivative is zero.
+    /// The quotient rounded down to a whole number. Its derivative is zero. Of an infinity it is NaN, as the remainder is.
     #[doc(alias = "floor_divide")]
     floor_div = floored_quotient;
-    /// The length of the vector of both, without overflow. At the origin its derivative is zero.
+    /// The length of the vector of both, without overflow. At the origin its derivative is zero. That of an infinity and whatever is beside it, be it NaN, is infinite.
     hypot = length;
     /// The logarithm of the sum of both exponentials, without overflow. Its derivatives are right to any order, also where both are equal.
     ///
@@ -89,19 +89,24 @@ fn floored_quotient(a: &Array, b: &Array) -> Array {
     let whole = ((a - &rest) / b).round();
     let lower = across.select(&whole - 1i32, &whole);
     // By zero the remainder is NaN, and the quotient infinite.
-    let quotient = a / b;
-    quotient.is_finite().select(lower, quotient).stop_gradient()
+    b.eq(0i32).select(a / b, lower).stop_gradient()
 }
 
 #[track_caller]
 fn length(a: &Array, b: &Array) -> Array {
+    let (a_infinite, b_infinite) = (a.is_infinite(), b.is_infinite());
+    let infinite = &a_infinite | &b_infinite;
+    let (x, y) = (infinite.select(a.zeros_like(), a), infinite.select(b.zeros_like(), b));
     // The result does not depend on what is taken out: its derivatives would cancel.
-    let size = a.abs().maximum(b.abs()).stop_gradient();
+    let size = x.abs().maximum(y.abs()).stop_gradient();
     let none = size.eq(0i32);
-    let unit = (&none | !size.is_finite()).select(size.ones_like(), &size);
-    let (a, b) = (a / &unit, b / &unit);
-    let square = &a * &a + &b * &b;
-    none.select(square.zeros_like(), none.select(square.ones_like(), &square).sqrt() * unit)
+    let unit = (&none | size.is_nan()).select(size.ones_like(), &size);
+    let (x, y) = (x / &unit, y / &unit);
+    let square = &x * &x + &y * &y;
+    let length = none.select(square.zeros_like(), none.select(square.ones_like(), &square).sqrt() * unit);
+    // Each infinity is taken alone, since NaN beside it has no slope.
+    let alone = |x: &Array, infinite: &Array| infinite.select(x, x.zeros_like()).abs();
+    a_infinite.select(alone(a, &a_infinite), b_infinite.select(alone(b, &b_infinite), length))
 }
 
 /// Where `a` is larger the difference is taken from it, elsewhere to it. Each branch is smooth and right beyond the place where they meet, so derivatives
@@ -280,7 +285,7 @@ impl Array {
         x.is_positive_infinity().select(high, x.is_negative_infinity().select(low, &x))
     }
 
-    /// The whole part and the rest, which both have the sign of the number.
+    /// The whole part and the rest, which both have the sign of the number. The rest of an infinity is zero, as in C and NumPy.
     #[track_caller]
     pub fn modf(&self) -> (Array, Array) {
         let whole = self.trunc();

@@ -137,9 +137,9 @@ impl Array {
             let n = self.coefficients()?;
             let mut p = self.widened()?.0.index(0..0).pad(&[(0, 1)], 1i32).ok()?;
             for i in 0..n {
-                // p * (x - root): p one power up, less the root times p.
+                // p * (x - root): p one power up, less the root times p. What is added in front is no factor of a root, which may be NaN.
                 let up = p.pad(&[(0, 1)], 0i32);
-                p = (up - p.pad(&[(1, 0)], 0i32) * self.index(i)).ok()?;
+                p = (up - (p * self.index(i)).pad(&[(1, 0)], 0i32)).ok()?;
             }
             Ok(p)
         })

@@ -29,11 +29,14 @@ impl Array {
         })?;
         let mut length = 1;
         while length < n {
-            let mut counts = vec![(Dim::from(0i64), Dim::from(0i64)); x.rank()];
-            counts[axis] = (Dim::from(length), -Dim::from(length)); // invariant: resolve_axis stays below the rank
-            // What would come from before the axis is nothing.
-            let before = x.pad(&counts, Scalar::lowest(x.dtype()));
-            x = x.logaddexp(before).ok()?;
+            let cut = |low: usize, high: usize| {
+                let mut counts = vec![(Dim::from(0i64), Dim::from(0i64)); x.rank()];
+                counts[axis] = (-Dim::from(low), -Dim::from(high)); // invariant: resolve_axis stays below the rank
+                x.pad(&counts, Scalar::zero(x.dtype()))
+            };
+            // Nothing comes from before the axis, so the first places stay as they are, with their derivatives.
+            let further = cut(length, 0).logaddexp(cut(0, length));
+            x = Array::concatenate([cut(0, n - length), further], axis as isize).ok()?;
             length *= 2;
         }
         x.try_cast(dtype)

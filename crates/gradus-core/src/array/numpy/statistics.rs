@@ -216,14 +216,18 @@ impl Array {
         }
     }
 
-    /// The rank of each element among all, from 1, as `f64`; equal ones share the mean of their ranks.
+    /// The rank of each element among all, from 1, as `f64`; equal ones share the mean of their ranks. If one is NaN there is no order, and all ranks are NaN.
     #[track_caller]
     pub fn rankdata(&self) -> Array {
         at_caller(|| {
             let flat = self.try_flatten()?;
             let sorted = flat.sort(0);
             let (below, upto) = (sorted.searchsorted(&flat), sorted.searchsorted_right(&flat));
-            ((below + upto + 1i64).cast(DType::F64) * 0.5_f64).ok()?.try_reshape(self.shape().clone())
+            let mut ranks = (below + upto + 1i64).cast(DType::F64) * 0.5_f64;
+            if self.dtype().is_float() {
+                ranks = flat.is_nan().any().select(f64::NAN, ranks);
+            }
+            ranks.ok()?.try_reshape(self.shape().clone())
         })
     }
 }

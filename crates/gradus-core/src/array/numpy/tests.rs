@@ -58,6 +58,23 @@ fn infinities_and_nan_are_met() {
     assert_eq!(sum[..4], [-INF, 2.0, INF, INF]);
     assert!(sum[4].is_nan() && sum[5] == 1e308);
     assert_eq!(floats(&Array::from([INF, 0.0, 3e300]).hypot(Array::from([1.0, 0.0, 4e300]))), [INF, 0.0, 5e300]);
+    // An infinity has infinite length, whatever is beside it.
+    assert_eq!(floats(&Array::from([INF, NAN, -INF]).hypot(Array::from([NAN, -INF, INF]))), [INF; 3]);
+    assert!(floats(&Array::from([NAN, 1.0]).hypot(Array::from([1.0, NAN]))).iter().all(|v| v.is_nan()));
+    // As NumPy and JAX have it: an infinity has no remainder, so it has no whole quotient either.
+    let quotients = floats(&Array::from([INF, -INF, INF, NAN, 0.0]).floor_div(Array::from([3.0, 3.0, INF, 3.0, 0.0])));
+    assert!(quotients.iter().all(|v| v.is_nan()), "{quotients:?}");
+    let quotients =
+        floats(&Array::from([3.0, -3.0, INF, -INF, 1e300]).floor_div(Array::from([INF, INF, 0.0, 0.0, 1e-300])));
+    assert_eq!(quotients, [0.0, -1.0, INF, -INF, INF]);
+    assert_eq!(floats(&Array::from([INF, -INF]).modf().0), [0.0, 0.0]);
+    assert!(floats(&Array::from([1.0, NAN, 2.0]).rankdata()).iter().all(|v| v.is_nan()));
+    assert_eq!(floats(&Array::from([3i32, 1]).rankdata()), [2.0, 1.0]);
+    // The coefficient in front is 1 whatever the roots are.
+    let coefficients = floats(&Array::from([1.0, NAN]).poly());
+    assert!(coefficients[0] == 1.0 && coefficients[1].is_nan() && coefficients[2].is_nan());
+    assert_eq!(floats(&Array::from([1.0, INF]).poly()), [1.0, -INF, INF]);
+    assert!(floats(&Array::from([NAN, NAN, NAN]).cumlogsumexp(0)).iter().all(|v| v.is_nan()));
     assert_eq!(floats(&Array::from([NAN, 1.0]).fmax(Array::from([2.0, NAN]))), [2.0, 1.0]);
     assert_eq!(floats(&Array::from([NAN, INF, -INF]).nan_to_num()), [0.0, f64::MAX, -f64::MAX]);
     assert_eq!(floats(&Array::from([0.0, 0.5, 1.0]).sinc())[0], 1.0);

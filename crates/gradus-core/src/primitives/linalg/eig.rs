@@ -8,8 +8,8 @@ use faer::{Par, diag::DiagMut};
 
 use super::plain::Field;
 use super::{
-    Solve, all_finite, columns_of, complex_matrices, complex_of, diagonal, dispatch_field, each, gaps, in_front,
-    keep_phase, matrices, rows_of, scratch, sizes, square, to_rows, unit_phase, zeroed,
+    Scaled, Solve, all_finite, columns_of, complex_matrices, complex_of, diagonal, dispatch_field, each, gaps,
+    in_front, keep_phase, matrices, rescale, rows_of, scratch, sizes, square, to_rows, unit_phase, zeroed,
 };
 use crate::array::{Array, Concrete, collected};
 use crate::error::{Result, fail};
@@ -205,11 +205,14 @@ fn decomposed<T: Spectrum>(a: &Concrete, vectors: bool) -> Result<Outputs> {
     let (mut s, mut u, mut sorted) =
         (zeroed::<T::Complex>(n)?, zeroed::<T::Complex>(size)?, zeroed::<T::Complex>(size)?);
     let mut order = collected(n, 0..n)?;
+    let mut scaled = Scaled::new();
     for (i, a) in each(&elements::<T>(a)?, n * n).enumerate() {
+        let (a, power) = scaled.of(a)?;
         if !(all_finite(a) && T::spectrum(a, n, &mut s, &mut u)?) {
             s.fill(T::Complex::NAN);
             u.fill(T::Complex::NAN);
         }
+        rescale(&mut s, power);
         order.sort_by(|&i, &j| T::order(s[i], s[j]));
         for (to, &from) in order.iter().enumerate() {
             values[i * n + to] = s[from];

@@ -6,8 +6,9 @@ use faer::{Par, diag::DiagMut};
 
 use super::plain::Field;
 use super::{
-    adjoint, all_finite, behind, columns_of, complex_matrices, diagonal, dispatch_field, each_mut, gaps, hermitian,
-    in_front, keep_phase, matrices, real_diagonal, rows_of, scratch, sizes, square, to_rows, unit_phase, zeroed,
+    adjoint, all_finite, behind, columns_of, complex_matrices, diagonal, dispatch_field, each_mut, excess, gaps,
+    hermitian, in_front, keep_phase, matrices, real_diagonal, rescale, rows_of, scratch, sizes, square, to_rows,
+    unit_phase, zeroed,
 };
 use crate::array::{Array, Concrete};
 use crate::error::{Result, fail};
@@ -114,7 +115,11 @@ fn decomposed<T: Field>(a: &Concrete, vectors: bool) -> Result<Outputs> {
     let mut matrices = a.try_to_vec::<T>()?;
     for (i, a) in each_mut(&mut matrices, n * n).enumerate() {
         real_diagonal(a, n);
-        let fine = all_finite(a) && {
+        let finite = all_finite(a);
+        // What is not read does not count.
+        let power = excess(a.chunks_exact(n).enumerate().flat_map(|(i, row)| &row[..=i]));
+        rescale(a, -power);
+        let fine = finite && {
             let columns = vectors.then(|| columns_of(&mut u, n, n));
             let stack = MemStack::new(&mut memory);
             let diagonal = DiagMut::from_slice_mut(&mut s);
@@ -124,6 +129,7 @@ fn decomposed<T: Field>(a: &Concrete, vectors: bool) -> Result<Outputs> {
             s.fill(T::NAN);
             u.fill(T::NAN);
         }
+        rescale(&mut s, power);
         values[i * n..(i + 1) * n].iter_mut().zip(&s).for_each(|(to, v)| *to = v.part());
         if vectors {
             unit_phase(&mut u, n, |_, _| {});

@@ -5,6 +5,9 @@
 //! arrays, so derivatives have derivatives. What a decomposition leaves open (the sign of an eigenvector) is fixed by `unit_phase`,
 //! so that values do not depend on who computed them, and derivatives are those of the values.
 //!
+//! Decompositions square what they are given, so a matrix whose largest element is very large or small is taken times a power of two and its factors
+//! back (`Scaled`), as in LAPACK. A power of two changes no digit, and matrices of ordinary size are left alone.
+//!
 //! *Invariants.* A matrix that has no decomposition gives NaN, never an error: whether it has one is only known when it runs.
 
 mod cholesky;
@@ -191,6 +194,55 @@ fn to_rows<T: Copy>(from: &[T], to: &mut [T], rows: usize, columns: usize) {
 fn to_columns<T: Copy>(from: &[T], to: &mut [T], rows: usize, columns: usize) {
     // Rows of a matrix are columns of its transpose.
     to_rows(from, to, columns, rows);
+}
+
+/// The exponent of the power of two that a matrix is divided by, so that its largest element is near 1: 0 where squares are safe as it is, where it has
+/// nothing but zeros, and where a number is not finite.
+fn excess<'a, T: Field>(matrix: impl IntoIterator<Item = &'a T>) -> i32 {
+    let mut largest = 0.0_f64;
+    for v in matrix {
+        let size = v.largest_part();
+        if !size.is_finite() {
+            return 0;
+        }
+        largest = largest.max(size);
+    }
+    // The logarithm of a subnormal number is one like any other.
+    let exponent = if largest > 0.0 { largest.log2().floor() as i32 } else { 0 };
+    if T::SAFE.contains(&exponent) { 0 } else { exponent }
+}
+
+/// All elements times `2^power`.
+fn rescale<T: Field>(elements: &mut [T], power: i32) {
+    if power != 0 {
+        elements.iter_mut().for_each(|v| *v = v.times_power_of_two(power));
+    }
+}
+
+/// Matrices of one size, one after the other, each as it is safe to decompose.
+struct Scaled<T> {
+    copy: Vec<T>,
+}
+
+impl<T: Field> Scaled<T> {
+    fn new() -> Scaled<T> {
+        Scaled { copy: Vec::new() }
+    }
+
+    /// A matrix divided by a power of two, and the power's exponent.
+    fn of<'a>(&'a mut self, matrix: &'a [T]) -> Result<(&'a [T], i32)> {
+        let power = excess(matrix);
+        if power == 0 {
+            return Ok((matrix, 0));
+        }
+        self.copy.clear();
+        if self.copy.capacity() < matrix.len() {
+            self.copy = memory(matrix.len())?;
+        }
+        self.copy.extend_from_slice(matrix);
+        rescale(&mut self.copy, -power);
+        Ok((&self.copy, power))
+    }
 }
 
 fn all_finite<T: Field>(elements: &[T]) -> bool {

@@ -93,7 +93,7 @@ fn inverses<T: Field>(a: &Concrete) -> Result<Concrete> {
     let mut svd = Decomposer::<T>::new(m, n, super::Svd { full: false, vectors: true })?;
     let (ty, a) = (a.ty(), elements::<T>(a)?);
     for (p, a) in super::each_mut(&mut out, m * n).zip(super::each(&a, m * n)) {
-        svd.decompose(a);
+        svd.decompose(a)?;
         let (u, s, v) = (&svd.u, &svd.s, &svd.v);
         let least = s.first().map_or(T::Part::default(), |s| s.part()) * T::tolerance(m.max(n));
         for j in 0..k {
@@ -106,6 +106,7 @@ fn inverses<T: Field>(a: &Concrete) -> Result<Concrete> {
                 row.iter_mut().zip(&u[j * m..(j + 1) * m]).for_each(|(p, u)| *p += factor * u.conjugate());
             }
         }
+        super::rescale(p, -svd.power);
     }
     let rank = ty.rank();
     let shape = ty.shape().iter().take(rank - 2).cloned().chain([n.into(), m.into()]); // invariant: the type rule wants two axes

@@ -3,6 +3,7 @@
 
 use std::ops::{Add, Div, Mul, Sub};
 
+use crate::primitives::elementwise::number::Number;
 use crate::types::{Complex, Element};
 
 /// Up to so many rows the loops here are used.
@@ -10,7 +11,7 @@ pub(super) const PLAIN: usize = 16;
 
 /// Numbers that matrices are decomposed in.
 pub(super) trait Field:
-    Element
+    Number
     + faer::traits::ComplexField<Real = Self::Part>
     + Add<Output = Self>
     + Sub<Output = Self>
@@ -40,6 +41,19 @@ pub(super) trait Field:
     }
     /// The root of a pivot, if it is positive.
     fn positive_root(self) -> Option<Self>;
+    /// The larger absolute value of its parts, which cannot overflow as their length can. NaN if one of them is.
+    fn largest_part(self) -> f64;
+    /// The number times `2^power`, rounded once.
+    fn times_power_of_two(self, power: i32) -> Self;
+    /// Whether one over the number has all its digits. A zero counts too: what is divided by it is infinite either way.
+    fn has_reciprocal(self) -> bool {
+        let (size, least) = (self.largest_part(), 4.0 * Self::LEAST);
+        size == 0.0 || (least..=least.recip()).contains(&size)
+    }
+    /// The least number that has all its digits.
+    const LEAST: f64;
+    /// The exponents of two between which squares, and sums of many of them, keep all their digits.
+    const SAFE: std::ops::RangeInclusive<i32>;
 }
 
 macro_rules! fields {
@@ -75,6 +89,20 @@ macro_rules! fields {
             fn positive_root(self) -> Option<$t> {
                 (self > 0.0).then(|| self.sqrt())
             }
+            fn largest_part(self) -> f64 {
+                f64::from(self.abs())
+            }
+            fn times_power_of_two(self, power: i32) -> $t {
+                // In two steps, since a factor can be beyond all numbers where the product is not; the first of them is exact.
+                let factor = |power: i32| f64::from_bits(((1023 + power) as u64) << 52) as $t;
+                self * factor(power / 2) * factor(power - power / 2)
+            }
+            const LEAST: f64 = <$t>::MIN_POSITIVE as f64;
+            // As in LAPACK: from √(least normal number) / ε on, and from its inverse down.
+            const SAFE: std::ops::RangeInclusive<i32> = {
+                let least = (<$t>::MIN_EXP - 1) / 2 + <$t>::MANTISSA_DIGITS as i32;
+                least..=-least
+            };
         }
 
         impl Field for Complex<$t> {
@@ -109,6 +137,15 @@ macro_rules! fields {
             fn positive_root(self) -> Option<Self> {
                 (self.re > 0.0).then(|| Complex::new(self.re.sqrt(), 0.0))
             }
+            fn largest_part(self) -> f64 {
+                let (re, im) = (f64::from(self.re.abs()), f64::from(self.im.abs()));
+                if re > im || re.is_nan() { re } else { im }
+            }
+            fn times_power_of_two(self, power: i32) -> Self {
+                Complex::new(self.re.times_power_of_two(power), self.im.times_power_of_two(power))
+            }
+            const LEAST: f64 = <$t as Field>::LEAST;
+            const SAFE: std::ops::RangeInclusive<i32> = <$t as Field>::SAFE;
         }
     )*};
 }
@@ -140,7 +177,7 @@ pub(super) fn cholesky<T: Field>(a: &mut [T], n: usize) -> bool {
         for j in 0..i {
             let other = &above[j * n..j * n + n];
             let sum = row[..j].iter().zip(other).fold(row[j], |s, (&x, &y)| s - x * y.conjugate());
-            row[j] = sum / other[j];
+            row[j] = sum.over(other[j]);
         }
         let pivot = row[..i].iter().fold(row[i], |s, &x| s - x * x.conjugate());
         let Some(root) = pivot.positive_root() else { return false };
@@ -173,7 +210,7 @@ pub(super) fn lu<T: Field>(a: &mut [T], rows: usize, columns: usize, order: &mut
             continue;
         }
         for row in below.chunks_exact_mut(columns) {
-            row[k] /= pivot;
+            row[k] = row[k].over(pivot);
             let factor = row[k];
             subtract(&mut row[k + 1..], factor, &pivot_row[k + 1..]);
         }
@@ -214,7 +251,7 @@ pub(super) fn triangular<T: Field>(a: &[T], x: &mut [T], n: usize, k: usize, t: 
             }
         }
         if !t.unit {
-            x[i * k..(i + 1) * k].iter_mut().for_each(|v| *v /= row[i]);
+            x[i * k..(i + 1) * k].iter_mut().for_each(|v| *v = v.over(row[i]));
         }
         if !t.transpose {
             continue;

@@ -10,8 +10,8 @@ use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, re
 
 use super::plain::Field;
 use super::{
-    TriangularSolve, adjoint, behind, columns_of, complex_matrices, dispatch_field, identity, in_front, matrices,
-    matrix, number, rows_of, scratch, sizes, to_columns, to_rows, zeroed,
+    TriangularSolve, adjoint, behind, columns_of, complex_matrices, dispatch_field, excess, identity, in_front,
+    matrices, matrix, number, rescale, rows_of, scratch, sizes, to_columns, to_rows, zeroed,
 };
 use crate::array::{Array, Concrete};
 use crate::error::Result;
@@ -149,6 +149,8 @@ fn factors<T: Field>(a: &Concrete, full: bool) -> Result<Outputs> {
         q.iter_mut().step_by(m + 1).take(k).for_each(|v| *v = T::ONE);
         if least > 0 {
             to_columns(&a[i * m * n..(i + 1) * m * n], &mut work, m, n);
+            let power = excess(&work);
+            rescale(&mut work, -power);
             let reflections = columns_of(&mut coefficients, block, least);
             let stack = MemStack::new(&mut memory);
             qr_in_place(columns_of(&mut work, m, n), reflections, Par::Seq, stack, Default::default());
@@ -165,6 +167,7 @@ fn factors<T: Field>(a: &Concrete, full: bool) -> Result<Outputs> {
             if T::DTYPE.is_complex() {
                 positive_diagonal(&mut q, r, m, n, least);
             }
+            rescale(r, power);
         }
         to_rows(&q, &mut qs[i * m * k..(i + 1) * m * k], m, k);
     }

@@ -4,7 +4,8 @@
 //! rotations down the diagonal. Numbers of 32 bits are computed in 64.
 
 use super::{
-    behind, complex_matrices, complex_of, dispatch_field, each_mut, in_front, matrices, sizes, square, zeroed,
+    behind, complex_matrices, complex_of, dispatch_field, each_mut, excess, in_front, matrices, rescale, sizes, square,
+    zeroed,
 };
 use crate::array::{Array, Concrete, collected};
 use crate::error::Result;
@@ -44,6 +45,8 @@ impl Primitive for Schur {
         for (t, q) in each_mut(&mut t, n * n).zip(each_mut(&mut q, n * n)) {
             q.iter_mut().step_by(n + 1).for_each(|v| *v = C::new(1.0, 0.0));
             let fine = t.iter().all(|v| v.re.is_finite() && v.im.is_finite());
+            let power = excess(&*t);
+            rescale(t, -power);
             if fine {
                 to_hessenberg(t, q, n);
             }
@@ -51,6 +54,7 @@ impl Primitive for Schur {
                 t.fill(C::new(f64::NAN, f64::NAN));
                 q.fill(C::new(f64::NAN, f64::NAN));
             }
+            rescale(t, power);
         }
         let ty = a.ty().with_dtype(complex_of(a.ty().dtype()));
         let narrow = |v: &C| Complex::new(v.re as f32, v.im as f32);

@@ -6,8 +6,8 @@ use faer::{Par, diag::DiagMut};
 
 use super::plain::Field;
 use super::{
-    adjoint, all_finite, behind, columns_of, complex_matrices, diagonal, dispatch_field, identity, in_front, matrices,
-    matrix, number, rows_of, scratch, sizes, to_rows, turn, turned_back, unit_phase, zeroed,
+    Scaled, adjoint, all_finite, behind, columns_of, complex_matrices, diagonal, dispatch_field, identity, in_front,
+    matrices, matrix, number, rescale, rows_of, scratch, sizes, to_rows, turn, turned_back, unit_phase, zeroed,
 };
 use crate::array::{Array, Concrete};
 use crate::error::{Result, fail};
@@ -81,14 +81,15 @@ impl Primitive for Svd {
         let (row, column, dtype) = (s.expand_dims(-2), s.expand_dims(-1), a.dtype());
         let on = identity(&s.dim(-1), DType::Bool);
         let (zero, one) = (number(0.0, s.dtype()), number(1.0, s.dtype()));
-        // (s_j + s_i)(s_j − s_i) keeps the digits that the difference of squares loses.
-        let apart = on.select(&one, (&row + &column) * (&row - &column));
-        let f = on.select(&zero, &one / apart).cast(dtype);
+        // s_j / ((s_j + s_i)(s_j − s_i)) keeps the digits that the difference of squares loses; one quotient after the other, since the product leaves the
+        // range of numbers long before they do.
+        let (sum, apart) = (on.select(&one, &row + &column), on.select(&one, &row - &column));
+        let part = |s: &Array| on.select(&zero, s / &sum / &apart).cast(dtype);
+        let (by_row, by_column, dh) = (part(&row), part(&column), adjoint(&d));
         let inverse = s.eq(&zero).select(&zero, &one / s).expand_dims(-2);
-        let (ds, sd) = (&d * row.cast(dtype), column.cast(dtype) * &d);
-        let turning = on.select((&d - adjoint(&d)) * number(0.5, dtype), number(0.0, dtype)) * inverse.cast(dtype);
-        let mut u_dot = u.matmul(&(&f * (&ds + adjoint(&ds)) + turning));
-        let mut v_dot = v.matmul(&(&f * (&sd + adjoint(&sd))));
+        let turning = on.select((&d - &dh) * number(0.5, dtype), number(0.0, dtype)) * inverse.cast(dtype);
+        let mut u_dot = u.matmul(&(&by_row * &d + &by_column * &dh + turning));
+        let mut v_dot = v.matmul(&(by_column * &d + by_row * dh));
         let over = (&one / &row).cast(dtype);
         if n.at_least(&m) != Decision::Yes {
             let moved = a_dot.matmul(&v);
@@ -152,7 +153,8 @@ impl Primitive for Svd {
     }
 }
 
-/// Decomposes matrices of one size, one after the other: the last is in `u`, `s` and `v`, vectors in columns.
+/// Decomposes matrices of one size, one after the other: the last is in `u`, `s` and `v`, vectors in columns. Singular values are to be taken times two to
+/// the `power`.
 pub(super) struct Decomposer<T> {
     sizes: [usize; 2],
     op: Svd,
@@ -160,6 +162,8 @@ pub(super) struct Decomposer<T> {
     pub(super) u: Vec<T>,
     pub(super) s: Vec<T>,
     pub(super) v: Vec<T>,
+    pub(super) power: i32,
+    scaled: Scaled<T>,
 }
 
 impl<T: Field> Decomposer<T> {
@@ -175,18 +179,21 @@ impl<T: Field> Decomposer<T> {
         // The library counts on an element.
         let need =
             if k == 0 { StackReq::EMPTY } else { svd_scratch::<T>(m, n, want, want, Par::Seq, Default::default()) };
-        Ok(Decomposer { sizes: [m, n], op, memory: scratch(need)?, u: zeroed(of_u)?, s: zeroed(k)?, v: zeroed(of_v)? })
+        let (u, s, v) = (zeroed(of_u)?, zeroed(k)?, zeroed(of_v)?);
+        Ok(Decomposer { sizes: [m, n], op, memory: scratch(need)?, u, s, v, power: 0, scaled: Scaled::new() })
     }
 
-    pub(super) fn decompose(&mut self, a: &[T]) {
-        let Decomposer { sizes: [m, n], op, memory, u, s, v } = self;
+    pub(super) fn decompose(&mut self, given: &[T]) -> Result<()> {
+        let Decomposer { sizes: [m, n], op, memory, u, s, v, power, scaled } = self;
         let (m, n, k) = (*m, *n, (*m).min(*n));
         if k == 0 {
             // Nothing to decompose: what fills up is the identity.
             u.iter_mut().step_by(m + 1).for_each(|v| *v = T::ONE);
             v.iter_mut().step_by(n + 1).for_each(|v| *v = T::ONE);
-            return;
+            return Ok(());
         }
+        let a;
+        (a, *power) = scaled.of(given)?;
         let fine = all_finite(a) && {
             let left = op.vectors.then(|| columns_of(u, m, if op.full { m } else { k }));
             let right = op.vectors.then(|| columns_of(v, n, if op.full { n } else { k }));
@@ -198,6 +205,7 @@ impl<T: Field> Decomposer<T> {
             u.fill(T::NAN);
             v.fill(T::NAN);
         }
+        Ok(())
     }
 }
 
@@ -211,8 +219,9 @@ fn decomposed<T: Field>(a: &Concrete, op: Svd) -> Result<Outputs> {
     let mut values = zeroed::<T::Part>(count * k)?;
     let (ty, a) = (a.ty(), elements::<T>(a)?);
     for i in 0..count {
-        one.decompose(&a[i * m * n..(i + 1) * m * n]);
-        let Decomposer { u, s, v, .. } = &mut one;
+        one.decompose(&a[i * m * n..(i + 1) * m * n])?;
+        let Decomposer { u, s, v, power, .. } = &mut one;
+        rescale(s, *power);
         values[i * k..(i + 1) * k].iter_mut().zip(s.iter()).for_each(|(to, v)| *to = v.part());
         if !op.vectors {
             continue;

@@ -168,9 +168,10 @@ fn solutions<T: Field>(a: &Concrete, b: &Concrete, triangle: Triangle) -> Result
     Ok(Concrete::dense(b.ty().clone(), x))
 }
 
-/// Solves one system in the place of its right-hand sides. A few columns are as fast in loops over rows, where the matrix lies as it is.
+/// Solves one system in the place of its right-hand sides. A few columns are as fast in loops over rows, where the matrix lies as it is; and only they divide by
+/// a diagonal whose reciprocals are no numbers.
 pub(super) fn solve_in_place<T: Field>(a: &[T], x: &mut [T], n: usize, k: usize, t: Triangle) -> Result<()> {
-    if n <= PLAIN || k < 4 {
+    if n <= PLAIN || k < 4 || !(t.unit || a.iter().step_by(n + 1).all(|v| v.has_reciprocal())) {
         plain::triangular(a, x, n, k, t);
         return Ok(());
     }
