@@ -157,7 +157,10 @@ impl<'a> Entries<'a> {
             self.rest = self.rest.trim_start();
             let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
             let (digits, rest) = self.rest.split_at(end);
-            let size = digits.parse().map_err(|_| bad(format!("has a size `{digits}` in its header")))?;
+            let Ok(size) = digits.parse() else {
+                let all: String = self.rest.chars().take_while(|c| ![',', ')'].contains(c)).take(30).collect();
+                return Err(bad(format!("has a size `{}` in its header, and no array is of that size", all.trim_end())));
+            };
             dims.push(size);
             self.rest = rest;
             // Python 2 wrote long numbers with an L.

@@ -1,6 +1,6 @@
 //! `.npz`: a zip archive with a `.npy` for each array.
 
-use std::io::{Cursor, Seek, Write};
+use std::io::{self, Cursor, Seek, Write};
 
 use gradus_core::{Array, Result, Type};
 use zip::write::SimpleFileOptions;
@@ -60,7 +60,12 @@ impl Source for Npz<'_> {
     }
 
     fn array(&mut self, name: &str) -> Result<Array> {
-        let array = self.within(name, |file| Header::read(file)?.array(file))?;
+        let array = self.within(name, |file| {
+            let array = Header::read(file)?.array(file)?;
+            // The checksum is compared when the entry has been read to its end, one read behind the last number.
+            io::copy(file, &mut io::sink()).map_err(|e| bad(format!("is damaged: {e}")))?;
+            Ok(array)
+        })?;
         array.ok_or_else(|| bad(format!("has no array `{name}`")))
     }
 }

@@ -1,6 +1,6 @@
 //! Differences, slopes, areas and lines between points along an axis.
 
-use super::at_caller;
+use super::{at_caller, countable};
 use crate::array::operand::{checked, resolve_axis};
 use crate::array::{Array, Operand};
 use crate::error::{Result, fail};
@@ -21,8 +21,11 @@ impl Array {
     #[track_caller]
     fn try_diff(&self, n: usize, axis: isize) -> Result<Array> {
         let axis = resolve_axis(axis, self.ty()?.rank())?;
+        // Once an axis is empty, it stays so.
+        let rounds = self.dim(axis as isize).as_usize().map_or(n, |size| size.min(n));
+        countable(rounds, "differences of differences")?;
         let mut x = self.clone();
-        for _ in 0..n {
+        for _ in 0..rounds {
             let (before, after) = x.neighbours(axis)?;
             x = if x.dtype() == DType::Bool { after.ne(&before) } else { after - before }.ok()?;
         }
