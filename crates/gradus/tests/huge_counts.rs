@@ -278,6 +278,29 @@ fn counts_that_nothing_has_room_for_are_refused() {
     assert!(run.status.success() && said.contains("all calls"), "{:?}\n{said}", run.status);
 }
 
+/// Numbers of `scipy.special.expn`, which has none for the last.
+#[test]
+fn integrals_of_large_orders_are_known() {
+    let known = [
+        (200, 0.5, 0.00304021554854278),
+        (1200, 2.0, 0.00011268534173874431),
+        (1200, 1e-3, 0.0008331940499948609),
+        (5000, 1.0, 7.357588529066455e-05),
+        (5001, 1.0, 7.356117305723033e-05),
+        (5001, 30.0, 1.8603602129368595e-17),
+        (1_000_000, 2.0, 1.3533514790119413e-07),
+        (1_000_000_000_000, 0.25, (-0.25_f64).exp() * 1e-12),
+    ];
+    for (n, x, want) in known {
+        let y = special::expn(n, &Array::from(x)).item::<f64>().unwrap();
+        assert!((y - want).abs() <= 1e-12 * want, "{n} {x}: {y} {want}");
+    }
+    let edges = special::expn(1 << 40, &Array::from([-1.0_f64, f64::NAN, f64::INFINITY])).to_vec::<f64>().unwrap();
+    assert!(edges[0].is_nan() && edges[1].is_nan() && edges[2] == 0.0, "{edges:?}");
+    let large = special::bernoulli(262).to_vec::<f64>().unwrap();
+    assert!(large[258].is_finite() && large[260] == f64::NEG_INFINITY && large[262] == f64::INFINITY, "{large:?}");
+}
+
 /// A function with a count that is not in the lists above would be tested by nobody.
 #[test]
 fn every_function_with_a_count_is_called() {

@@ -150,7 +150,7 @@ impl Format {
     }
 
     /// Refuses what does not begin as such a file does, before the rest of it is read.
-    fn begins(self, start: &[u8]) -> Result<()> {
+    fn begins(self, start: &[u8], length: u64) -> Result<()> {
         match self {
             Format::Npy if !start.starts_with(b"\x93NUMPY") => {
                 Err(bad("is no `.npy`: it does not begin with the word NUMPY"))
@@ -159,7 +159,17 @@ impl Format {
             Format::Npz if !start.starts_with(b"PK\x03\x04") && !start.starts_with(b"PK\x05\x06") => {
                 Err(bad("is no whole `.npz`, or none at all: it does not begin as a zip archive does"))
             }
-            _ => Ok(()),
+            // A length comes first, that of a header which is there.
+            Format::Safetensors => {
+                let header = <[u8; START as usize]>::try_from(start).map(u64::from_le_bytes);
+                match header.ok().filter(|n| *n > 0).and_then(|n| n.checked_add(START)) {
+                    Some(end) if end <= length => Ok(()),
+                    _ => {
+                        Err(bad("is no whole `.safetensors`, or none at all: it does not begin with a header's length"))
+                    }
+                }
+            }
+            Format::Npy | Format::Npz => Ok(()),
         }
     }
 
@@ -264,15 +274,19 @@ fn named_arrays<T: Tree>(tree: &T) -> Result<Vec<(String, Array)>> {
 fn read(path: &Path) -> Result<(Format, Vec<u8>)> {
     let wrong = |e: io::Error| bad(format!("cannot be read: {e}"));
     if !fs::metadata(path).map_err(wrong)?.is_file() {
-        return Err(bad("cannot be read: it is no regular file").help("give the name of a file, not of a folder or a device"));
+        return Err(
+            bad("cannot be read: it is no regular file").help("give the name of a file, not of a folder or a device")
+        );
     }
     let format = Format::of(path)?;
     let mut file = fs::File::open(path).map_err(wrong)?;
     // As long as it was when it was opened: someone may be writing to it.
     let length = file.metadata().map_err(wrong)?.len();
-    let mut bytes = Vec::new();
-    Read::by_ref(&mut file).take(START).read_to_end(&mut bytes).map_err(wrong)?;
-    format.begins(&bytes)?;
+    let mut start = Vec::new();
+    Read::by_ref(&mut file).take(START).read_to_end(&mut start).map_err(wrong)?;
+    format.begins(&start, length)?;
+    let mut bytes = bytes::room(usize::try_from(length).unwrap_or(usize::MAX))?;
+    bytes.extend(start);
     file.take(length.saturating_sub(START)).read_to_end(&mut bytes).map_err(wrong)?;
     Ok((format, bytes))
 }

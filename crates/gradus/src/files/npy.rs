@@ -100,7 +100,10 @@ impl<'a> Entries<'a> {
                 "shape" => dims = Some(self.sizes()?),
                 other => return Err(bad(format!("has an entry `{other}` in its header that is not known here"))),
             }
-            self.takes(",");
+            if !self.takes(",") {
+                self.want("}")?;
+                break;
+            }
         }
         let (Some(descr), Some(columns), Some(dims)) = (descr, columns, dims) else {
             return Err(bad("has a header without dtype, order or shape"));
@@ -159,13 +162,19 @@ impl<'a> Entries<'a> {
             let (digits, rest) = self.rest.split_at(end);
             let Ok(size) = digits.parse() else {
                 let all: String = self.rest.chars().take_while(|c| ![',', ')'].contains(c)).take(30).collect();
-                return Err(bad(format!("has a size `{}` in its header, and no array is of that size", all.trim_end())));
+                return Err(bad(format!(
+                    "has a size `{}` in its header, and no array is of that size",
+                    all.trim_end()
+                )));
             };
             dims.push(size);
             self.rest = rest;
             // Python 2 wrote long numbers with an L.
             self.takes("L");
-            self.takes(",");
+            if !self.takes(",") {
+                self.want(")")?;
+                break;
+            }
         }
         Ok(dims)
     }

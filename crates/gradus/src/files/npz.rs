@@ -27,8 +27,10 @@ pub(super) struct Npz<'a> {
 
 impl<'a> Npz<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Npz<'a>> {
-        let archive = ZipArchive::new(Cursor::new(bytes));
-        let archive = archive.map_err(|e| bad(format!("is no whole `.npz`, or none at all: {e}")))?;
+        let wrong = |e: zip::result::ZipError| bad(format!("is no whole `.npz`, or none at all: {e}"));
+        let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(wrong)?;
+        // Names and sizes stand in it twice, and no checksum is of them: a name that was damaged would be another array.
+        archive.validate_header_consistency().map_err(wrong)?;
         Ok(Npz { archive })
     }
 

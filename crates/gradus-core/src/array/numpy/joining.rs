@@ -306,7 +306,8 @@ impl Array {
             if n == 0 {
                 fail!(Shape, "axis {axis} of {ty} has no elements to repeat");
             }
-            let too_long = || error!(Size, "{low} + {n} + {high} elements along axis {axis} are more than an array has");
+            let too_long =
+                || error!(Size, "{low} + {n} + {high} elements along axis {axis} are more than an array has");
             let all = low.checked_add(n).and_then(|all| all.checked_add(*high)).ok_or_else(too_long)?;
             let ty = Type::checked(ty.dtype(), x.shape().replaced(axis, Dim::from(all)))?;
             let (n, low) = (n as i64, *low as i64);

@@ -176,8 +176,9 @@ fn places(n: usize, m: usize, k: isize, below: bool) -> (Array, Array) {
             true => below_diagonal(wide.0, wide.1, k),
             false => wide.0 * wide.1 - below_diagonal(wide.0, wide.1, k - 1),
         };
-        let count = usize::try_from(count)
-            .map_err(|_| error!(Size, "a triangle of a {n} by {m} matrix has {count} places: there is no memory for so many"))?;
+        let count = usize::try_from(count).map_err(|_| {
+            error!(Size, "a triangle of a {n} by {m} matrix has {count} places: there is no memory for so many")
+        })?;
         let (mut down, mut right) = (memory(count)?, memory(count)?);
         // Only the rows that have any: there may be many more of the others.
         let (from, to) = if below { (-k, wide.0) } else { (0, wide.1 - k) };

@@ -141,8 +141,8 @@ fn places_of_triangles_are_counted_before_they_are_made() {
     for (n, m) in [(0, 0), (0, 3), (3, 0), (1, 1), (2, 5), (5, 2), (4, 4)] {
         for k in -7..=7_isize {
             let all = (0..n as i64).flat_map(|i| (0..m as i64).map(move |j| (i, j)));
-            let (below, above): (Vec<_>, Vec<_>) =
-                (all.clone().filter(|(i, j)| *j <= i + k as i64).unzip(), all.filter(|(i, j)| *j >= i + k as i64).unzip());
+            let below: (Vec<_>, Vec<_>) = all.clone().filter(|(i, j)| *j <= i + k as i64).unzip();
+            let above: (Vec<_>, Vec<_>) = all.filter(|(i, j)| *j >= i + k as i64).unzip();
             let (lower, upper) = (Array::tril_indices(n, m, k), Array::triu_indices(n, m, k));
             assert_eq!((ints(&lower.0), ints(&lower.1)), below, "{n} {m} {k}");
             assert_eq!((ints(&upper.0), ints(&upper.1)), above, "{n} {m} {k}");
@@ -183,4 +183,17 @@ fn parts_that_are_none_have_no_quantile() {
     assert_eq!(floats(&x.quantile(Array::from([0.0, 1.0]))), [1.0, 4.0]);
     assert_eq!(floats(&x.percentile(Array::from([0, 100]))), [1.0, 4.0]);
     assert_eq!(x.quantile(7.0).error().unwrap().place().file(), Some(file!()));
+}
+
+/// Numbers of NumPy: what lies between whole numbers is none.
+#[test]
+fn lines_through_whole_numbers_are_of_floats() {
+    let (x, xp, fp) = (Array::from([2u8, 3, 200]), Array::from([1u8, 3, 6]), Array::from([10u8, 5, 0]));
+    assert_eq!(floats(&x.interp(&xp, &fp)), [7.5, 5.0, 0.0]);
+    let single = x.cast(DType::F32).interp(&xp, &fp);
+    assert_eq!((single.dtype(), single.to_vec::<f32>().unwrap()), (DType::F32, vec![7.5, 5.0, 0.0]));
+    assert_eq!(floats(&fp.gradient(0)), [-5.0, -5.0, -5.0]);
+    assert_eq!(floats(&Array::from([1, 2, 4]).gradient(0)), [1.0, 1.5, 2.0]);
+    assert_eq!(floats(&Array::from([1, 2, 4]).trapezoid(1, 0)), [4.5]);
+    assert_eq!(floats(&fp.trapezoid_at(&xp, 0)), [22.5]);
 }
