@@ -208,16 +208,17 @@ const HARMLESS: &[(&str, Call)] = &[
     ("expn", |n| vec![special::expn(n, &x())]),
     ("polygamma", |n| vec![x().polygamma(n as u32)]),
     ("powi", |n| vec![x().powi(n as i64)]),
-    ("check_grads", |n| vec![Array::from(check_grads(|x: &Array| x.sin().sum(), &x(), n).map(|()| x()))]),
+    ("check_grads", |n| vec![Array::from(gradus::check_grads(|x: &Array| x.sin().sum(), &x(), n).map(|()| x()))]),
     ("cache_limit", |n| vec![jit(|x: &Array| x * 2.0).cache_limit(n)(&x())]),
     ("budget", |n| vec![jit(|x: &Array| x * 2.0).budget(n)(&x())]),
 ];
 
-/// What a call came to: an array for each result, or what it panicked with.
-fn outcome(call: Call, n: usize) -> Option<std::thread::Result<Vec<Result<Array>>>> {
+/// What a call came to, by itself or as a program: an array for each result, or what it panicked with.
+fn outcome(call: Call, n: usize, staged: bool) -> Option<std::thread::Result<Vec<Result<Array>>>> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
-        let all = catch_unwind(AssertUnwindSafe(|| call(n).into_iter().map(Array::ok).collect::<Vec<_>>()));
+        let run = || if staged { jit(move |_: &Array| call(n))(&x()) } else { call(n) };
+        let all = catch_unwind(AssertUnwindSafe(|| run().into_iter().map(Array::ok).collect::<Vec<_>>()));
         let _ = send.send(all);
     });
     receive.recv_timeout(PATIENCE).ok()
@@ -227,26 +228,28 @@ fn child() {
     let mut wrong = Vec::new();
     for (all, must) in [(REFUSED, true), (HARMLESS, false)] {
         for (name, call) in all {
-            for n in COUNTS {
+            for (n, staged) in COUNTS.iter().flat_map(|n| [(*n, false), (*n, true)]) {
                 // Said before the call: if it ends the process, this is the last line.
-                println!("{name} of {n}");
-                let results = match outcome(*call, n) {
+                println!("{name} of {n}, staged: {staged}");
+                let results = match outcome(*call, n, staged) {
                     Some(Ok(results)) => results,
                     Some(Err(_)) => {
-                        wrong.push(format!("{name} of {n} panics"));
+                        wrong.push(format!("{name} of {n}, staged {staged}: panics"));
                         continue;
                     }
                     None => {
-                        wrong.push(format!("{name} of {n} does not return"));
+                        wrong.push(format!("{name} of {n}, staged {staged}: does not return"));
                         continue;
                     }
                 };
                 for result in results {
                     match result {
-                        Ok(a) if must => wrong.push(format!("{name} of {n} gives {}", a.ty().unwrap())),
+                        Ok(a) if must => {
+                            wrong.push(format!("{name} of {n}, staged {staged}, gives {}", a.ty().unwrap()))
+                        }
                         Ok(_) => {}
                         Err(e) if e.kind() == ErrorKind::Internal || !e.to_string().contains("huge_counts.rs") => {
-                            wrong.push(format!("{name} of {n}: {e}"));
+                            wrong.push(format!("{name} of {n}, staged {staged}: {e}"));
                         }
                         Err(e) => println!("    {}", e.to_string().lines().next().unwrap_or_default()),
                     }
@@ -307,6 +310,9 @@ fn every_function_with_a_count_is_called() {
     // Settings that are checked where they are used, arrays with numbers that exist, and the machinery.
     const OTHERS: &[&str] = &["strided", "recycled", "memory", "for_each_row", "element", "scalar_at", "new"];
     let here = include_str!("huge_counts.rs");
+    let called = |name: &str| {
+        [".", "::"].iter().any(|dot| ["(", "::<"].iter().any(|after| here.contains(&format!("{dot}{name}{after}"))))
+    };
     let mut missing = Vec::new();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut folders = vec![root.join("../gradus-core/src/array"), root.join("src")];
@@ -325,7 +331,7 @@ fn every_function_with_a_count_is_called() {
                 let name = signature.split(['(', '<']).next().unwrap_or_default();
                 let counted = ["usize", "Into<Dim>", "IntoShape"].iter().any(|t| given.contains(t));
                 // A macro's name is written where it is used.
-                if counted && !name.starts_with('$') && !OTHERS.contains(&name) && !here.contains(&format!("{name}")) {
+                if counted && !name.starts_with('$') && !OTHERS.contains(&name) && !called(name) {
                     missing.push(format!("{name} of {}", entry.display()));
                 }
             }
