@@ -144,6 +144,9 @@ fn what_cannot_be_integrated_says_so() -> Result<()> {
     for turns in [[0.0_f64, 1.0, 0.5], [0.0, -1.0, 2.0], [1.0, 0.0, 0.5], [0.0, f64::NAN, 1.0]] {
         says(ode::integrate(|y: &Array, _: &Array| y.clone(), &y, &Array::from(turns)), &["one way", "comes"]);
     }
+    let inside =
+        jit(|y: &Array| ode::integrate(|y: &Array, _: &Array| y.clone(), y, &Array::from([0.0_f32, 1.0, 0.5])));
+    says(inside(&y), &["one way", "1.0 comes 0.5"]);
     // Traced times have no numbers yet: what would be wrong is NaN, and what comes after the furthest time is not.
     let traced = jit(|t: &Array| ode::integrate(|y: &Array, _: &Array| y.clone(), &Array::from(1.0_f64), t));
     let mixed = traced(&Array::from([0.0_f64, 1.0, 0.5, 0.7, 1.0, 2.0])).to_vec::<f64>()?;

@@ -149,10 +149,12 @@ fn check_times(times: &Array) -> Result<bool> {
             Error::new(ErrorKind::Shape, message).help("give the first time and those at which the state is wanted")
         );
     }
-    if times.concrete().is_none() {
-        return Ok(false);
+    let Some(known) = times.concrete() else { return Ok(false) };
+    if known.splat_value().is_some() {
+        return Ok(true);
     }
-    let known = times.cast(DType::F64).to_vec::<f64>()?;
+    // Read as they are: an operation would become part of a program that is being traced.
+    let known = (0..known.count()).map(|i| known.scalar_at(i).map(|t| t.to_f64())).collect::<Result<Vec<f64>>>()?;
     let turn = |ways: fn(&f64, &f64) -> bool| known.windows(2).find(|w| !ways(&w[0], &w[1]));
     match (turn(f64::le), turn(f64::ge)) {
         (Some(up), Some(down)) => {

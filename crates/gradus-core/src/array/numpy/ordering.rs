@@ -83,15 +83,18 @@ medians! {
 
 /// Refuses parts that are not between none and all. Where they are not known yet, which ones those are.
 fn outside(q: &Array, all: i32) -> Result<Option<Array>> {
-    let within = (q.ge(0i32) & q.le(all)).ok()?;
-    if q.concrete().is_none() {
-        return Ok(Some((!within).ok()?));
-    }
-    let held = within.to_vec::<bool>()?;
-    if let Some(at) = held.iter().position(|ok| !ok) {
-        let part = q.try_flatten()?.index(at).try_cast(DType::F64)?.item::<f64>()?;
-        return Err(error!(Value, "a quantile at {part}, which is outside of 0 to {all}")
-            .help("a quantile takes a part from 0 to 1, a percentile one from 0 to 100"));
+    let Some(known) = q.concrete() else {
+        // Not `lt` and `gt`: NaN is no part either.
+        return (!(q.ge(0i32) & q.le(all))).ok().map(Some);
+    };
+    // Read as they are: an operation would become part of a program that is being traced.
+    let different = if known.splat_value().is_some() { known.count().min(1) } else { known.count() };
+    for i in 0..different {
+        let part = known.scalar_at(i)?.to_f64();
+        if !(0.0..=f64::from(all)).contains(&part) {
+            return Err(error!(Value, "a quantile at {part}, which is outside of 0 to {all}")
+                .help("a quantile takes a part from 0 to 1, a percentile one from 0 to 100"));
+        }
     }
     Ok(None)
 }
