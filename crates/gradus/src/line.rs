@@ -16,6 +16,14 @@ pub(crate) fn in_function(name: &str, body: impl FnOnce() -> Result<Array>) -> A
     on_line(|| body().map_err(|e| e.in_operation(name)))
 }
 
+/// Refuses a count of operations that no call is made of: it would go on until there is no time or no memory left.
+pub(crate) fn few(count: usize, what: &str, most: usize) -> Result<()> {
+    match count <= most {
+        true => Ok(()),
+        false => refuse(ErrorKind::Size, format!("{what} {count}, which is more than {most}"), "take a smaller number"),
+    }
+}
+
 /// A refusal with its way out.
 pub(crate) fn refuse<T>(kind: ErrorKind, message: impl Into<String>, help: impl Into<String>) -> Result<T> {
     Err(Error::new(kind, message).help(help))

@@ -3,6 +3,7 @@
 //! `scripts/reference/files.py` wrote the files in `data/files`; with `GRADUS_KEEP_FILES` set to a folder it can read what is written here.
 
 use std::collections::BTreeMap;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use gradus::prelude::*;
@@ -299,4 +300,109 @@ fn hostile_sizes_are_refused_before_memory_is_asked_for() {
     fails(&folder.at("h.safetensors"), &Array::spec("f64[N]"), &[]);
     std::fs::write(folder.at("h.safetensors"), u64::MAX.to_le_bytes()).unwrap();
     fails(&folder.at("h.safetensors"), &Array::spec("f64[N]"), &[]);
+}
+
+#[test]
+fn a_flipped_bit_is_found_by_its_checksum() {
+    let folder = Folder::new("flips");
+    let numbers = Array::arange(0.0_f32, 4.0, 1.0);
+    let tree = BTreeMap::from([("a".to_string(), numbers.clone()), ("b".to_string(), -numbers)]);
+    let packed = std::fs::read(stored("compressed.npz")).unwrap();
+    let kept = files::load_all(stored("compressed.npz")).unwrap();
+    files::save(folder.at("own.npz"), &tree).unwrap();
+    let own = std::fs::read(folder.at("own.npz")).unwrap();
+    let path = folder.at("flipped.npz");
+    for (whole, tree) in [(own, tree), (packed, kept)] {
+        let mut refused = 0;
+        std::fs::write(&path, &whole).unwrap();
+        // In place, byte by byte: a file that is made anew each time waits for the disk.
+        let mut file = std::fs::File::options().write(true).open(&path).unwrap();
+        let mut put = |at: usize, byte: u8| {
+            file.seek(SeekFrom::Start(at as u64)).unwrap();
+            file.write_all(&[byte]).unwrap();
+        };
+        for bit in 0..whole.len() * 8 {
+            if bit > 0 {
+                put((bit - 1) / 8, whole[(bit - 1) / 8]);
+            }
+            put(bit / 8, whole[bit / 8] ^ 1 << (bit % 8));
+            match files::load_all(&path) {
+                Ok(found) => {
+                    let same = found.len() == tree.len()
+                        && tree.iter().all(|(name, x)| found.get(name).is_some_and(|y| x.is_identical(y)));
+                    assert!(same, "bit {bit} of byte {}: {found:?}", bit / 8);
+                }
+                Err(_) => refused += 1,
+            }
+            if bit % 8 != bit / 8 % 8 {
+                continue;
+            }
+            if let Ok(found) = files::load(&path, &tree) {
+                assert!(tree.iter().all(|(name, x)| x.is_identical(&found[name])), "bit {bit}");
+            }
+        }
+        assert!(refused > whole.len() * 4, "{refused} of {}", whole.len() * 8);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_has_no_end_is_not_read() {
+    for path in ["/dev/full", "/dev/zero"] {
+        let e = files::load_all(path).unwrap_err().to_string();
+        assert!(e.contains(path) && e.contains("no regular file"), "{e}");
+    }
+    let folder = Folder::new("devices");
+    for name in ["zero.npy", "zero.npz", "zero.safetensors"] {
+        std::os::unix::fs::symlink("/dev/zero", folder.at(name)).unwrap();
+        fails(&folder.at(name), &Array::spec("f64[N]"), &["no regular file"]);
+    }
+    std::fs::create_dir(folder.at("folder.npy")).unwrap();
+    fails(&folder.at("folder.npy"), &Array::spec("f64[N]"), &["no regular file"]);
+    // Much longer than the memory, and no such file: its beginning is enough.
+    for name in ["hole.npy", "hole.npz", "hole.safetensors"] {
+        let file = std::fs::File::create(folder.at(name)).unwrap();
+        file.set_len(1 << 42).unwrap();
+        fails(&folder.at(name), &Array::spec("f64[N]"), &["does not begin"]);
+        // With a good beginning there is no memory for the rest.
+        let start: &[u8] = match name {
+            "hole.npy" => b"\x93NUMPY\x01\x00",
+            "hole.npz" => b"PK\x03\x04\x00\x00\x00\x00",
+            _ => &[8, 0, 0, 0, 0, 0, 0, 0],
+        };
+        std::os::unix::fs::FileExt::write_all_at(&file, start, 0).unwrap();
+        fails(&folder.at(name), &Array::spec("f64[N]"), &["no memory"]);
+    }
+}
+
+#[test]
+fn an_array_without_a_name_is_refused() {
+    let folder = Folder::new("nameless");
+    let nameless = BTreeMap::from([(String::new(), Array::from(1.0_f32))]);
+    for name in ["n.npz", "n.safetensors", "n.npy"] {
+        let e = files::save(folder.at(name), &nameless).unwrap_err();
+        assert!(e.kind() == ErrorKind::File && e.to_string().contains("name"), "{e}");
+        files::save(folder.at(name), &Array::from(1.0_f32)).unwrap();
+        fails(&folder.at(name), &nameless, &["name"]);
+    }
+    // With something before or behind it there is a name.
+    let inside = BTreeMap::from([("a".to_string(), nameless)]);
+    files::save(folder.at("n.npz"), &inside).unwrap();
+    assert!(tree::all_close(&files::load(folder.at("n.npz"), &inside).unwrap(), &inside, 0.0).unwrap());
+}
+
+#[test]
+fn sizes_that_are_none_are_named() {
+    let folder = Folder::new("sizes");
+    for shape in ["-3,", "٣,", "2, x)", "2, 1.5", "1 2", "0x10,"] {
+        let text = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({shape}), }}\n");
+        let mut file = b"\x93NUMPY\x01\x00".to_vec();
+        file.extend((text.len() as u16).to_le_bytes());
+        file.extend(text.as_bytes());
+        file.extend([0; 64]);
+        std::fs::write(folder.at("s.npy"), file).unwrap();
+        let e = files::load_all(folder.at("s.npy")).unwrap_err().to_string();
+        assert!(!e.contains("``"), "{shape}: {e}");
+    }
+    fails(&stored("records.npy"), &Array::spec("f64[N]"), &[]);
 }

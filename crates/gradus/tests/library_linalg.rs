@@ -100,6 +100,12 @@ fn systems_of_bands() -> Result<()> {
     let b = wave(&[n], 0.5);
     let x = linalg::solve_tridiagonal(&low, &diagonal(0), &high, &b);
     assert!(off(&x, &linalg::solve(&a, &b)) < 1e-12);
+    // No equations have no unknowns.
+    let none = |shape: &[usize]| Array::zeros::<f64>(shape.to_vec());
+    let empty = linalg::solve_tridiagonal(&none(&[0]), &none(&[0]), &none(&[0]), &none(&[2, 0])).ok()?;
+    assert_eq!(empty.shape(), [2, 0]);
+    assert_eq!(linalg::solve_banded(1, 1, &none(&[3, 0]), &none(&[0])).ok()?.shape(), [0]);
+    assert_eq!(linalg::solve_banded(0, 2, &none(&[3, 0]), &none(&[0, 4])).ok()?.shape(), [0, 4]);
     Ok(())
 }
 

@@ -141,6 +141,20 @@ fn what_cannot_be_integrated_says_so() -> Result<()> {
     says(ode::integrate(|y: &Array, _: &Array| y.clone(), &y, &Array::from(1.0_f64)), &["times", "f64[]"]);
     says(ode::integrate(|y: &Array, _: &Array| y.clone(), &y, &Array::from([0_i32, 1])), &["times", "i32[2]"]);
     says(ode::integrate(|y: &Array, _: &Array| y.clone(), &Array::from([1_i32]), &times), &["floats", "i32[1]"]);
+    for turns in [[0.0_f64, 1.0, 0.5], [0.0, -1.0, 2.0], [1.0, 0.0, 0.5], [0.0, f64::NAN, 1.0]] {
+        says(ode::integrate(|y: &Array, _: &Array| y.clone(), &y, &Array::from(turns)), &["one way", "comes"]);
+    }
+    let inside =
+        jit(|y: &Array| ode::integrate(|y: &Array, _: &Array| y.clone(), y, &Array::from([0.0_f32, 1.0, 0.5])));
+    says(inside(&y), &["one way", "1.0 comes 0.5"]);
+    // Traced times have no numbers yet: what would be wrong is NaN, and what comes after the furthest time is not.
+    let traced = jit(|t: &Array| ode::integrate(|y: &Array, _: &Array| y.clone(), &Array::from(1.0_f64), t));
+    let mixed = traced(&Array::from([0.0_f64, 1.0, 0.5, 0.7, 1.0, 2.0])).to_vec::<f64>()?;
+    let right = |i: usize, t: f64| (mixed[i] - t.exp()).abs() < 1e-4;
+    assert!(right(0, 0.0) && right(1, 1.0) && mixed[2].is_nan() && mixed[3].is_nan(), "{mixed:?}");
+    assert!(right(4, 1.0) && right(5, 2.0), "{mixed:?}");
+    let back = traced(&Array::from([2.0_f64, 1.0, 1.0, 0.0])).to_vec::<f64>()?;
+    assert!((back[3] - (-2.0_f64).exp()).abs() < 1e-4 && back[1] == back[2], "{back:?}");
     // y' = y² ends at t = 1: no number beyond it, and no loop without an end.
     let blown =
         ode::integrate(|y: &Array, _: &Array| y.square(), &y, &Array::from([0.0_f64, 0.5, 2.0])).to_vec::<f64>()?;

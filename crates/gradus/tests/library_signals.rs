@@ -198,3 +198,30 @@ fn layouts_that_do_not_fit_are_named_as_they_were_written() {
         nn::conv("NCHW,OIHW->NCHW", &x, &x, Conv::default().padding([(-5, -5), (0, 0)])).ok().expect_err("an error");
     assert!(e.to_string().contains("f32[1,3,8,9]"), "{e}");
 }
+
+/// Strides, padding and dilations are in the order of the kernel's letters. Numbers of `jax.lax.conv_general_dilated` and `conv_transpose`.
+#[test]
+fn what_is_said_of_each_axis_follows_the_letters_of_the_kernel() {
+    let image = Array::arange(0.0_f64, 20.0, 1.0).reshape([1, 4, 5, 1]);
+    let kernel = Array::arange(1.0_f64, 7.0, 1.0).reshape([3, 2, 1, 1]);
+    let holes = Conv::default().strides([2, 1]).padding([(0, 0), (2, 1)]).dilation([1, 2]);
+    let same = Conv::default().strides([2, 1]).same();
+    let upright = [16.0, 40.0, 76.0, 100.0, 149.0, 191.0, 254.0, 296.0, 103.0, 121.0];
+    let turned = [16.0, 76.0, 149.0, 254.0, 103.0, 40.0, 100.0, 191.0, 296.0, 121.0];
+    for (layout, shape, numbers) in [
+        ("NHWC,WHIO->NHWC", [1, 5, 2, 1], &upright[..]),
+        ("NHWC,HWIO->NHWC", [1, 1, 6, 1], &[80.0, 92.0, 169.0, 190.0, 211.0, 92.0]),
+        ("NWHC,HWIO->NHWC", [1, 2, 5, 1], &turned),
+        ("NHWC,HWIO->NWHC", [1, 6, 1, 1], &[80.0, 92.0, 169.0, 190.0, 211.0, 92.0]),
+    ] {
+        let y = nn::conv(layout, &image, &kernel, holes.clone());
+        assert_eq!(y.shape(), shape, "{layout}");
+        close(&y, numbers);
+    }
+    let y = nn::conv("NHWC,WHIO->NHWC", &image, &kernel, same.clone());
+    assert_eq!(y.shape(), [1, 4, 3, 1]);
+    close(&y, &[61.0, 110.0, 67.0, 151.0, 215.0, 117.0, 241.0, 320.0, 167.0, 125.0, 157.0, 75.0]);
+    let y = nn::conv_transpose("NHWC,WHIO->NHWC", &image, &kernel, Conv::default().strides([2, 1]));
+    assert_eq!(y.shape(), [1, 5, 11, 1]);
+    close(&y.index((0, 0, ..6, 0)), &[0.0, 0.0, 6.0, 4.0, 14.0, 8.0]);
+}

@@ -150,3 +150,25 @@ fn a_limit_of_steps_may_be_as_large_as_it_likes() {
     };
     assert_eq!(jit(f)(&Array::from(3.0)).item::<f64>().unwrap(), 192.0);
 }
+
+#[test]
+fn a_part_that_is_none_has_a_quantile_of_nan_where_it_is_traced() -> Result<()> {
+    let x = Array::from([1.0_f64, 2.0, 4.0]);
+    let parts = Array::from([-0.1, 0.0, 0.5, 1.0, 1.1, f64::NAN]);
+    let seen = |y: Array| y.to_vec::<f64>().map(|v| v.iter().map(|q| format!("{q}")).collect::<Vec<_>>().join(" "));
+    assert_eq!(seen(jit(|x: &Array, q: &Array| x.quantile(q))(&x, &parts))?, "NaN 1 2 4 NaN NaN");
+    let hundredths = &parts * 100.0;
+    assert_eq!(seen(jit(|x: &Array, q: &Array| x.nanpercentile(q))(&x, &hundredths))?, "NaN 1 2 4 NaN NaN");
+    assert_eq!(seen(vmap(|q: &Array| Array::from([1.0_f64, 2.0, 4.0]).quantile(q))(&parts))?, "NaN 1 2 4 NaN NaN");
+    // With axes of its own, in front of those that are left.
+    let two = parts.index(..4).reshape([2, 2]);
+    let rows = Array::stack([&x, &(&x * 10.0)], 0);
+    let y = jit(|x: &Array, q: &Array| x.quantile_axes(q, 1))(&rows, &two);
+    assert_eq!(y.shape(), [2, 2, 2]);
+    assert_eq!(seen(y)?, "NaN NaN 1 10 2 20 4 40");
+    // A part that is written down is known while tracing.
+    let e = jit(|x: &Array| x.quantile(7.0))(&x).error().unwrap().to_string();
+    assert!(e.contains("at 7") && e.contains("special_numbers.rs"), "{e}");
+    assert_eq!(jit(|x: &Array| x.quantile(0.5))(&x).item::<f64>()?, 2.0);
+    Ok(())
+}

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use super::data::memory;
 use super::operand::checked;
 use super::{Array, Concrete};
 use crate::error::{Result, counted, error, fail};
@@ -114,9 +115,16 @@ impl<T: Element> From<&[T]> for Array {
 }
 
 impl<T: Element> FromIterator<T> for Array {
+    #[track_caller]
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Array {
-        let values: Vec<T> = values.into_iter().collect();
-        Concrete::from_vec(&[values.len()], values).into()
+        let values = values.into_iter();
+        // A range can be longer than any memory.
+        let mut all = match memory(values.size_hint().0) {
+            Ok(all) => all,
+            Err(e) => return checked(Err(e)),
+        };
+        all.extend(values);
+        Concrete::from_vec(&[all.len()], all).into()
     }
 }
 

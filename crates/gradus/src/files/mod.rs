@@ -10,7 +10,8 @@
 //! come from the value that is given as a pattern. What is in a file besides is left alone, so a model is loaded from a file that has an optimizer's state too.
 //!
 //! A file is written beside its place and then moved there: whoever reads meanwhile, or after a crash, finds the old one or the new one. A file that is cut off, that is none,
-//! or that claims more than it has is an error with its name, never a panic.
+//! or that claims more than it has is an error with its name, never a panic. The checksums of a `.npz` are compared: one that was damaged on its way is an error too. The other two
+//! kinds have none, and cannot tell. What is no regular file, such as a pipe, is not read, since it may have no end.
 
 mod bytes;
 #[cfg(feature = "npy")]
@@ -23,14 +24,14 @@ mod tensors;
 use gradus_core::error::counted;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gradus_core::{Array, DType, Decision, Error, ErrorKind, Location, Result, Type, trace};
 
 use crate::stage::fill;
-use crate::tree::{self, Tree};
+use crate::tree::{self, Frozen, Segment, Tree, Visitor};
 
 /// The name of a tree that is one array: what NumPy calls an array that was given none.
 const ALONE: &str = "arr_0";
@@ -87,9 +88,9 @@ pub fn save<T: Tree>(path: impl AsRef<Path>, tree: &T) -> Result<()> {
 pub fn load<T: Tree>(path: impl AsRef<Path>, like: &T) -> Result<T> {
     let (path, place) = (path.as_ref(), Location::caller());
     named(path, place, || {
-        let bytes = read(path)?;
-        let mut source = Format::of(path)?.open(&bytes)?;
-        let wanted = names(like);
+        let (format, bytes) = read(path)?;
+        let mut source = format.open(&bytes)?;
+        let wanted = names(like)?;
         let each = wanted.iter().zip(like.leaves()).map(|(name, x)| fitting(&mut *source, name, x.ty()?));
         Ok(fill(like, each.collect::<Result<_>>()?))
     })
@@ -113,8 +114,8 @@ pub fn load<T: Tree>(path: impl AsRef<Path>, like: &T) -> Result<T> {
 pub fn load_all(path: impl AsRef<Path>) -> Result<BTreeMap<String, Array>> {
     let (path, place) = (path.as_ref(), Location::caller());
     named(path, place, || {
-        let bytes = read(path)?;
-        let mut source = Format::of(path)?.open(&bytes)?;
+        let (format, bytes) = read(path)?;
+        let mut source = format.open(&bytes)?;
         let names = source.names();
         names.into_iter().map(|name| source.array(&name).map(|a| (name, a))).collect()
     })
@@ -146,6 +147,30 @@ impl Format {
             "safetensors" => Ok(Format::Safetensors),
             "" => Err(bad("a file without an extension says not what it is").help(KINDS)),
             _ => Err(bad(format!("no kind of file is known by the extension `.{extension}`")).help(KINDS)),
+        }
+    }
+
+    /// Refuses what does not begin as such a file does, before the rest of it is read.
+    fn begins(self, start: &[u8], length: u64) -> Result<()> {
+        match self {
+            Format::Npy if !start.starts_with(b"\x93NUMPY") => {
+                Err(bad("is no `.npy`: it does not begin with the word NUMPY"))
+            }
+            // An archive begins with its first entry, or with its end if it has none.
+            Format::Npz if !start.starts_with(b"PK\x03\x04") && !start.starts_with(b"PK\x05\x06") => {
+                Err(bad("is no whole `.npz`, or none at all: it does not begin as a zip archive does"))
+            }
+            // A length comes first, that of a header which is there.
+            Format::Safetensors => {
+                let header = <[u8; START as usize]>::try_from(start).map(u64::from_le_bytes);
+                match header.ok().filter(|n| *n > 0).and_then(|n| n.checked_add(START)) {
+                    Some(end) if end <= length => Ok(()),
+                    _ => {
+                        Err(bad("is no whole `.safetensors`, or none at all: it does not begin with a header's length"))
+                    }
+                }
+            }
+            Format::Npy | Format::Npz => Ok(()),
         }
     }
 
@@ -197,14 +222,44 @@ fn named<T>(path: &Path, place: Location, f: impl FnOnce() -> Result<T>) -> Resu
     f().map_err(|e| e.within(format!("{}: ", path.display())).at(place))
 }
 
-fn names<T: Tree>(tree: &T) -> Vec<String> {
+fn names<T: Tree>(tree: &T) -> Result<Vec<String>> {
+    let mut nameless = Nameless::default();
+    tree.visit(&mut nameless);
+    if nameless.found {
+        return Err(bad("an array of the tree has the empty text for a name")
+            .help("rename the key of its map: an array without a name cannot be told from a tree that is one array"));
+    }
     let mut names = tree::paths(tree);
     names.iter_mut().filter(|n| n.is_empty()).for_each(|n| *n = ALONE.to_string());
-    names
+    Ok(names)
+}
+
+/// Looks for an array in a map by the key `""`, whose path is the one that a tree of one array has.
+#[derive(Default)]
+struct Nameless {
+    depth: usize,
+    empty: bool,
+    found: bool,
+}
+
+impl Visitor for Nameless {
+    fn enter(&mut self, segment: Segment<'_>) {
+        self.depth += 1;
+        self.empty = self.depth == 1 && matches!(segment, Segment::Key(""));
+    }
+    fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+        self.empty = false;
+    }
+    fn structure(&mut self, _: &str, _: usize) {}
+    fn array(&mut self, _: &Array) {
+        self.found |= self.empty;
+    }
+    fn frozen(&mut self, _: &dyn Frozen) {}
 }
 
 fn named_arrays<T: Tree>(tree: &T, place: Location) -> Result<Vec<(String, Array)>> {
-    let names = names(tree);
+    let names = names(tree)?;
     let mut seen = std::collections::BTreeSet::new();
     if let Some(twice) = names.iter().find(|n| !seen.insert(n.as_str())) {
         return Err(bad(format!("two arrays of the tree are called `{twice}`"))
@@ -220,14 +275,31 @@ fn named_arrays<T: Tree>(tree: &T, place: Location) -> Result<Vec<(String, Array
     .collect()
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|e| match e.kind() {
+/// A whole file, after a look at what it is: a device has no end, and a pipe waits for one.
+fn read(path: &Path) -> Result<(Format, Vec<u8>)> {
+    let wrong = |e: io::Error| match e.kind() {
         io::ErrorKind::NotFound => bad("cannot be read: there is no such file").help(match std::env::current_dir() {
             Ok(here) if path.is_relative() => format!("a path that begins with no `/` begins at {}", here.display()),
             _ => "look at the path, and whether the file was saved".to_string(),
         }),
         _ => bad(format!("cannot be read: {e}")),
-    })
+    };
+    if !fs::metadata(path).map_err(wrong)?.is_file() {
+        return Err(
+            bad("cannot be read: it is no regular file").help("give the name of a file, not of a folder or a device")
+        );
+    }
+    let format = Format::of(path)?;
+    let mut file = fs::File::open(path).map_err(wrong)?;
+    // As long as it was when it was opened: someone may be writing to it.
+    let length = file.metadata().map_err(wrong)?.len();
+    let mut start = Vec::new();
+    Read::by_ref(&mut file).take(START).read_to_end(&mut start).map_err(wrong)?;
+    format.begins(&start, length)?;
+    let mut bytes = bytes::room(usize::try_from(length).unwrap_or(usize::MAX))?;
+    bytes.extend(start);
+    file.take(length.saturating_sub(START)).read_to_end(&mut bytes).map_err(wrong)?;
+    Ok((format, bytes))
 }
 
 /// The kind of file that bytes are, by how they begin.
@@ -255,6 +327,9 @@ fn not_a(kind: &str, bytes: &[u8], what: &dyn std::fmt::Display) -> Error {
             .help("an extension says what a file is, and this one is something else, or was cut off; save it again"),
     }
 }
+
+/// As many bytes as say what a file is.
+const START: u64 = 8;
 
 /// One array of a file, if it is there and is what is wanted.
 fn fitting(source: &mut dyn Source, name: &str, wanted: &Type) -> Result<Array> {

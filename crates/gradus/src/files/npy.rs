@@ -105,7 +105,10 @@ impl<'a> Entries<'a> {
                 "shape" => dims = Some(self.sizes()?),
                 other => return Err(bad(format!("has an entry `{other}` in its header that is not known here"))),
             }
-            self.takes(",");
+            if !self.takes(",") {
+                self.want("}")?;
+                break;
+            }
         }
         let (Some(descr), Some(columns), Some(dims)) = (descr, columns, dims) else {
             return Err(bad("has a header without dtype, order or shape"));
@@ -162,12 +165,21 @@ impl<'a> Entries<'a> {
             self.rest = self.rest.trim_start();
             let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
             let (digits, rest) = self.rest.split_at(end);
-            let size = digits.parse().map_err(|_| bad(format!("has a size `{digits}` in its header")))?;
+            let Ok(size) = digits.parse() else {
+                let all: String = self.rest.chars().take_while(|c| ![',', ')'].contains(c)).take(30).collect();
+                return Err(bad(format!(
+                    "has a size `{}` in its header, and no array is of that size",
+                    all.trim_end()
+                )));
+            };
             dims.push(size);
             self.rest = rest;
             // Python 2 wrote long numbers with an L.
             self.takes("L");
-            self.takes(",");
+            if !self.takes(",") {
+                self.want(")")?;
+                break;
+            }
         }
         Ok(dims)
     }

@@ -1,6 +1,6 @@
 //! `.npz`: a zip archive with a `.npy` for each array.
 
-use std::io::{Cursor, Seek, Write};
+use std::io::{self, Cursor, Seek, Write};
 
 use gradus_core::{Array, Result, Type};
 use zip::write::SimpleFileOptions;
@@ -28,7 +28,9 @@ pub(super) struct Npz<'a> {
 impl<'a> Npz<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Npz<'a>> {
         let archive = ZipArchive::new(Cursor::new(bytes));
-        let archive = archive.map_err(|e| not_a(".npz", bytes, &e))?;
+        let mut archive = archive.map_err(|e| not_a(".npz", bytes, &e))?;
+        // Names and sizes stand in it twice, and no checksum is of them: a name that was damaged would be another array.
+        archive.validate_header_consistency().map_err(|e| not_a(".npz", bytes, &e))?;
         Ok(Npz { archive })
     }
 
@@ -60,7 +62,12 @@ impl Source for Npz<'_> {
     }
 
     fn array(&mut self, name: &str) -> Result<Array> {
-        let array = self.within(name, |file| Header::read(file)?.array(file))?;
+        let array = self.within(name, |file| {
+            let array = Header::read(file)?.array(file)?;
+            // The checksum is compared when the entry has been read to its end, one read behind the last number.
+            io::copy(file, &mut io::sink()).map_err(|e| bad(format!("is damaged: {e}")))?;
+            Ok(array)
+        })?;
         array.ok_or_else(|| bad(format!("has no array `{name}`")))
     }
 }

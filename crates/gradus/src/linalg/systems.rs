@@ -224,10 +224,15 @@ pub fn solve_tridiagonal(lower: &Array, diagonal: &Array, upper: &Array, b: &Arr
                 return wrong(ErrorKind::Shape, message, "all three diagonals and the right-hand side are [.., n]");
             }
         }
+        let all = (lower * diagonal * upper * b).ok()?;
+        if n.constant() == Some(0) {
+            // No equations have no unknowns.
+            return Ok(all);
+        }
         // Steps go along the leading axis.
         let first = |x: &Array| x.move_axis(-1, 0);
         let rows = (first(lower), first(diagonal), first(upper), first(b));
-        let start = Array::zeros_like(&(lower * diagonal * upper * b).index((Index::Ellipsis, 0)));
+        let start = Array::zeros_like(&all.index((Index::Ellipsis, 0)));
         let eliminate = |(c, d): &(Array, Array), (l, m, u, b): &(Array, Array, Array, Array)| {
             let pivot = m - l * c;
             let (c, d) = (u / &pivot, (b - l * d) / &pivot);
@@ -258,7 +263,8 @@ fn last(x: &Array) -> Result<Dim> {
 pub fn solve_banded(lower: usize, upper: usize, bands: &Array, b: &Array) -> Array {
     on_line(|| {
         let (ty, rhs) = (bands.ty()?, b.ty()?);
-        let fits = ty.rank() == 2 && bands.dim(0).as_usize() == Some(lower + upper + 1);
+        let count = lower.checked_add(upper).and_then(|n| n.checked_add(1));
+        let fits = ty.rank() == 2 && count.is_some() && bands.dim(0).as_usize() == count;
         if !fits || !(1..=2).contains(&rhs.rank()) || b.dim(0).equals(&bands.dim(1)) == Decision::No {
             let message =
                 format!("a banded system of {ty} with {lower} + {upper} + 1 diagonals and a right-hand side {rhs}");
@@ -267,6 +273,10 @@ pub fn solve_banded(lower: usize, upper: usize, bands: &Array, b: &Array) -> Arr
                 message,
                 "bands are [lower + upper + 1, n], a right-hand side [n] or [n, k]",
             );
+        }
+        if b.dim(0).constant() == Some(0) {
+            // No equations have no unknowns.
+            return (b * number(1.0, ty.dtype())).ok();
         }
         let columns = if rhs.rank() == 1 { b.expand_dims(-1) } else { b.clone() };
         let x = banded(lower, upper, bands, &columns)?;

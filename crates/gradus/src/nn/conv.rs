@@ -10,6 +10,7 @@ use super::layout::Layout;
 use crate::line::{on_line, refuse};
 
 /// How a convolution goes over its image: strides, padding, holes and groups. The usual is one step at a time, no padding, no holes, one group.
+/// What has an entry for each axis of places has them in the order of the kernel's layout.
 #[derive(Clone, Debug)]
 pub struct Conv {
     strides: Option<Vec<usize>>,
@@ -249,7 +250,8 @@ impl Operands {
 /// A convolution, as networks mean it: every window of the image times the kernel, which is not turned around.
 ///
 /// The layout says which axis is which, as `image,kernel->result`: `N` examples, `C` features, `I` and `O` the features that go into the kernel and come out, and
-/// any other letters the axes of places, of which there may be any number.
+/// any other letters the axes of places, of which there may be any number. Strides, padding and dilations are in the order in which the kernel has these letters,
+/// as in `jax.lax.conv_general_dilated`: by `"NHWC,WHIO->NHWC"` the first stride is that of `W`.
 ///
 /// ```
 /// use gradus::prelude::*;

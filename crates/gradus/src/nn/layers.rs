@@ -26,6 +26,7 @@ pub fn linear(x: &Array, weights: &Array, bias: Option<&Array>) -> Array {
             return Err(Error::new(ErrorKind::Shape, message));
         }
         let y = x.matmul(weights).ok()?;
+        bias.map_or(Ok(()), |bias| want_last_of(&y, "a bias", bias))?;
         Ok(bias.map_or_else(|| y.clone(), |bias| &y + bias))
     })
 }
@@ -65,6 +66,7 @@ pub fn embedding(table: &Array, numbers: &Array) -> Array {
 pub fn layer_norm(x: &Array, scale: &Array, offset: &Array, epsilon: f64) -> Array {
     in_function("layer_norm", || {
         let (wide, axes) = (wide(x)?, last_axes(x, scale)?);
+        want_last_of(x, "an offset", offset)?;
         let away = &wide - wide.mean_keep(axes.clone());
         let spread = away.square().mean_keep(axes) + epsilon;
         Ok((away * (1.0_f64 / spread.sqrt())).cast(x.dtype()) * scale + offset)
@@ -91,6 +93,18 @@ fn wide(x: &Array) -> Result<Array> {
     }
 }
 
+/// Refuses what does not broadcast to `x`: it has its last axes, or size 1 there.
+fn want_last_of(x: &Array, what: &str, own: &Array) -> Result<()> {
+    let (of, ty) = (x.ty()?, own.ty()?);
+    let fits = |(n, own): (&Dim, &Dim)| own.constant() == Some(1) || n.equals(own) != Decision::No;
+    let last = of.shape().iter().skip(of.rank().saturating_sub(ty.rank()));
+    if ty.rank() > of.rank() || !last.zip(ty.shape().iter()).all(fits) {
+        let message = format!("{what} {ty} for {of}");
+        return Err(Error::new(ErrorKind::Shape, message).help("it has the sizes of the last axes of what it is for"));
+    }
+    Ok(())
+}
+
 /// As many of the last axes of `x` as `scale` has.
 fn last_axes(x: &Array, scale: &Array) -> Result<Vec<usize>> {
     let (rank, own) = (x.ty()?.rank(), scale.ty()?.rank());
@@ -100,6 +114,7 @@ fn last_axes(x: &Array, scale: &Array) -> Result<Vec<usize>> {
             Error::new(ErrorKind::Shape, message).help("a scale has the last axes of what it scales, at least one")
         );
     }
+    want_last_of(x, "a scale", scale)?;
     Ok((rank - own..rank).collect())
 }
 
@@ -237,6 +252,8 @@ impl BatchNorm {
         let axes = self.axes(x)?;
         let spread = |a: &Array| a.expand_dims(axes.clone()).ok();
         let (mean, variance) = (spread(&stats.mean)?, spread(&stats.variance)?);
+        want_last_of(x, "a mean", &mean)?;
+        want_last_of(x, "a variance", &variance)?;
         Ok(((wide(x)? - mean) * (1.0_f64 / (variance + self.epsilon).sqrt())).cast(x.dtype()))
     }
 }

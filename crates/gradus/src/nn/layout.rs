@@ -38,6 +38,8 @@ pub(super) struct Layout {
     pub(super) image: Image,
     kernel: Vec<char>,
     result: Image,
+    /// The axes of places in the order of the kernel: strides and the like are said in it, as in JAX.
+    spatial: Vec<char>,
 }
 
 impl Layout {
@@ -66,7 +68,8 @@ impl Layout {
                 "besides N, C, I and O the three parts have the same letters",
             );
         }
-        Ok(Layout { image, kernel, result })
+        let spatial = kernel.iter().copied().filter(|c| !['I', 'O'].contains(c)).collect();
+        Ok(Layout { image, kernel, result, spatial })
     }
 
     /// The letters of the kernel.
@@ -76,18 +79,18 @@ impl Layout {
 
     /// For each axis of `[spatial.., I, O]`, which axis of the kernel it is.
     pub(super) fn kernel_order(&self) -> Vec<usize> {
-        let wanted = self.image.spatial.iter().copied().chain(['I', 'O']);
+        let wanted = self.spatial.iter().copied().chain(['I', 'O']);
         wanted.filter_map(|c| self.kernel.iter().position(|l| *l == c)).collect()
     }
 
     /// For each axis of `[N, spatial.., C]`, which axis of the image it is.
     pub(super) fn image_order(&self) -> Vec<usize> {
-        self.image.order(&self.image.spatial)
+        self.image.order(&self.spatial)
     }
 
     /// For each axis of the result, which axis of `[N, spatial.., C]` it is.
     pub(super) fn result_order(&self) -> Vec<usize> {
-        back(&self.result.order(&self.image.spatial))
+        back(&self.result.order(&self.spatial))
     }
 }
 

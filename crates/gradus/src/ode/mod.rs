@@ -107,7 +107,7 @@ impl Options {
     }
 
     fn run<Y: Tree>(&self, f: &impl Fn(&Y, &Array) -> Y, y0: &Y, times: &Array) -> Result<Y> {
-        check_times(times)?;
+        let in_order = check_times(times)?;
         let (start, back) = tree::ravel(y0);
         let ty = start.ty()?.clone();
         if !ty.dtype().is_inexact() {
@@ -135,6 +135,7 @@ impl Options {
         let times = times * &sign;
         let begin = solver.begin(&start, &times.index(0))?;
         let (_, states) = scan(|at: &Step, goal: &Array| solver.advance(at, goal), begin, &times.index(1..));
+        let states = if in_order { states } else { turned_back(&times).select(states.full_like(f64::NAN), &states) };
         let all = Array::concatenate([start.expand_dims(0), states], 0).ok()?;
         Ok(back.call_rows(&all.cast(ty.dtype())))
     }
@@ -147,7 +148,8 @@ impl Options {
     }
 }
 
-fn check_times(times: &Array) -> Result<()> {
+/// Refuses times that are none. Whether they are known to go one way.
+fn check_times(times: &Array) -> Result<bool> {
     let ty = times.ty()?;
     if ty.rank() != 1 || !matches!(ty.dtype(), DType::F32 | DType::F64) || times.dim(0).constant() == Some(0) {
         let message = format!("times are a vector of f32 or f64 with at least one of them, not {ty}");
@@ -155,7 +157,28 @@ fn check_times(times: &Array) -> Result<()> {
             Error::new(ErrorKind::Shape, message).help("give the first time and those at which the state is wanted")
         );
     }
-    Ok(())
+    let Some(known) = times.concrete() else { return Ok(false) };
+    if known.splat_value().is_some() {
+        return Ok(true);
+    }
+    // Read as they are: an operation would become part of a program that is being traced.
+    let known = (0..known.count()).map(|i| known.scalar_at(i).map(|t| t.to_f64())).collect::<Result<Vec<f64>>>()?;
+    let turn = |ways: fn(&f64, &f64) -> bool| known.windows(2).find(|w| !ways(&w[0], &w[1]));
+    match (turn(f64::le), turn(f64::ge)) {
+        (Some(up), Some(down)) => {
+            let pair = if known.last() < known.first() { down } else { up };
+            let message = format!("times go one way, up or down, and after {:?} comes {:?}", pair[0], pair[1]);
+            Err(Error::new(ErrorKind::Value, message).help("sort them, and integrate twice to go forth and back"))
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Where times from the second on are before one that came earlier: steps have gone on from there. A column for the rows of states.
+fn turned_back(times: &Array) -> Array {
+    let furthest = times.cummax(0);
+    // Not `lt`: what is compared with NaN is in no order.
+    (!times.index(1..).ge(furthest.index(..-1))).expand_dims(-1)
 }
 
 fn misfit((path, state, slope): (String, String, String)) -> Error {
@@ -166,7 +189,7 @@ fn misfit((path, state, slope): (String, String, String)) -> Error {
 
 /// The states at some times of a solution of `dy/dt = f(y, t)` that is `y0` at the first of them. Each array of the result has the times as its leading axis.
 ///
-/// Times go up or down. Steps do not stop at them: states between are interpolated with the accuracy of the steps. `f` gives a value of the structure and types of `y0`. [`Options`] choose accuracy and method. Where steps become too
+/// Times go up or down. Others are an error, and where they are known only to the program, states at times that turn back are NaN. Steps do not stop at them: states between are interpolated with the accuracy of the steps. `f` gives a value of the structure and types of `y0`. [`Options`] choose accuracy and method. Where steps become too
 /// short to go on, or too many, the rest is NaN.
 ///
 /// Half floats are rounded where `f` sees them and in the result; between, the state is kept in `f32`, and the relative error that is asked for is at least their rounding.

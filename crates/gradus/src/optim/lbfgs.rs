@@ -5,6 +5,7 @@ use gradus_core::{Array, Dim, Error, ErrorKind, Location, Result, Scalar, Shape,
 use super::objective::{At, Minimum, check_vector};
 use crate::control::{ScanOptions, scan, while_loop};
 use crate::formula::option;
+use crate::line::few;
 use crate::stage::poison;
 use crate::tree::{self, Tree};
 
@@ -158,6 +159,7 @@ impl Lbfgs {
 
     fn start(&self, f: &dyn Fn(&Array) -> Array, x: &Array, place: Location) -> Result<LbfgsState> {
         check_vector(x)?;
+        few(self.memory, "a memory of steps", 1 << 20)?;
         let (value, gradient) = value_and_gradient(f, x, place)?;
         let zeros = |dims: Vec<Dim>| Array::full_scalar(dims.into_iter().collect::<Shape>(), Scalar::zero(x.dtype()));
         let memory = Dim::from(self.memory);

@@ -1,7 +1,9 @@
 //! The Poisson distribution: by products of uniform numbers for small rates (D. Knuth), by rejection for others (W. Hörmann, "The
 //! transformed rejection method for generating Poisson random variables", 1993).
 
-use gradus_core::{Array, DType, Element, Error, ErrorKind, IntoShape, Operand, Result, Scalar, Shape};
+use gradus_core::{
+    Array, DType, Element, Error, ErrorKind, IntoShape, Location, Operand, Result, Scalar, Shape, trace,
+};
 
 use super::basic::{split_keys, unit};
 use super::formulas::{fused, lgamma, log};
@@ -33,6 +35,8 @@ pub fn poisson<T: Element>(key: Key, rate: impl Operand, shape: impl IntoShape) 
 /// As many uniform numbers as can be multiplied before the product is below exp(-rate).
 fn small_rates(key: &Array, rate: &Array, shape: &Shape, dtype: DType) -> Result<Array> {
     let end = -rate;
+    // The body of a loop is its caller's; this one's is the user's line.
+    let place = trace::caller_or_known(Location::caller());
     let one = Scalar::one(dtype);
     let (_, count, _) = while_loop(
         |(_, _, product): &(Array, Array, Array)| product.gt(&end).any(),
@@ -42,7 +46,7 @@ fn small_rates(key: &Array, rate: &Array, shape: &Shape, dtype: DType) -> Result
                 let count = product.gt(&end).select(count + one, count);
                 Ok((key, count, product + log(&unit(&part, shape, DType::F32)?)?))
             };
-            next().unwrap_or_else(|e| (e.clone().into(), e.clone().into(), e.into()))
+            trace::at_place(place, next).unwrap_or_else(|e| (e.clone().into(), e.clone().into(), e.into()))
         },
         (key.clone(), Array::full_scalar(shape.clone(), Scalar::zero(dtype)), rate.zeros_like()),
     );
@@ -57,6 +61,7 @@ fn large_rates(key: &Array, rate: &Array, shape: &Shape, dtype: DType) -> Result
     let inverse_alpha = number(1.1328) / (&b - 3.4_f32) + 1.1239_f32;
     let accepted_at_once = number(0.9277) - number(3.6224) / (&b - 2.0_f32);
     let none = rate.ne(rate);
+    let place = trace::caller_or_known(Location::caller());
     let (_, drawn, _) = while_loop(
         |(_, _, done): &(Array, Array, Array)| (!done).any(),
         |(key, drawn, done)| {
@@ -73,7 +78,7 @@ fn large_rates(key: &Array, rate: &Array, shape: &Shape, dtype: DType) -> Result
                 let accepted = at_once | (!refused & s.le(t));
                 Ok((key, accepted.select(&k, drawn), done | &accepted))
             };
-            next().unwrap_or_else(|e| (e.clone().into(), e.clone().into(), e.into()))
+            trace::at_place(place, next).unwrap_or_else(|e| (e.clone().into(), e.clone().into(), e.into()))
         },
         (key.clone(), number(-1.0), none),
     );

@@ -1,9 +1,9 @@
 //! The gamma function, what is made of it, and the zeta function.
 
-use gradus_core::trace::{at_place, caller_or_known};
-use gradus_core::{Array, Location};
+use gradus_core::Array;
 
 use crate::formula::{formulas, nan, number, undefined};
+use crate::line::{few, on_line};
 
 formulas! {
     /// The gamma function. At 0 it is infinite, with the sign of the zero; at -1, -2 and so on, where it has no sign, it is NaN.
@@ -107,14 +107,14 @@ fn hurwitz(s: &Array, q: &Array) -> Array {
 /// The logarithm of the gamma function of dimension d: that of positive definite matrices.
 #[track_caller]
 pub fn multigammaln(a: &Array, d: usize) -> Array {
-    let place = caller_or_known(Location::caller());
-    at_place(place, || {
-        let constant = (d * d.saturating_sub(1)) as f64 * 0.25 * std::f64::consts::PI.ln();
-        (0..d).fold(a.zeros_like() + constant, |sum, j| sum + (a - 0.5 * j as f64).lgamma())
+    on_line(|| {
+        few(d, "the gamma function of dimension", 1 << 16)?;
+        let constant = d as f64 * d.saturating_sub(1) as f64 * 0.25 * std::f64::consts::PI.ln();
+        Ok((0..d).fold(a.zeros_like() + constant, |sum, j| sum + (a - 0.5 * j as f64).lgamma()))
     })
 }
 
-/// The numbers of Bernoulli from 0 to n, as `f64`.
+/// The numbers of Bernoulli from 0 to n, as `f64`. From 260 on those that are not zero are larger than any `f64`, and infinite here.
 #[track_caller]
 pub fn bernoulli(n: usize) -> Array {
     // B₂ₘ = (-1)^(m+1) 2 (2m)! ζ(2m) / (2π)^2m: the zeta function is nearly 1, and nothing cancels.
@@ -122,6 +122,7 @@ pub fn bernoulli(n: usize) -> Array {
         0 => 1.0,
         1 => -0.5,
         k if k % 2 == 1 => 0.0,
+        k if k >= 260 => (if k % 4 == 0 { -1.0 } else { 1.0 }) * f64::INFINITY,
         k => {
             let zeta: f64 = match k {
                 2 => std::f64::consts::PI.powi(2) / 6.0,
@@ -132,5 +133,5 @@ pub fn bernoulli(n: usize) -> Array {
             if k % 4 == 0 { -size * zeta } else { size * zeta }
         }
     };
-    (0..=n).map(number).collect()
+    on_line(|| Ok((0..=n).map(number).collect()))
 }

@@ -1,6 +1,6 @@
 //! Incomplete gamma and beta functions, and exponential integrals, which are among them. They have derivatives by every operand.
 
-use gradus_core::{Array, Operand};
+use gradus_core::{Array, DType, Operand};
 
 use super::gamma::stirling;
 use super::{betaln, series};
@@ -76,7 +76,29 @@ formulas! {
 /// The exponential integral of order n, of e^(-xt) / t^n from 1 on, for positive x.
 #[track_caller]
 pub fn expn(n: usize, x: &Array) -> Array {
-    computed("expn", [x.into_operand()], |[x]| integral(n, x))
+    computed("expn", [x.into_operand()], |[x]| if n > MANY { far(n, x) } else { integral(n, x) })
+}
+
+/// From this order on four terms of an expansion in its reciprocal are exact.
+const MANY: usize = 5000;
+
+/// The exponential integral of a large order: e^-x / (x + n) times a sum of powers of n / (x + n)².
+fn far(n: usize, x: &Array) -> Array {
+    if x.dtype() == DType::F16 {
+        // Half floats do not hold such an order.
+        return far(n, &x.cast(DType::F32)).cast(DType::F16);
+    }
+    let n = n as f64;
+    // Seen in parts of x + n, all terms are small.
+    let all = x + n;
+    let (of_n, of_x) = (number(x, n) / &all, x / &all);
+    let step = &of_n / &all;
+    let third = &of_x * &of_x * 6i32 - &of_n * &of_x * 8i32 + &of_n * &of_n;
+    let second = &of_n - &of_x * 2i32;
+    let sum = ((third / &all + second) * (&step / &all) + &step) + 1i32;
+    let inside = (-x).exp() / &all * sum;
+    let edge = x.eq(f64::INFINITY).select(number(x, 0.0), nan(x));
+    (x.ge(0i32) & x.is_finite()).select(inside, edge)
 }
 
 /// By its power series up to 2, by the continued fraction of Γ(1 - n, x) beyond.
@@ -94,7 +116,11 @@ fn integral(n: usize, x: &Array) -> Array {
     // The term with the logarithm stands where the denominator would be zero.
     let harmonic: f64 = (1..n).map(|k| 1.0 / k as f64).sum::<f64>() - 0.577_215_664_901_532_9;
     let factorial: f64 = (1..n).map(|k| k as f64).product();
-    let lead = (-&small).powi(n as i64 - 1) * (harmonic - small.log()) / number(x, factorial);
+    // A power of at most two over a factorial that is no float is nothing.
+    let lead = match factorial.is_finite() {
+        true => (-&small).powi(n as i64 - 1) * (harmonic - small.log()) / number(x, factorial),
+        false => number(x, 0.0),
+    };
     let sum = series::exponential(&-&small, |m| {
         let apart = m - (order - 1.0);
         let here = apart.eq(0i32);

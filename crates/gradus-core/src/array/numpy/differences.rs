@@ -1,7 +1,8 @@
 //! Differences, slopes, areas and lines between points along an axis.
 
-use super::at_caller;
+use super::{at_caller, countable};
 use crate::array::operand::{checked, resolve_axis};
+use crate::array::shaping::common_dtype;
 use crate::array::{Array, Operand};
 use crate::error::{Result, fail};
 use crate::types::{DType, Decision, Dim};
@@ -21,8 +22,11 @@ impl Array {
     #[track_caller]
     fn try_diff(&self, n: usize, axis: isize) -> Result<Array> {
         let axis = resolve_axis(axis, self.ty()?.rank())?;
+        // Once an axis is empty, it stays so.
+        let rounds = self.dim(axis as isize).as_usize().map_or(n, |size| size.min(n));
+        countable(rounds, "differences of differences")?;
         let mut x = self.clone();
-        for _ in 0..n {
+        for _ in 0..rounds {
             let (before, after) = x.neighbours(axis)?;
             x = if x.dtype() == DType::Bool { after.ne(&before) } else { after - before }.ok()?;
         }
@@ -46,12 +50,18 @@ impl Array {
         self.flatten().diff(1, 0)
     }
 
-    /// The area under the elements along an axis, by trapezoids of width `dx`.
+    /// Whole numbers and bools as floats, since what lies between two of them is none.
+    #[track_caller]
+    fn between_whole(&self, dtype: DType) -> Result<Array> {
+        if self.ty()?.dtype().is_inexact() { Ok(self.clone()) } else { self.try_cast(dtype) }
+    }
+
+    /// The area under the elements along an axis, by trapezoids of width `dx`. Integers are taken as `f64`.
     #[doc(alias = "trapz")]
     #[track_caller]
     pub fn trapezoid(&self, dx: impl Operand, axis: isize) -> Array {
         let dx = dx.into_operand();
-        let (before, after) = match self.axis_pair(axis) {
+        let (before, after) = match self.between_whole(DType::F64).and_then(|y| y.axis_pair(axis)) {
             Ok(both) => both,
             Err(e) => return checked(Err(e)),
         };
@@ -67,7 +77,9 @@ impl Array {
     #[track_caller]
     fn try_trapezoid_at(&self, x: &Array, axis: isize) -> Result<Array> {
         // With the axis in front of all others, moved last, a vector of places broadcasts.
-        let y = self.try_move_axis(axis, -1)?;
+        let y = self.between_whole(DType::F64)?.try_move_axis(axis, -1)?;
+        // Differences of unsigned numbers would wrap.
+        let x = x.between_whole(DType::F64)?;
         let x = if x.ty()?.rank() == self.rank() { x.try_move_axis(axis, -1)? } else { x.clone() };
         let ((y0, y1), (x0, x1)) = (y.axis_pair(-1)?, x.axis_pair(-1)?);
         ((y0 + y1) * (x1 - x0) * 0.5_f64).sum_axes(-1).ok()
@@ -78,7 +90,8 @@ impl Array {
         self.neighbours(resolve_axis(axis, self.ty()?.rank())?)
     }
 
-    /// The value at these places of the line through the points `(xp, fp)`, whose places increase. Beyond the ends it is that at the end.
+    /// The value at these places of the line through the points `(xp, fp)`, whose places increase. Beyond the ends it is that at the end. Integers are taken as `f64`,
+    /// or as the floats among the other operands.
     ///
     /// ```
     /// # use gradus_core::Array;
@@ -103,20 +116,23 @@ impl Array {
         if n.constant() == Some(0) {
             fail!(Shape, "a line through no points has no values");
         }
+        let common = common_dtype(&[self.clone(), xp.clone(), fp.clone()]).ok();
+        let float = common.filter(|c| c.is_inexact()).map_or(DType::F64, DType::real_part);
+        let (x, xp, fp) = (&self.between_whole(float)?, &xp.between_whole(float)?, &fp.between_whole(float)?);
         let last = n - 1usize;
-        let i = xp.searchsorted_right(self).clamp(1i64.min(last.constant().unwrap_or(1)), last);
+        let i = xp.searchsorted_right(x).clamp(1i64.min(last.constant().unwrap_or(1)), last);
         let before = &i - 1i64;
         let (x0, x1, f0, f1) = (xp.take(&before, 0), xp.take(&i, 0), fp.take(&before, 0), fp.take(&i, 0));
         let step = &x1 - &x0;
         let flat = step.eq(0i32);
-        let along = (self - &x0) / flat.select(step.ones_like(), &step);
+        let along = (x - &x0) / flat.select(step.ones_like(), &step);
         let inside = flat.select(&f1, &f0 + along * (&f1 - &f0));
         let (first, end) = (xp.index(0), xp.index(-1));
-        let y = self.lt(first).select(fp.index(0), inside);
-        self.gt(end).select(fp.index(-1), y).ok()
+        let y = x.lt(first).select(fp.index(0), inside);
+        x.gt(end).select(fp.index(-1), y).ok()
     }
 
-    /// Slopes along an axis with spacing 1: central differences inside, one-sided ones at both ends.
+    /// Slopes along an axis with spacing 1: central differences inside, one-sided ones at both ends. Integers are taken as `f64`.
     #[track_caller]
     pub fn gradient(&self, axis: isize) -> Array {
         at_caller(|| self.try_gradient(axis))
@@ -129,7 +145,8 @@ impl Array {
         if n.at_least(&Dim::from(2usize)) == Decision::No {
             fail!(Shape, "slopes along axis {axis} of {} take two elements at least", self.ty()?);
         }
-        let cut = |from: Dim, to: Dim| self.slice_axis(axis, from, to);
+        let y = self.between_whole(DType::F64)?;
+        let cut = |from: Dim, to: Dim| y.slice_axis(axis, from, to);
         let at = Dim::from;
         let first = (cut(at(1usize), at(2usize))? - cut(at(0usize), at(1usize))?).ok()?;
         let last = (cut(&n - 1usize, n.clone())? - cut(&n - 2usize, &n - 1usize)?).ok()?;

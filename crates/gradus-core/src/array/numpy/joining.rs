@@ -1,11 +1,12 @@
 //! Arrays put together and taken apart: stacks of rows and columns, parts of unequal size, elements put in and left out, turns.
 
-use super::{all_at_caller, at_caller};
+use super::{all_at_caller, at_caller, countable};
+use crate::array::data::collected;
 use crate::array::operand::{broadcast_shapes, resolve_axis};
 use crate::array::shaping::{collect_arrays, value_as};
 use crate::array::{Array, Operand};
 use crate::error::{Result, error, fail};
-use crate::types::{DType, Dim, IntoShape, Shape};
+use crate::types::{DType, Dim, IntoShape, Shape, Type};
 
 /// Functions of lists of arrays, which are joined along an axis after each was given the axes it lacks.
 macro_rules! stacks {
@@ -103,8 +104,7 @@ impl Array {
     /// Cuts an axis into `parts` parts whose sizes differ by one at most; the larger ones come first.
     #[track_caller]
     pub fn array_split(&self, parts: usize, axis: isize) -> Vec<Array> {
-        const MOST: usize = 1024;
-        all_at_caller(parts.clamp(1, MOST), || {
+        all_at_caller(carried(parts), || {
             let axis = resolve_axis(axis, self.ty()?.rank())?;
             let Some(n) = self.dim(axis as isize).as_usize() else {
                 return Err(error!(NotConcrete, "axis {axis} of {} has no known size to be cut", self.ty()?)
@@ -113,6 +113,7 @@ impl Array {
             if parts == 0 {
                 fail!(Value, "an axis is cut into one part at least");
             }
+            countable(parts, "parts of an axis")?;
             let mut places = Vec::with_capacity(parts);
             for i in 1..parts {
                 places.push(i * (n / parts) + i.min(n % parts));
@@ -125,12 +126,13 @@ impl Array {
     #[track_caller]
     pub fn unstack(&self, axis: isize) -> Vec<Array> {
         let n = self.dim(axis).as_usize().unwrap_or(1);
-        all_at_caller(n.max(1), || {
+        all_at_caller(carried(n), || {
             let at = resolve_axis(axis, self.ty()?.rank())?;
             if self.dim(at as isize).as_usize().is_none() {
                 return Err(error!(NotConcrete, "axis {at} of {} has no known size", self.ty()?)
                     .help("`map` and `scan` go over an axis of any size"));
             }
+            countable(n, "parts of an axis")?;
             let mut all = Vec::with_capacity(n);
             for i in 0..n {
                 let part = self.slice_axis(at, Dim::from(i), Dim::from(i + 1))?;
@@ -304,9 +306,15 @@ impl Array {
             if n == 0 {
                 fail!(Shape, "axis {axis} of {ty} has no elements to repeat");
             }
-            let (n, low, high) = (n as i64, *low as i64, *high as i64);
-            let places = Array::from_iter((-low..n + high).map(|i| from(i, n)));
-            x = x.take(&places, axis as isize).ok()?;
+            let too_long =
+                || error!(Size, "{low} + {n} + {high} elements along axis {axis} are more than an array has");
+            let all = low.checked_add(n).and_then(|all| all.checked_add(*high)).ok_or_else(too_long)?;
+            let ty = Type::checked(ty.dtype(), x.shape().replaced(axis, Dim::from(all)))?;
+            let (n, low) = (n as i64, *low as i64);
+            // Where elements come from is a list as long as the axis.
+            let places = collected(all, (0..all as i64).map(|i| from(i - low, n)))
+                .map_err(|_| error!(Size, "there is no memory for a pad to {ty}"))?;
+            x = x.take(&Array::from(places), axis as isize).ok()?;
         }
         Ok(x)
     }
@@ -356,6 +364,11 @@ impl Array {
             (rows << Array::from([7u8, 6, 5, 4, 3, 2, 1, 0])).sum_axes(1).ok()
         })
     }
+}
+
+/// How many of the results of a call that was to give so many carry its error: nobody names more by hand.
+fn carried(n: usize) -> usize {
+    n.clamp(1, 1024)
 }
 
 /// A place of an axis counted from the front.

@@ -1,7 +1,8 @@
 //! Arrays made from a rule: spaced numbers, windows of signal processing, places of triangles and diagonals.
 
-use super::at_caller;
+use super::{all_at_caller, at_caller};
 use crate::array::Array;
+use crate::array::data::memory;
 use crate::error::{Result, error, fail};
 use crate::types::{DType, Element, IntoShape, Shape};
 
@@ -10,8 +11,7 @@ fn ruled<T: Element>(n: usize, what: &str, value: impl Fn(f64) -> f64) -> Result
     if !T::DTYPE.is_float() {
         return Err(error!(DType, "{what} has floats, not {}", T::DTYPE).help("ask for `f64` or `f32`"));
     }
-    let mut values = Vec::new();
-    values.try_reserve_exact(n).map_err(|_| error!(Size, "no memory for {n} elements of f64"))?;
+    let mut values = memory(n)?;
     values.extend((0..n).map(|i| value(i as f64)));
     Array::from(values).try_cast(T::DTYPE)
 }
@@ -116,7 +116,7 @@ impl Array {
     #[doc(alias = "diag_indices_from")]
     #[track_caller]
     pub fn diag_indices(n: usize) -> (Array, Array) {
-        let all = Array::arange(0i64, n as i64, 1);
+        let all = at_caller(|| Array::arange(0i64, coordinate(n)?, 1).ok());
         (all.clone(), all)
     }
 
@@ -124,14 +124,14 @@ impl Array {
     #[doc(alias = "tril_indices_from")]
     #[track_caller]
     pub fn tril_indices(n: usize, m: usize, k: isize) -> (Array, Array) {
-        places(n, m, |i, j| j <= i + k as i64)
+        places(n, m, k, true)
     }
 
     /// Rows and columns on and above the `k`-th diagonal of an `n` by `m` matrix, row by row, as `i64`.
     #[doc(alias = "triu_indices_from")]
     #[track_caller]
     pub fn triu_indices(n: usize, m: usize, k: isize) -> (Array, Array) {
-        places(n, m, |i, j| j >= i + k as i64)
+        places(n, m, k, false)
     }
 
     /// A matrix with all elements in row-major order on its `k`-th diagonal.
@@ -153,13 +153,44 @@ impl Array {
     }
 }
 
-fn places(n: usize, m: usize, inside: impl Fn(i64, i64) -> bool) -> (Array, Array) {
-    let (mut rows, mut columns) = (Vec::new(), Vec::new());
-    for i in 0..n as i64 {
-        for j in (0..m as i64).filter(|j| inside(i, *j)) {
-            rows.push(i);
-            columns.push(j);
+/// A size whose places can be written as `i64`.
+fn coordinate(n: usize) -> Result<i64> {
+    i64::try_from(n).map_err(|_| error!(Size, "the places of {n} elements are more than `i64` can name"))
+}
+
+/// How many elements of an `n` by `m` matrix are on and below its `k`-th diagonal.
+fn below_diagonal(n: i128, m: i128, k: i128) -> i128 {
+    // Row i has i + k + 1 of them, up to m. Rows of fewer than m come first, after those of none.
+    let (first, last) = ((k + 1).max(1), n + k);
+    let end = last.min(m - 1);
+    let growing = if first <= end { (first + end) * (end - first + 1) / 2 } else { 0 };
+    growing + m * (last - first.max(m) + 1).max(0)
+}
+
+#[track_caller]
+fn places(n: usize, m: usize, k: isize, below: bool) -> (Array, Array) {
+    let mut both = all_at_caller(2, || {
+        let (rows, columns) = (coordinate(n)?, coordinate(m)?);
+        let (wide, k) = ((i128::from(rows), i128::from(columns)), k as i128);
+        let count = match below {
+            true => below_diagonal(wide.0, wide.1, k),
+            false => wide.0 * wide.1 - below_diagonal(wide.0, wide.1, k - 1),
+        };
+        let count = usize::try_from(count).map_err(|_| {
+            error!(Size, "a triangle of a {n} by {m} matrix has {count} places: there is no memory for so many")
+        })?;
+        let (mut down, mut right) = (memory(count)?, memory(count)?);
+        // Only the rows that have any: there may be many more of the others.
+        let (from, to) = if below { (-k, wide.0) } else { (0, wide.1 - k) };
+        for i in from.clamp(0, wide.0) as i64..to.clamp(0, wide.0) as i64 {
+            let edge = (i128::from(i) + k + i128::from(below)).clamp(0, wide.1) as i64;
+            let range = if below { 0..edge } else { edge..columns };
+            down.extend(std::iter::repeat_n(i, range.clone().count()));
+            right.extend(range);
         }
-    }
-    (Array::from(rows), Array::from(columns))
+        Ok(vec![Array::from(down), Array::from(right)])
+    })
+    .into_iter();
+    let lost = || Array::from(error!(Rule, "a pair lost an array"));
+    (both.next().unwrap_or_else(lost), both.next().unwrap_or_else(lost))
 }

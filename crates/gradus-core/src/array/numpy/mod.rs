@@ -15,7 +15,7 @@ mod sets;
 mod statistics;
 
 use crate::array::Array;
-use crate::error::Result;
+use crate::error::{Result, error};
 use crate::trace::{at_place, current_place};
 
 /// Runs a function whose operations all stand for the line of the caller, those in its closures too.
@@ -30,6 +30,18 @@ pub(super) fn at_caller(f: impl FnOnce() -> Result<Array>) -> Array {
 pub(super) fn all_at_caller(n: usize, f: impl FnOnce() -> Result<Vec<Array>>) -> Vec<Array> {
     let place = current_place();
     at_place(place, f).unwrap_or_else(|e| vec![Array::from(e.at(place)); n])
+}
+
+/// The most parts that one call cuts an array into, and the most operations that it is made of.
+const MOST: usize = 1 << 20;
+
+/// Refuses a count of operations that no program has: a list of them would grow until there is no memory, or the call would not end.
+pub(super) fn countable(n: usize, what: &str) -> Result<()> {
+    match n <= MOST {
+        true => Ok(()),
+        false => Err(error!(Size, "{n} {what}: one call has {MOST} of them at most")
+            .help("a loop of the program, such as `fori_loop` or `scan`, goes on as long as it likes")),
+    }
 }
 
 #[cfg(test)]

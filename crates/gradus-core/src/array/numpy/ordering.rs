@@ -35,6 +35,8 @@ macro_rules! ordered {
 ordered! {
     /// The number that a part `q` (0 to 1) of all elements is below, between two elements on the line through them. NaN if there is one.
     ///
+    /// Other parts are an error, and where `q` is known only to the program, the result is NaN there.
+    ///
     /// ```
     /// # use gradus_core::Array;
     /// let x = Array::from([4.0, 1.0, 2.0]);
@@ -79,6 +81,24 @@ medians! {
     nanmedian nanmedian_axes nanmedian_keep = nan true;
 }
 
+/// Refuses parts that are not between none and all. Where they are not known yet, which ones those are.
+fn outside(q: &Array, all: i32) -> Result<Option<Array>> {
+    let Some(known) = q.concrete() else {
+        // Not `lt` and `gt`: NaN is no part either.
+        return (!(q.ge(0i32) & q.le(all))).ok().map(Some);
+    };
+    // Read as they are: an operation would become part of a program that is being traced.
+    let different = if known.splat_value().is_some() { known.count().min(1) } else { known.count() };
+    for i in 0..different {
+        let part = known.scalar_at(i)?.to_f64();
+        if !(0.0..=f64::from(all)).contains(&part) {
+            return Err(error!(Value, "a quantile at {part}, which is outside of 0 to {all}")
+                .help("a quantile takes a part from 0 to 1, a percentile one from 0 to 100"));
+        }
+    }
+    Ok(None)
+}
+
 impl Array {
     fn quantiles(&self, q: Array, axes: impl IntoAxes, keep: bool, percent: bool, skip_nan: bool) -> Result<Array> {
         let axes = self.some_axes(axes)?;
@@ -91,6 +111,7 @@ impl Array {
         if n.constant() == Some(0) {
             fail!(Shape, "no elements of {} have a quantile: an axis is empty", self.ty()?);
         }
+        let outside = outside(&q, if percent { 100 } else { 1 })?;
         let q = q.try_cast(x.dtype())?;
         let q = if percent { q / 100i32 } else { q }.ok()?;
         let sorted = rows.sort(-1).ok()?;
@@ -109,6 +130,11 @@ impl Array {
         // Between equal infinities there is no line.
         let found = (below.eq(&above) & !below.is_finite()).select(&below, &below * (1i32 - &share) + &above * &share);
         let bad = if skip_nan { missing.all_keep(-1) } else { missing.any_keep(-1) };
+        let bad = match outside {
+            // One column for each part.
+            Some(outside) => bad | outside.try_flatten()?,
+            None => bad,
+        };
         let found = bad.select(found.full_like(f64::NAN), found).ok()?;
         let first = found.try_move_axis(-1, 0)?;
         let shape = match keep {

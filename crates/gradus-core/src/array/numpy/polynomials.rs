@@ -1,6 +1,6 @@
 //! Polynomials as vectors of coefficients, the highest power first.
 
-use super::{all_at_caller, at_caller};
+use super::{all_at_caller, at_caller, countable};
 use crate::array::Array;
 use crate::array::shaping::promoted;
 use crate::error::{Result, error, fail};
@@ -107,8 +107,8 @@ impl Array {
     pub fn polyder(&self, n: usize) -> Array {
         at_caller(|| {
             let mut p = self.clone();
-            for _ in 0..n {
-                let length = p.coefficients()?;
+            // Once there are no coefficients left, there are none for ever.
+            for length in (1..=self.coefficients()?).rev().take(n) {
                 let powers = Array::from_iter((1..length).rev().map(|i| i as i64));
                 p = (p.index(..-1) * powers.try_cast(p.dtype())?).ok()?;
             }
@@ -121,12 +121,14 @@ impl Array {
     pub fn polyint(&self, n: usize) -> Array {
         at_caller(|| {
             let mut p = self.widened()?.0;
-            for _ in 0..n {
-                let length = p.coefficients()?;
-                let powers = Array::from_iter((1..=length).rev().map(|i| i as f64));
-                p = (&p / powers.try_cast(p.dtype())?).pad(&[(0, 1)], 0i32).ok()?;
+            let length = p.coefficients()?;
+            // The largest number divided by this one's factorial is zero: more divisions change nothing.
+            const ALL: usize = 320;
+            for step in 0..n.min(ALL) {
+                let powers = Array::from_iter((1..=length).rev().map(|i| (i + step) as f64));
+                p = (&p / powers.try_cast(p.dtype())?).ok()?;
             }
-            Ok(p)
+            p.pad(&[(Dim::from(0usize), Dim::from(n))], 0i32).ok()
         })
     }
 
@@ -152,6 +154,7 @@ impl Array {
             let [n] = self.ty()?.shape().dims() else {
                 fail!(Shape, "powers in rows are of a vector, not of {}", self.ty()?)
             };
+            countable(columns, "powers")?;
             let mut all = Vec::with_capacity(columns);
             let mut power = self.ones_like();
             for _ in 0..columns {

@@ -1,8 +1,9 @@
 //! Averages with weights, covariances, counts in bins.
 
 use super::{all_at_caller, at_caller};
+use crate::array::data::collected;
 use crate::array::{Array, IntoAxes};
-use crate::error::{Result, fail};
+use crate::error::{Result, error, fail};
 use crate::types::{DType, Dim};
 
 impl Array {
@@ -108,7 +109,9 @@ impl Array {
             // Equal elements stand in the middle of a width of one.
             let none = low.eq(&high);
             let (low, high) = (none.select(&low - 0.5_f64, &low), none.select(&high + 0.5_f64, &high));
-            Array::between(&low, &high, bins + 1)
+            let edges = bins.checked_add(1);
+            let edges = edges.ok_or_else(|| error!(Size, "{bins} bins have more edges than can be counted"))?;
+            Array::between(&low, &high, edges)
         })
     }
 
@@ -194,7 +197,7 @@ impl Array {
     /// Evenly spaced numbers between two that are computed, both included.
     pub(super) fn between(low: &Array, high: &Array, n: usize) -> Result<Array> {
         let steps = n.saturating_sub(1).max(1) as f64;
-        let part = Array::from_iter((0..n).map(|i| i as f64 / steps)).try_cast(low.dtype())?;
+        let part = Array::from(collected(n, (0..n).map(|i| i as f64 / steps))?).try_cast(low.dtype())?;
         (low * (1i32 - &part) + high * &part).ok()
     }
 

@@ -152,3 +152,65 @@ fn parts_and_pads() {
     let sizes: Vec<_> = x.array_split(2, 0).iter().map(|p| p.known_dims().unwrap()[0]).collect();
     assert_eq!(sizes, [2, 1]);
 }
+
+#[test]
+fn places_of_triangles_are_counted_before_they_are_made() {
+    for (n, m) in [(0, 0), (0, 3), (3, 0), (1, 1), (2, 5), (5, 2), (4, 4)] {
+        for k in -7..=7_isize {
+            let all = (0..n as i64).flat_map(|i| (0..m as i64).map(move |j| (i, j)));
+            let below: (Vec<_>, Vec<_>) = all.clone().filter(|(i, j)| *j <= i + k as i64).unzip();
+            let above: (Vec<_>, Vec<_>) = all.filter(|(i, j)| *j >= i + k as i64).unzip();
+            let (lower, upper) = (Array::tril_indices(n, m, k), Array::triu_indices(n, m, k));
+            assert_eq!((ints(&lower.0), ints(&lower.1)), below, "{n} {m} {k}");
+            assert_eq!((ints(&upper.0), ints(&upper.1)), above, "{n} {m} {k}");
+        }
+    }
+    // Most rows have nothing: what is found is at the end.
+    let (rows, columns) = Array::tril_indices(1 << 60, 1 << 50, 2 - (1 << 60));
+    assert_eq!((ints(&rows), ints(&columns)), (vec![(1 << 60) - 2, (1 << 60) - 1, (1 << 60) - 1], vec![0, 0, 1]));
+    assert!(ints(&Array::tril_indices(usize::MAX >> 1, 3, isize::MIN).0).is_empty());
+    assert!(ints(&Array::triu_indices(3, usize::MAX >> 1, isize::MAX).0).is_empty());
+    assert_eq!(kind(&Array::tril_indices(1 << 40, 1 << 40, 0).1), ErrorKind::Size);
+    assert_eq!(kind(&Array::diag_indices(usize::MAX).0), ErrorKind::Size);
+}
+
+#[test]
+fn many_derivatives_and_integrals_of_polynomials_are_known_early() {
+    let p = Array::from([3.0, 2.0, 1.0]);
+    assert_eq!(floats(&p.polyder(2)), [6.0]);
+    assert!(floats(&p.polyder(3)).is_empty() && floats(&p.polyder(usize::MAX)).is_empty());
+    assert_eq!(floats(&p.polyint(2)), [0.25, 1.0 / 3.0, 0.5, 0.0, 0.0]);
+    assert_eq!(floats(&p.polyint(0)), [3.0, 2.0, 1.0]);
+    let many = p.polyint(1 << 20);
+    assert_eq!(many.known_dims().unwrap(), [(1 << 20) + 3]);
+    assert!(floats(&many).iter().all(|c| *c == 0.0));
+    assert!(floats(&Array::from([f64::MAX, NAN]).polyint(400))[1].is_nan());
+    assert_eq!(floats(&Array::from([f64::MAX]).polyint(320))[0], 0.0);
+    assert!(floats(&Array::from([1.0, 2.0]).diff(usize::MAX, 0)).is_empty());
+}
+
+#[test]
+fn parts_that_are_none_have_no_quantile() {
+    let x = Array::from([1.0, 2.0, 4.0]);
+    for q in [-1.0, 7.0, 1.0 + f64::EPSILON, NAN] {
+        assert_eq!(kind(&x.quantile(q)), ErrorKind::Value, "{q}");
+        assert_eq!(kind(&x.nanquantile_axes(Array::from([0.5, q]), 0)), ErrorKind::Value, "{q}");
+        assert_eq!(kind(&x.percentile(q * 100.0)), ErrorKind::Value, "{q}");
+    }
+    assert_eq!(floats(&x.quantile(Array::from([0.0, 1.0]))), [1.0, 4.0]);
+    assert_eq!(floats(&x.percentile(Array::from([0, 100]))), [1.0, 4.0]);
+    assert_eq!(x.quantile(7.0).error().unwrap().place().file(), Some(file!()));
+}
+
+/// Numbers of NumPy: what lies between whole numbers is none.
+#[test]
+fn lines_through_whole_numbers_are_of_floats() {
+    let (x, xp, fp) = (Array::from([2u8, 3, 200]), Array::from([1u8, 3, 6]), Array::from([10u8, 5, 0]));
+    assert_eq!(floats(&x.interp(&xp, &fp)), [7.5, 5.0, 0.0]);
+    let single = x.cast(DType::F32).interp(&xp, &fp);
+    assert_eq!((single.dtype(), single.to_vec::<f32>().unwrap()), (DType::F32, vec![7.5, 5.0, 0.0]));
+    assert_eq!(floats(&fp.gradient(0)), [-5.0, -5.0, -5.0]);
+    assert_eq!(floats(&Array::from([1, 2, 4]).gradient(0)), [1.0, 1.5, 2.0]);
+    assert_eq!(floats(&Array::from([1, 2, 4]).trapezoid(1, 0)), [4.5]);
+    assert_eq!(floats(&fp.trapezoid_at(&xp, 0)), [22.5]);
+}

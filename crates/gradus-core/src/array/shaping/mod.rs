@@ -2,6 +2,7 @@
 
 mod making;
 
+use crate::array::numpy::countable;
 use crate::array::operand::{checked, dim_as, resolve_axis};
 use crate::array::{Array, IntoAxes, Operand, OperandValue};
 use crate::error::{Result, counted, error, fail};
@@ -484,10 +485,10 @@ impl Array {
     #[track_caller]
     pub fn split(&self, parts: usize, axis: isize) -> Vec<Array> {
         // Nobody names more parts than this by hand.
-        const MOST: usize = 1024;
+        const CARRIED: usize = 1024;
         match self.try_split(parts, axis) {
             Ok(all) => all,
-            Err(e) => vec![checked(Err(e)); parts.clamp(1, MOST)],
+            Err(e) => vec![checked(Err(e)); parts.clamp(1, CARRIED)],
         }
     }
 
@@ -499,6 +500,7 @@ impl Array {
         let dim = &shape[axis]; // invariant: resolve_axis stays below the rank
         let count = Dim::from(parts);
         let even = if parts == 0 { Decision::No } else { count.divides(dim) };
+        countable(parts, "parts of an axis")?;
         let size = dim.floor_div(&count);
         let mut all = Vec::new();
         match even {
