@@ -32,7 +32,10 @@ formulas! {
     i0e(x) = scaled(x, 0);
     /// The modified Bessel function I₁(x) times e^-|x|, which does not overflow.
     #[doc(alias = "bessel_i1e")]
-    i1e(x) = x * scaled(x, 1);
+    i1e(x) = {
+        let end = x.abs().eq(f64::INFINITY);
+        end.select(number(x, 0.0), x) * scaled(x, 1)
+    };
     /// The modified Bessel function I₀(x).
     i0(x) = i0e(x) * x.abs().exp();
     /// The modified Bessel function I₁(x).

@@ -336,9 +336,11 @@ fn disagreements(
         let [y, forward, reverse] = modes(f.clone(), &x);
         for (i, x) in x.cast(DType::F64).to_vec::<f64>().unwrap().into_iter().enumerate() {
             let (a, b) = (forward[i], reverse[i]);
+            // What cancels leaves the rounding of numbers as large as the value.
+            let size = if y[i].is_finite() { 1.0 + y[i].abs() } else { 1.0 };
             // At a pole neither is a number; which of infinity and NaN it is depends on the order of products.
             let at_pole = !y[i].is_finite() && !a.is_finite() && !b.is_finite();
-            if !(alike(a, b, tolerance) || (a - b).abs() <= rounding || at_pole) {
+            if !(alike(a, b, tolerance) || (a - b).abs() <= rounding * size || at_pole) {
                 let with = other.get(i).map_or(String::new(), |o| format!(" with {o:e}"));
                 all.push(format!("{name} {dtype} at {x:e}{with} is {:e}: {a:e} forward, {b:e} in reverse", y[i]));
             }
@@ -422,6 +424,8 @@ fn both_modes_agree_at_poles_and_in_tails() {
         let skips = |a: f64, b: f64| match *name {
             "gammainc" | "gammaincc" => a == 1e-15 || a.abs() == 1e30 || b.abs() == 1e30,
             "owens_t" => b == 1e30,
+            // The square of 1e30 is no number in single precision, and derivatives in there have it.
+            "beta" | "boxcox" => a == 1e30 || b == 1e30,
             _ => false,
         };
         let pairs = FEW.iter().flat_map(|&a| FEW.iter().map(move |&b| (a, b))).filter(|&(a, b)| !skips(a, b));
