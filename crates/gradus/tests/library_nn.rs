@@ -217,7 +217,7 @@ fn what_does_not_fit_is_named() {
     says(nn::rms_norm(&x, &five, 1e-5), &["`rms_norm`", "scale", "f32[5]", "f32[3,4]"]);
     says(nn::linear(&x, &Array::ones::<f32>([4, 2]), Some(&five)), &["`linear`", "bias", "f32[5]", "f32[3,2]"]);
     let stats = nn::BatchNorm::over([0]).init(&Array::ones::<f32>([3, 5]));
-    says(nn::BatchNorm::over([0]).apply(&x, &stats), &["`batch_norm`", "mean", "f32[1,5]", "f32[3,4]"]);
+    says(nn::BatchNorm::over([0]).apply(&x, &stats), &["`batch_norm`", "f32[5]", "f32[3,4]"]);
     says(nn::dropout(Key::new(0), &x, 1.5), &["1.5"]);
     says(nn::attention(&x, &x, &x, nn::Attention::default()), &["f32[3,4]", "heads"]);
     let (q, k) = (Array::ones::<f32>([2, 3, 4]), Array::ones::<f32>([2, 2, 4]));

@@ -28,7 +28,7 @@ use crate::primitives::{
     Transposed, Types,
 };
 use crate::program::{Atom, Constant, Program, ValueId, eliminate_dead_code};
-use crate::trace::{at_place, bind, bind_all, trace_closed};
+use crate::trace::{at_same_place, bind, bind_all, trace_closed};
 use crate::types::{Complex as Number, DType, Dim, Effects, Scalar, Type};
 
 /// Why rules are missing: what is in pairs was made to be run.
@@ -190,7 +190,7 @@ fn rewritten(p: &Program, nested: &Nested<'_>) -> Result<Program> {
         for e in p.equations() {
             let operands = p.operands(e).iter().map(|a| value(&there, *a)).collect::<Result<Vec<Value>>>()?;
             let types: Vec<&Type> = e.results().map(|r| p.ty(r)).collect();
-            let made = at_place(e.place(), || equation(e.op(), &operands, &types, nested))?;
+            let made = at_same_place(e.place(), || equation(e.op(), &operands, &types, nested))?;
             there.extend(made);
         }
         p.outputs().iter().map(|a| Ok(value(&there, *a)?.array())).collect()

@@ -157,15 +157,24 @@ thread_local! {
     static ON_BEHALF: Cell<Option<Location>> = const { Cell::new(None) };
 }
 
-/// Runs a function whose operations are all attributed to one place; to none where it is not known, rather than to a line of ours.
+/// Runs a function whose operations are all attributed to one place, if it is known.
 pub fn at_place<T>(place: Location, f: impl FnOnce() -> T) -> T {
+    on_behalf(place.is_known().then_some(place), f)
+}
+
+/// The same with a place that may be none: what is written again has the place it had, and never a line of ours.
+pub(crate) fn at_same_place<T>(place: Location, f: impl FnOnce() -> T) -> T {
+    on_behalf(Some(place), f)
+}
+
+fn on_behalf<T>(place: Option<Location>, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<Location>);
     impl Drop for Restore {
         fn drop(&mut self) {
             ON_BEHALF.set(self.0);
         }
     }
-    let _restore = Restore(ON_BEHALF.replace(Some(place)));
+    let _restore = Restore(ON_BEHALF.replace(place));
     f()
 }
 

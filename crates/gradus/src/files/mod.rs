@@ -154,20 +154,18 @@ impl Format {
     fn begins(self, start: &[u8], length: u64) -> Result<()> {
         match self {
             Format::Npy if !start.starts_with(b"\x93NUMPY") => {
-                Err(bad("is no `.npy`: it does not begin with the word NUMPY"))
+                Err(not_a(".npy", start, &"it does not begin with the word NUMPY"))
             }
             // An archive begins with its first entry, or with its end if it has none.
             Format::Npz if !start.starts_with(b"PK\x03\x04") && !start.starts_with(b"PK\x05\x06") => {
-                Err(bad("is no whole `.npz`, or none at all: it does not begin as a zip archive does"))
+                Err(not_a(".npz", start, &"it does not begin as a zip archive does"))
             }
             // A length comes first, that of a header which is there.
             Format::Safetensors => {
-                let header = <[u8; START as usize]>::try_from(start).map(u64::from_le_bytes);
-                match header.ok().filter(|n| *n > 0).and_then(|n| n.checked_add(START)) {
+                let header = start.first_chunk().map(|n| u64::from_le_bytes(*n));
+                match header.filter(|n| *n > 0).and_then(|n| n.checked_add(8)) {
                     Some(end) if end <= length => Ok(()),
-                    _ => {
-                        Err(bad("is no whole `.safetensors`, or none at all: it does not begin with a header's length"))
-                    }
+                    _ => Err(not_a(".safetensors", start, &"it does not begin with a header's length")),
                 }
             }
             Format::Npy | Format::Npz => Ok(()),
@@ -329,7 +327,7 @@ fn not_a(kind: &str, bytes: &[u8], what: &dyn std::fmt::Display) -> Error {
 }
 
 /// As many bytes as say what a file is.
-const START: u64 = 8;
+const START: u64 = 9;
 
 /// One array of a file, if it is there and is what is wanted.
 fn fitting(source: &mut dyn Source, name: &str, wanted: &Type) -> Result<Array> {
