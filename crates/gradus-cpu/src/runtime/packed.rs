@@ -191,15 +191,17 @@ pub unsafe fn multiply(p: &Packed, a: *const u8, b: *const u8, c: *mut u8, threa
 
 unsafe fn typed<T: Float>(p: &Packed, a: *const T, b: *const T, c: *mut T, threads: bool) -> Result<()> {
     let (rows, summed) = (Walk::new(&p.rows), Walk::new(&p.summed));
-    let cut = Cut::new(rows.count(), p.n as usize, summed.count(), size_of::<T>());
-    if cut.m == 0 || cut.n == 0 {
+    let (m, n, k) = (rows.count(), p.n as usize, summed.count());
+    // Sizes that are symbols may turn out to be none: there is nothing to cut then.
+    if m == 0 || n == 0 {
         return Ok(());
     }
-    if cut.k == 0 {
+    if k == 0 {
         // SAFETY: the whole of the result.
-        unsafe { std::slice::from_raw_parts_mut(c, cut.m * cut.n).fill(T::default()) };
+        unsafe { std::slice::from_raw_parts_mut(c, m * n).fill(T::default()) };
         return Ok(());
     }
+    let cut = Cut::new(m, n, k, size_of::<T>());
     let results = cut.m * cut.n;
     let mut others: Vec<T> = memory((cut.parts - 1) * results)?;
     others.resize((cut.parts - 1) * results, T::default());
@@ -325,6 +327,10 @@ mod tests {
             image(vec![(19, 2 * w * c), (2, 7), (3, 11)], vec![(5, 3), (4, 13)], 1, [1, 1]),
             image(vec![(1, 9)], vec![(8000, 1)], 3, [1, 8000]),
             image(vec![(2, 1), (2, 3)], vec![(1, 1)], 2, [2, 1]),
+            image(vec![(2, 1), (0, 3)], vec![(4, 1)], 2, [2, 1]),
+            image(vec![(2, 1), (2, 3)], vec![(4, 1), (0, 1)], 2, [2, 1]),
+            image(vec![(2, 1)], vec![(4, 1)], 0, [0, 1]),
+            image(vec![(0, 1)], vec![(0, 1)], 0, [0, 1]),
         ];
         let a: Vec<f64> = (0..40 * w * c).map(|i| (i as f64 * 0.37).sin()).collect();
         let b: Vec<f64> = (0..40_000).map(|i| (i as f64 * 0.73).cos()).collect();
