@@ -492,6 +492,20 @@ mod tests {
     }
 
     #[test]
+    fn a_program_does_not_grow_with_the_holes_of_an_image() {
+        for (holes, channels) in [(2, [8, 8]), (16, [8, 8]), (1000, [8, 8]), (1000, [16, 1])] {
+            let op = sampled(&[(1, 1, 1, holes, 1); 2], 1, 1);
+
+            let of = |dims: &[usize]| Type::new(DType::F64, dims);
+            let types = [of(&[1, 4, 4, channels[0]]), of(&[2, 2, channels[0], channels[1]])];
+            let specs = types.clone().map(Array::of_type);
+            let expand = op.expand(&types).unwrap();
+            let p = crate::trace::trace_closed("parts", &specs, |xs| Ok(expand(xs)?.to_vec())).unwrap();
+            assert!(p.equations().len() < 60, "{holes}: {}", p.equations().len());
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_refused() {
         let along = (1, 0, 0, 1, 1);
         let kind = |op: Op, x: &str, w: &str| bind(op, &[Array::spec(x), Array::spec(w)]).ok().unwrap_err().kind();

@@ -14,7 +14,7 @@ use crate::types::{DType, Dim, Scalar, Shape, Type};
 
 /// Where features are so many times the results, products are added up after the multiplication and windows not made before it.
 const FEW_RESULTS: usize = 4;
-/// The most products that are added up for a result.
+/// The most products that are added up for a result, and the most residues of places that are convolved apart.
 const MOST_TERMS: usize = 64;
 
 /// The results of one residue along an axis whose image has holes: they meet the same elements of the kernel, and no hole.
@@ -35,7 +35,7 @@ struct Axis {
 }
 
 /// The results of one residue along each axis.
-type Each<'a> = dyn Fn(&[usize]) -> Result<Option<Array>> + 'a;
+type Each<'a> = dyn Fn(&[&Phase]) -> Result<Array> + 'a;
 
 impl Axis {
     /// The zeros around the image that are enough for every phase, none of them negative.
@@ -204,10 +204,7 @@ impl Convolve {
         // [places.., results, batch, spatial..]: neighbours are neighbours in memory.
         let dot = DotGeneral { lhs_contract: vec![d], rhs_contract: vec![d + 1], ..DotGeneral::default() };
         let products = bind(Op::new(dot), &[w.clone(), x]);
-        let each = |chosen: &[usize]| {
-            let phases: Option<Vec<&Phase>> =
-                axes.iter().zip(chosen).map(|(axis, p)| axis.phases.get(*p)?.as_ref()).collect();
-            let Some(phases) = phases else { return Ok(None) };
+        let each = |phases: &[&Phase]| {
             let mut sum: Option<Array> = None;
             let terms: usize = phases.iter().map(|p| p.taps[2]).product();
             for mut term in 0..terms {
@@ -225,8 +222,9 @@ impl Convolve {
                 let part = reshaped(&part, part.shape().iter().skip(d).cloned());
                 sum = Some(sum.map_or(part.clone(), |sum| sum + part));
             }
-            // [results, batch, spatial..]
-            sum.map(|y| permuted(&y, moved(d + 2, 0, d + 1)).ok()).transpose()
+            // [results, batch, spatial..]; an element of the kernel is in every phase.
+            let Some(sum) = sum else { fail!(Rule, "a sum of nothing") };
+            permuted(&sum, moved(d + 2, 0, d + 1)).ok()
         };
         self.interleaved(&result, &axes, &each).map(Some)
     }
@@ -239,10 +237,7 @@ impl Convolve {
         }
         let result = self.result_type(x.ty()?, w.ty()?);
         let Some(axes) = self.axes(x.shape(), w.shape(), &result) else { return Ok(None) };
-        let each = |chosen: &[usize]| {
-            let phases: Option<Vec<&Phase>> =
-                axes.iter().zip(chosen).map(|(axis, p)| axis.phases.get(*p)?.as_ref()).collect();
-            let Some(phases) = phases else { return Ok(None) };
+        let each = |phases: &[&Phase]| {
             let mut slice =
                 Slice { start: vec![Dim::from(0usize); d + 2], limit: w.shape().to_vec(), step: vec![1; d + 2] };
             for (i, phase) in phases.iter().enumerate() {
@@ -260,13 +255,12 @@ impl Convolve {
                 kernel_dilation: phases.iter().map(|p| p.kernel_dilation).collect(),
                 ..self.clone()
             };
-            one.parts(x, &w, recorded).map(Some)
+            one.parts(x, &w, recorded)
         };
         self.interleaved(&result, &axes, &each).map(Some)
     }
 
-    /// The result from its residues: `each` gives those of one residue along each axis, or none where no element of the kernel meets one
-    /// of the image.
+    /// The result from its residues: `each` gives those of one residue along each axis.
     fn interleaved(&self, result: &Type, axes: &[Axis], each: &Each<'_>) -> Result<Array> {
         let d = self.spatial();
         let y = interleaved_from(result, axes, each, &mut Vec::new())?;
@@ -281,7 +275,10 @@ impl Convolve {
         bind(Op::new(slice), &[y]).ok()
     }
 
+    /// The phases along every axis, if sizes are known. A program need not grow with the holes of an image, so there are not too many.
     fn axes(&self, x: &Shape, w: &Shape, result: &Type) -> Option<Vec<Axis>> {
+        let counts = self.image_dilation.iter().zip(&self.strides).map(|(r, stride)| r / gcd(*r, *stride));
+        counts.reduce(usize::saturating_mul).filter(|n| *n <= MOST_TERMS)?;
         (0..self.spatial()).map(|i| self.phases(x, w, result, i)).collect()
     }
 
@@ -314,8 +311,10 @@ fn interleaved_from(result: &Type, axes: &[Axis], each: &Each<'_>, chosen: &mut 
         let along = axes.iter().flat_map(|axis| [Dim::from(axis.results), Dim::from(1usize)]);
         let shape = result.shape();
         let apart: Shape = shape.first().cloned().into_iter().chain(along).chain(shape.last().cloned()).collect();
-        return Ok(match each(chosen)? {
-            Some(y) => reshaped(&y, apart.iter().cloned()),
+        let phases = axes.iter().zip(&*chosen).map(|(axis, p)| axis.phases.get(*p)?.as_ref());
+        return Ok(match phases.collect::<Option<Vec<&Phase>>>() {
+            Some(phases) => reshaped(&each(&phases)?, apart.iter().cloned()),
+            // No element of the kernel meets one of the image.
             None => zeros(&result.with_shape(apart)),
         });
     };
