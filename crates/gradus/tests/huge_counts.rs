@@ -2,8 +2,9 @@
 //! Never a panic, the end of the process, or a call that does not return.
 #![cfg(all(target_os = "linux", feature = "fft", feature = "linalg"))]
 
+mod little_memory;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -11,10 +12,6 @@ use gradus::fft::FftOptions;
 use gradus::prelude::*;
 use gradus::{linalg, nn, optim, random, signal, solvers, special};
 
-/// What the child process may have, in KiB.
-const LIMIT: usize = 6 << 20;
-/// Set in the child process.
-const CHILD: &str = "GRADUS_TEST_HUGE_COUNTS";
 /// Far longer than any of them takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -263,22 +260,7 @@ fn child() {
 
 #[test]
 fn counts_that_nothing_has_room_for_are_refused() {
-    if std::env::var_os(CHILD).is_some() {
-        return child();
-    }
-    let script = format!(
-        "ulimit -v {LIMIT} && exec \"$0\" --exact counts_that_nothing_has_room_for_are_refused --nocapture --test-threads 1"
-    );
-    let exe = std::env::current_exe().unwrap();
-    let run = Command::new("sh")
-        .args(["-c", &script])
-        .arg(exe)
-        .env(CHILD, "1")
-        .env("RAYON_NUM_THREADS", "1")
-        .output()
-        .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success() && said.contains("all calls"), "{:?}\n{said}", run.status);
+    little_memory::in_a_child("counts_that_nothing_has_room_for_are_refused", "all calls", child);
 }
 
 /// Numbers of `scipy.special.expn`, which has none for the last.

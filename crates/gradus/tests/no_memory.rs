@@ -2,15 +2,11 @@
 //! a process whose address space is bounded.
 #![cfg(target_os = "linux")]
 
-use std::process::Command;
+mod little_memory;
 
 use gradus::prelude::*;
 
 const KIB: usize = 1 << 10;
-/// What the child process may have, in KiB.
-const LIMIT: usize = 6 << 20;
-/// Set in the child process.
-const CHILD: &str = "GRADUS_TEST_NO_MEMORY";
 
 type Operation = fn(&Array) -> Array;
 
@@ -118,20 +114,5 @@ fn child() {
 
 #[test]
 fn row_e4_an_array_without_memory_is_an_error() {
-    if std::env::var_os(CHILD).is_some() {
-        return child();
-    }
-    let script =
-        format!("ulimit -v {LIMIT} && exec \"$0\" --exact row_e4_an_array_without_memory_is_an_error --nocapture");
-    let exe = std::env::current_exe().unwrap();
-    // One thread: each of them would take address space of its own.
-    let run = Command::new("sh")
-        .args(["-c", &script])
-        .arg(exe)
-        .env(CHILD, "1")
-        .env("RAYON_NUM_THREADS", "1")
-        .output()
-        .unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(run.status.success() && said.contains("all "), "{:?}\n{said}", run.status);
+    little_memory::in_a_child("row_e4_an_array_without_memory_is_an_error", "all ", child);
 }
