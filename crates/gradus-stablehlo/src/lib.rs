@@ -1,0 +1,16 @@
+//! StableHLO, both ways: text and portable bytecode become Gradus programs, and Gradus programs become text that every StableHLO tool takes.
+//!
+//! ```text
+//! text ─ read ─┐                      ┌─ import ─ Program
+//!              ├─ module (the tree) ──┤
+//! bytecode ────┘    verified          └─ write ── text
+//!                       ▲
+//! Program ─ export ─────┘
+//! ```
+//!
+//! *Invariants.* Nothing here is unsafe. Every reader gives a whole tree or an error with file, line and column. Who takes a tree apart may rely on what
+//! the verifier checked. `import(export(p))` computes what `p` computes.
+
+#![forbid(unsafe_code)]
+
+pub mod module;
