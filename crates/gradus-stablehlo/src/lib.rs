@@ -13,4 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod import;
 pub mod module;
+
+pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
