@@ -14,3 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod module;
+pub mod read;
+mod words;
+
+pub use read::{read, read_one};
