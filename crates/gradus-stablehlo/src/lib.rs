@@ -15,5 +15,8 @@
 
 mod import;
 pub mod module;
+pub mod read;
+mod words;
 
 pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
+pub use read::{read, read_one};
