@@ -14,7 +14,12 @@
 #![forbid(unsafe_code)]
 
 pub mod export;
+mod import;
 pub mod module;
+pub mod read;
+mod words;
 pub mod write;
 
 pub use export::{Accuracy, Export, Exported, Precision, Target, export, exported, stablehlo_text};
+pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
+pub use read::{read, read_one};
