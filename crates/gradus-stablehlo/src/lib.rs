@@ -13,4 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bytecode;
 pub mod module;
+
+pub use bytecode::{is_bytecode, read_bytecode};
