@@ -15,5 +15,8 @@
 
 mod bytecode;
 pub mod module;
+pub mod read;
+mod words;
 
 pub use bytecode::{is_bytecode, read_bytecode};
+pub use read::{read, read_one};
