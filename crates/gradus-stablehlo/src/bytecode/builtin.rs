@@ -9,6 +9,7 @@ use super::cursor::{Cursor, error};
 use super::entries::Entries;
 use super::sections::pick;
 use crate::module::{Attribute, Attributes, Dense, Element, Float, Name, Tensor, Type};
+use crate::read::{float_of_bits, known, read_attribute, read_type};
 
 /// The code of a call's location.
 pub(super) const CALL: u64 = 10;
@@ -30,7 +31,7 @@ pub(super) fn attribute(entries: &mut Entries, cursor: &mut Cursor) -> Result<At
         0 => Attribute::Array(entries.attributes(cursor)?),
         1 => {
             let count = cursor.count("named attributes")?;
-            let pairs = (0..count).map(|_| Ok((Name::from(entries.text(cursor)?), entries.attribute(cursor)?)));
+            let pairs = (0..count).map(|_| Ok((known(&entries.text(cursor)?), entries.attribute(cursor)?)));
             Attribute::Dictionary(dictionary(pairs.collect::<Result<_>>()?))
         }
         2 => Attribute::String(entries.file.string(cursor)?.to_vec()),
@@ -124,7 +125,9 @@ pub(super) fn ty(entries: &mut Entries, cursor: &mut Cursor) -> Result<Type> {
         15 => Type::Tuple(entries.types(cursor)?),
         7 => return Err(error(at, "the type `f80`, which StableHLO does not have")),
         8 => return Err(error(at, "the type `f128`, which StableHLO does not have")),
-        10 | 11 | 16 | 17 => return Err(error(at, "a `memref`: buffers are not read")),
+        10 | 11 | 16 | 17 => {
+            return Err(error(at, "a `memref` of MLIR: buffers are only read from portable artifacts"));
+        }
         18 => return Err(error(at, "a tensor of unknown rank, which StableHLO does not have")),
         19 | 20 => return Err(error(at, "a `vector`, which StableHLO does not have")),
         code => return Err(error(at, format!("builtin type {code}, which is not known here"))),
@@ -214,55 +217,16 @@ pub(super) fn float(cursor: &mut Cursor, element: Element) -> Result<Attribute> 
     let Element::Float(format) = element else {
         return Err(cursor.error(format!("a float of the type {element:?}")));
     };
-    let width = match format {
-        Float::TF32 => 19,
-        format => 8 * format.bytes() as u32,
+    let at = cursor.at();
+    let bits = match format {
+        // Written are the 19 bits that it has, which are the upper ones of an `f32`.
+        Float::TF32 => cursor.bits(19)?.checked_shl(13).unwrap_or(u64::MAX),
+        format => cursor.bits(8 * format.bytes() as u32)?,
     };
-    let bits = cursor.bits(width)?;
-    Ok(Attribute::Float(float_value(format, bits), Type::Scalar(element)))
-}
-
-/// What the bits of a float mean.
-fn float_value(format: Float, bits: u64) -> f64 {
-    // Bits of the exponent and the mantissa, the exponent's bias, whether there are infinities, and whether -0 is the NaN.
-    let (exponent, mantissa, bias, infinities, unsigned_zero) = match format {
-        Float::F64 => return f64::from_bits(bits),
-        Float::F32 => return f64::from(f32::from_bits(bits as u32)),
-        Float::BF16 => return half::bf16::from_bits(bits as u16).to_f64(),
-        Float::F16 => return half::f16::from_bits(bits as u16).to_f64(),
-        Float::F8E8M0FNU => return if bits & 0xff == 0xff { f64::NAN } else { 2f64.powi((bits & 0xff) as i32 - 127) },
-        Float::TF32 => (8, 10, 127, true, false),
-        Float::F8E5M2 => (5, 2, 15, true, false),
-        Float::F8E4M3 => (4, 3, 7, true, false),
-        Float::F8E3M4 => (3, 4, 3, true, false),
-        Float::F8E4M3FN => (4, 3, 7, false, false),
-        Float::F8E4M3FNUZ => (4, 3, 8, false, true),
-        Float::F8E4M3B11FNUZ => (4, 3, 11, false, true),
-        Float::F8E5M2FNUZ => (5, 2, 16, false, true),
-        Float::F6E2M3FN => (2, 3, 1, false, false),
-        Float::F6E3M2FN => (3, 2, 3, false, false),
-        Float::F4E2M1FN => (2, 1, 1, false, false),
-    };
-    let fraction = bits & ((1 << mantissa) - 1);
-    let power = bits >> mantissa & ((1 << exponent) - 1);
-    let negative = bits >> (mantissa + exponent) & 1 == 1;
-    let (top, all) = ((1 << exponent) - 1, (1 << mantissa) - 1);
-    let not_a_number = match (infinities, unsigned_zero) {
-        (true, _) => power == top && fraction != 0,
-        (false, true) => negative && power == 0 && fraction == 0,
-        // Of the formats without infinities the one of eight bits has a NaN, those of four and six have none.
-        (false, false) => format == Float::F8E4M3FN && power == top && fraction == all,
-    };
-    let magnitude = if not_a_number {
-        f64::NAN
-    } else if infinities && power == top {
-        f64::INFINITY
-    } else if power == 0 {
-        fraction as f64 * 2f64.powi(1 - bias - mantissa)
-    } else {
-        (fraction + (1 << mantissa)) as f64 * 2f64.powi(power as i32 - bias - mantissa)
-    };
-    if negative { -magnitude } else { magnitude }
+    match float_of_bits(bits, format) {
+        Some(value) => Ok(Attribute::Float(value, Type::Scalar(element))),
+        None => Err(error(at, format!("the bits {bits:#x} are too many for {format:?}"))),
+    }
 }
 
 /// `array<..>` of integers or booleans.
@@ -325,46 +289,26 @@ pub(super) fn dense(at: usize, ty: Tensor, raw: &[u8]) -> Result<Attribute> {
     }))
 }
 
-/// Equal elements are one that stands in every place, as in text.
+/// Equal elements are one that stands in every place, as MLIR writes them in text; the one of a scalar is itself.
 fn splat(ty: Tensor, bytes: &[u8], width: usize) -> Dense {
-    let equal = !bytes.is_empty() && bytes.chunks_exact(width).all(|e| e == &bytes[..width]);
+    let equal = !bytes.is_empty() && !ty.dims.is_empty() && bytes.chunks_exact(width).all(|e| e == &bytes[..width]);
     let bytes: Arc<[u8]> = if equal { bytes[..width].into() } else { bytes.into() };
     Dense { ty, bytes, splat: equal }
 }
 
 /// An attribute that is written as text.
 pub(super) fn attribute_text(cursor: &mut Cursor) -> Result<Attribute> {
-    let at = cursor.at();
-    let text = std::str::from_utf8(cursor.text()?).map_err(|_| error(at, "an attribute whose text is no text"))?;
-    cursor.finished("an attribute")?;
-    match text.strip_prefix('#') {
-        Some(opaque) => Ok(Attribute::Opaque(opaque.into())),
-        None => Err(error(at, format!("the attribute `{text}`, which is not known here"))),
-    }
+    assembly(cursor, "an attribute", read_attribute)
 }
 
 /// A type that is written as text: floats that have no code of their own, and types of dialects without an encoding.
 pub(super) fn type_text(cursor: &mut Cursor) -> Result<Type> {
+    assembly(cursor, "a type", read_type)
+}
+
+fn assembly<T>(cursor: &mut Cursor, what: &str, read: fn(&str, &str) -> Result<T>) -> Result<T> {
     let at = cursor.at();
-    let text = std::str::from_utf8(cursor.text()?).map_err(|_| error(at, "a type whose text is no text"))?;
-    cursor.finished("a type")?;
-    let float = match text {
-        "f4E2M1FN" => Float::F4E2M1FN,
-        "f6E2M3FN" => Float::F6E2M3FN,
-        "f6E3M2FN" => Float::F6E3M2FN,
-        "f8E3M4" => Float::F8E3M4,
-        "f8E4M3" => Float::F8E4M3,
-        "f8E4M3FN" => Float::F8E4M3FN,
-        "f8E4M3FNUZ" => Float::F8E4M3FNUZ,
-        "f8E4M3B11FNUZ" => Float::F8E4M3B11FNUZ,
-        "f8E5M2" => Float::F8E5M2,
-        "f8E5M2FNUZ" => Float::F8E5M2FNUZ,
-        "f8E8M0FNU" => Float::F8E8M0FNU,
-        "tf32" => Float::TF32,
-        _ => match text.strip_prefix('!') {
-            Some(opaque) => return Ok(Type::Opaque(opaque.into())),
-            None => return Err(error(at, format!("the type `{text}`, which is not known here"))),
-        },
-    };
-    Ok(Type::Scalar(Element::Float(float)))
+    let text = std::str::from_utf8(cursor.text()?).map_err(|_| error(at, format!("{what} that is no text")))?;
+    cursor.finished(what)?;
+    read("its text", text).map_err(|e| e.within(format!("byte {at}: {what} is written as `{text}`; ")))
 }

@@ -6,6 +6,7 @@ use super::cursor::{Cursor, error};
 use super::entries::Entries;
 use super::vhlo;
 use crate::module::{Attribute, Element, Float, Name, Type};
+use crate::words;
 
 /// The words of a kind of attribute, with their numbers.
 pub(super) type Words = &'static [(u64, &'static str)];
@@ -134,7 +135,7 @@ pub(super) fn ty(entries: &mut Entries, cursor: &mut Cursor) -> Result<Type> {
     let at = cursor.at();
     match cursor.number()? {
         0 => Ok(Type::Token),
-        1 => future(at, &entries.types(cursor)?),
+        1 => Ok(future(&entries.types(cursor)?)),
         code => Err(error(at, format!("StableHLO type {code}, which is not known here"))),
     }
 }
@@ -251,12 +252,12 @@ pub(super) fn mesh(at: usize, axes: Attribute, devices: Option<Attribute>) -> Re
 }
 
 /// What an operation that was only started will give, as text writes it.
-pub(super) fn future(at: usize, types: &[Type]) -> Result<Type> {
-    let texts = types.iter().map(|ty| {
-        let Type::Tensor(tensor) = ty else {
-            return Err(error(at, format!("a future of {ty:?}")));
-        };
-        Ok(format!("{tensor:?}"))
-    });
-    Ok(Type::Opaque(format!("stablehlo.future<{}>", texts.collect::<Result<Vec<_>>>()?.join(", "))))
+pub(super) fn future(types: &[Type]) -> Type {
+    let texts: Vec<String> = types.iter().map(words::of_type).collect();
+    Type::Opaque(format!("stablehlo.future<{}>", texts.join(", ")))
+}
+
+/// A buffer, as text writes it, from the tensor of the same shape.
+pub(super) fn buffer(tensor: Type) -> Type {
+    Type::Opaque(words::of_type(&tensor).replacen("tensor", "memref", 1))
 }

@@ -8,7 +8,8 @@ use super::builtin::{self, bounds, complex, dense, dictionary, tensor, tensor_of
 use super::cursor::{Cursor, error};
 use super::entries::Entries;
 use super::native::{self, record};
-use crate::module::{Attribute, Element, Float, Name, Quantized, Type};
+use crate::module::{Attribute, Element, Float, Quantized, Type};
+use crate::read::known;
 
 /// Reads an attribute.
 pub(super) fn attribute(entries: &mut Entries, cursor: &mut Cursor) -> Result<Attribute> {
@@ -28,7 +29,7 @@ pub(super) fn attribute(entries: &mut Entries, cursor: &mut Cursor) -> Result<At
         },
         6 => {
             let count = cursor.count("named attributes")?;
-            let pairs = (0..count).map(|_| Ok((Name::from(entries.text(cursor)?), entries.attribute(cursor)?)));
+            let pairs = (0..count).map(|_| Ok((known(&entries.text(cursor)?), entries.attribute(cursor)?)));
             Attribute::Dictionary(dictionary(pairs.collect::<Result<_>>()?))
         }
         7 => native::word(cursor, "stablehlo.fft_type", native::TRANSFORMS)?,
@@ -110,10 +111,10 @@ pub(super) fn ty(entries: &mut Entries, cursor: &mut Cursor) -> Result<Type> {
         24 => quantized(entries, cursor)?,
         30 => quantized_along(entries, cursor)?,
         33 => Type::None,
-        42 => native::future(at, &entries.types(cursor)?)?,
+        42 => native::future(&entries.types(cursor)?),
         25 => return Err(error(at, "a tensor of unknown rank, which StableHLO does not have")),
         26 => return Err(error(at, "a `shape.witness`, which StableHLO does not have")),
-        41 => return Err(error(at, "a `memref`: buffers are not read")),
+        41 => native::buffer(tensor(entries, cursor, Default::default())?),
         code => {
             return Err(error(
                 at,
