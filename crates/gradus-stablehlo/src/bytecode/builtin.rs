@@ -1,7 +1,5 @@
 //! What MLIR itself defines, in its own encoding: lists, dictionaries, texts, numbers, dense arrays, integer, float and tensor types.
 
-use std::sync::Arc;
-
 use gradus_core::Result;
 use smallvec::SmallVec;
 
@@ -269,7 +267,7 @@ pub(super) fn dense(at: usize, ty: Tensor, raw: &[u8]) -> Result<Attribute> {
     };
     if count == 0 {
         // One element may be there even so, which stands for all of none.
-        return Ok(Attribute::Dense(Dense { ty, bytes: [].into(), splat: false }));
+        return Ok(Attribute::Dense(Dense::new(ty, [])));
     }
     let width = ty.element.bytes();
     let wrong = || error(at, format!("{} bytes for {count} elements of {width}", raw.len()));
@@ -285,7 +283,7 @@ pub(super) fn dense(at: usize, ty: Tensor, raw: &[u8]) -> Result<Attribute> {
         } else {
             return Err(wrong());
         };
-        return Ok(Attribute::Dense(splat(ty, &bytes, 1)));
+        return Ok(Attribute::Dense(Dense::new(ty, bytes)));
     }
     let all = count.checked_mul(width).is_some_and(|n| n == raw.len());
     if !all && raw.len() != width {
@@ -300,16 +298,9 @@ pub(super) fn dense(at: usize, ty: Tensor, raw: &[u8]) -> Result<Attribute> {
         _ => None,
     };
     Ok(Attribute::Dense(match narrow {
-        Some(narrow) => splat(ty, &raw.iter().map(narrow).collect::<Vec<_>>(), width),
-        None => splat(ty, raw, width),
+        Some(narrow) => Dense::new(ty, raw.iter().map(narrow).collect::<Vec<_>>()),
+        None => Dense::new(ty, raw),
     }))
-}
-
-/// Equal elements are one that stands in every place, as MLIR writes them in text; the one of a scalar is itself.
-fn splat(ty: Tensor, bytes: &[u8], width: usize) -> Dense {
-    let equal = !bytes.is_empty() && !ty.dims.is_empty() && bytes.chunks_exact(width).all(|e| e == &bytes[..width]);
-    let bytes: Arc<[u8]> = if equal { bytes[..width].into() } else { bytes.into() };
-    Dense { ty, bytes, splat: equal }
 }
 
 /// An attribute that is written as text.
