@@ -78,6 +78,13 @@ impl Reader<'_> {
                         self.cur.word("")?;
                         Ok(Type::None)
                     }
+                    // Buffers stand in custom calls and around them; nothing looks into them.
+                    "memref" => {
+                        self.cur.word("")?;
+                        let end = self.cur.balanced()?;
+                        self.cur.go(end);
+                        Ok(Type::Opaque(self.cur.between(start, end).to_owned()))
+                    }
                     "" => Err(self.cur.expected("a type")),
                     _ => match self.element(start) {
                         Ok(element) => Ok(Type::Scalar(element)),
