@@ -19,9 +19,9 @@ Executable_GetCompiledMemoryStats LoadedExecutable_Destroy LoadedExecutable_GetE
 Executable_DeserializeAndLoad Buffer_Destroy Buffer_ToHostBuffer Buffer_ReadyEvent Buffer_CopyToDevice Buffer_UnsafePointer Buffer_IsDeleted
 TopologyDescription_Create TopologyDescription_Destroy TopologyDescription_GetDeviceDescriptions Compile
 ExecuteContext_Create ExecuteContext_Destroy""".split()
-FFI_USED = ["Error_Create"]
+FFI_USED = ["Error_Create", "Error_Destroy", "InvokeContext_Get"]
 STRUCTS = """PJRT_FFI_Extension PJRT_FFI_Register_Handler_Args XLA_FFI_CallFrame XLA_FFI_Buffer XLA_FFI_Scalar XLA_FFI_Metadata_Extension
-XLA_FFI_Error_Create_Args XLA_FFI_Api""".split()
+XLA_FFI_Error_Create_Args XLA_FFI_Api PJRT_FFI_Type_Register_Args PJRT_FFI_UserData_Add_Args XLA_FFI_InvokeContext_Get_Args XLA_FFI_TypeId XLA_FFI_Error_Destroy_Args""".split()
 # Structs whose inside is not looked at, and function pointers that are always null.
 OPAQUE = {"PJRT_Error", "PJRT_Memory", "PJRT_SendCallbackInfo", "PJRT_RecvCallbackInfo"}
 NULL = ("kv_get_callback", "kv_put_callback", "kv_try_get_callback")

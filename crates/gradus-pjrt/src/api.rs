@@ -1,6 +1,6 @@
 //! The functions of a plugin, and their errors as ours: what an older plugin lacks is absent, and nothing is called past its table.
 
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use gradus_core::ErrorKind;
@@ -44,14 +44,14 @@ impl Api {
     /// The pointer is null, or what the function of that name in a PJRT plugin gave.
     pub unsafe fn new(given: *const PJRT_Api, name: String) -> Result<Api> {
         if given.is_null() {
-            fail!(File, "{name} is a PJRT plugin that hands out no functions");
+            fail!(Device, "{name} is a PJRT plugin that hands out no functions");
         }
         // SAFETY: every version of the table begins with its size, as the caller says that this is one.
         let size = unsafe { (&raw const (*given).struct_size).read() };
         let mut table = PJRT_Api::zeroed();
         let head = std::mem::offset_of!(PJRT_Api, PJRT_Error_Destroy);
         if size < head {
-            fail!(File, "{name} hands out a table of {size} bytes, which is no PJRT plugin's");
+            fail!(Device, "{name} hands out a table of {size} bytes, which is no PJRT plugin's");
         }
         // SAFETY: the plugin says that so many bytes are its table, and our copy has room for no more than that. What is not copied stays zero, which is
         // an absent function.
@@ -62,7 +62,7 @@ impl Api {
         let (major, minor) = api.version();
         if major != PJRT_API_MAJOR {
             return Err(error!(
-                File,
+                Device,
                 "{} speaks version {major}.{minor} of the PJRT interface, and this is version {PJRT_API_MAJOR}",
                 api.name
             )
@@ -93,7 +93,7 @@ impl Api {
     #[cold]
     pub fn absent(&self, function: &str) -> Error {
         let (major, minor) = self.version();
-        error!(MissingRule, "{} has no function `{function}`", self.name)
+        error!(Device, "{} has no function `{function}`", self.name)
             .note(format!("its interface is version {major}.{minor}"))
             .help("install a newer version of the plugin")
     }
@@ -162,7 +162,7 @@ const CODES: [&str; 17] = [
 fn described(name: &str, code: u32, text: &str) -> Error {
     let kind = match code {
         PJRT_Error_Code::RESOURCE_EXHAUSTED => ErrorKind::Size,
-        _ => ErrorKind::Value,
+        _ => ErrorKind::Device,
     };
     let title = CODES.get(code as usize).map_or_else(|| format!("code {code}"), ToString::to_string);
     let error = Error::new(kind, format!("{name} says {title}: {}", text.trim_end()));
@@ -201,15 +201,25 @@ pub(crate) unsafe fn slice_of<'a, T>(at: *const T, length: usize) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(at, length) }
 }
 
-/// A program in the form that plugins take. It points at the code, which must outlive it.
-pub(crate) fn program(code: &[u8]) -> PJRT_Program {
-    const FORMAT: &str = "mlir";
-    args!(PJRT_Program {
-        code: code.as_ptr().cast_mut().cast::<c_char>(),
-        code_size: code.len(),
-        format: FORMAT.as_ptr().cast::<c_char>(),
-        format_size: FORMAT.len(),
-    })
+/// A program in the form that plugins take.
+pub(crate) struct Code(Vec<u8>);
+
+impl Code {
+    /// The program with a zero behind it, which is not counted: a plugin that parses text looks for one, past the length that it is told.
+    pub fn new(module: &[u8]) -> Code {
+        Code([module, &[0]].concat())
+    }
+
+    /// Itself for a call. It points at the code, which must outlive it.
+    pub fn program(&self) -> PJRT_Program {
+        const FORMAT: &CStr = c"mlir";
+        args!(PJRT_Program {
+            code: self.0.as_ptr().cast_mut().cast::<c_char>(),
+            code_size: self.0.len() - 1,
+            format: FORMAT.as_ptr(),
+            format_size: FORMAT.count_bytes(),
+        })
+    }
 }
 
 #[cfg(test)]

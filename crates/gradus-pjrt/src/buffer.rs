@@ -87,7 +87,7 @@ impl Buffer {
         // SAFETY: the call gave the event to us.
         let done = unsafe { Event::new(client.api(), a.done_with_host_buffer) };
         let Some(raw) = NonNull::new(a.buffer) else {
-            fail!(Value, "{} gave no buffer and no error", client.api().name);
+            fail!(Device, "{} gave no buffer and no error", client.api().name);
         };
         let borrowed = semantics == Semantics::IMMUTABLE_ZERO_COPY;
         let buffer = Buffer { client, device, raw, ty, borrowed };
@@ -165,7 +165,7 @@ impl Buffer {
         let mut a = args!(PJRT_Buffer_CopyToDevice_Args { buffer: self.raw.as_ptr(), dst_device: to.raw.as_ptr() });
         // SAFETY: buffer and device live and belong to one client.
         unsafe { call!(self.client.api(), PJRT_Buffer_CopyToDevice, &raw mut a) }?;
-        let Some(raw) = NonNull::new(a.dst_buffer) else { fail!(Value, "{:?} could not be copied", self) };
+        let Some(raw) = NonNull::new(a.dst_buffer) else { fail!(Device, "{:?} could not be copied", self) };
         // SAFETY: the call gave it to us; it has the type of what was copied.
         Ok(unsafe { Buffer::new(self.client, device, raw, self.ty.clone()) })
     }

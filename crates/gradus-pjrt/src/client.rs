@@ -128,7 +128,7 @@ impl Client {
             e.note(format!("a client of {} was to be made with {options:?}", plugin.path().display()))
         })?;
         let Some(raw) = NonNull::new(a.client) else {
-            return Err(error!(Value, "{} made no client and gave no reason", api.name));
+            return Err(error!(Device, "{} made no client and gave no reason", api.name));
         };
         let mut p = args!(PJRT_Client_PlatformName_Args { client: raw.as_ptr() });
         let mut v = args!(PJRT_Client_PlatformVersion_Args { client: raw.as_ptr() });
@@ -181,7 +181,7 @@ impl Client {
     pub fn device(&self, index: usize) -> Result<&Device> {
         self.devices.get(index).ok_or_else(|| {
             let names: Vec<String> = self.devices.iter().map(Device::to_string).collect();
-            error!(Value, "there is no device {index} of `{}`", self.platform)
+            error!(Device, "there is no device {index} of `{}`", self.platform)
                 .note(format!("there are {}: {}", self.devices.len(), names.join(", ")))
                 .help("devices are counted from 0; the CPU plugin has as many as `.device_count(n)` says")
         })

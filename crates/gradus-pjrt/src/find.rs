@@ -56,7 +56,7 @@ fn find_in(name: &str, variable: Option<&str>, folders: &[PathBuf]) -> Result<Pa
         let path = Path::new(name);
         return match path.is_file() {
             true => Ok(path.to_path_buf()),
-            false => Err(error!(File, "there is no file {name}, which was to be a PJRT plugin")),
+            false => Err(error!(Device, "there is no file {name}, which was to be a PJRT plugin")),
         };
     }
     let mut looked = Vec::new();
@@ -75,7 +75,7 @@ fn find_in(name: &str, variable: Option<&str>, folders: &[PathBuf]) -> Result<Pa
     if folders.is_empty() {
         looked.push("no `site-packages` of a Python, by VIRTUAL_ENV or `python3`".into());
     }
-    let mut missing = error!(File, "no PJRT plugin `{name}` was found");
+    let mut missing = error!(Device, "no PJRT plugin `{name}` was found");
     for place in looked {
         missing = missing.note(format!("looked at: {place}"));
     }

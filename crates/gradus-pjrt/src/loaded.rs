@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use gradus_core::Type;
 use smallvec::SmallVec;
 
-use crate::api::{call, program, slice_of};
+use crate::api::{Code, call, slice_of};
 use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::error::{Result, error, fail};
@@ -74,7 +74,7 @@ impl Executable {
     pub unsafe fn new(plugin: &'static crate::plugin::Plugin, raw: *mut PJRT_Executable) -> Result<Executable> {
         match NonNull::new(raw) {
             Some(raw) => Ok(Executable { client: plugin, raw }),
-            None => Err(error!(Value, "{} gave no code and no error", plugin.api.name)),
+            None => Err(error!(Device, "{} gave no code and no error", plugin.api.name)),
         }
     }
 
@@ -96,7 +96,7 @@ impl Executable {
             (n.num_outputs, slice_of(t.output_types, t.num_output_types), ranks, slice_of(d.dims, ranks.iter().sum()))
         };
         if types.len() != count || ranks.len() != count {
-            fail!(Value, "{} gives {count} outputs and {} types", api.name, types.len());
+            fail!(Device, "{} gives {count} outputs and {} types", api.name, types.len());
         }
         types
             .iter()
@@ -146,7 +146,8 @@ impl Loaded {
     pub fn compile(client: &'static Client, device: usize, code: &[u8], flags: &Named) -> Result<Loaded> {
         let started = Instant::now();
         let options = compile_options(Some(client.device(device)?.id()), flags);
-        let mut program = program(code);
+        let code = Code::new(code);
+        let program = code.program();
         let mut a = args!(PJRT_Client_Compile_Args {
             client: client.raw(),
             program: &raw const program,
@@ -155,7 +156,6 @@ impl Loaded {
         });
         // SAFETY: client, program and options live during the call, and the lengths are theirs.
         unsafe { call!(client.api(), PJRT_Client_Compile, &raw mut a) }?;
-        let _ = &mut program;
         // SAFETY: the call gave the code to us.
         unsafe { Loaded::new(client, device, a.executable, started) }
     }
@@ -183,7 +183,7 @@ impl Loaded {
         raw: *mut PJRT_LoadedExecutable,
         started: Instant,
     ) -> Result<Loaded> {
-        let Some(raw) = NonNull::new(raw) else { fail!(Value, "{} gave no code and no error", client.api().name) };
+        let Some(raw) = NonNull::new(raw) else { fail!(Device, "{} gave no code and no error", client.api().name) };
         // From here on it is destroyed with this value, also by an error below.
         let mut loaded = Loaded {
             client,
@@ -253,7 +253,7 @@ impl Loaded {
         // SAFETY: the call gave the event to us, where one was asked for.
         let done = unsafe { Event::new(api, done) };
         let outputs = outputs.iter().zip(&self.outputs).map(|(raw, ty)| {
-            let raw = NonNull::new(*raw).ok_or_else(|| error!(Value, "{} gave no buffer for an output", api.name))?;
+            let raw = NonNull::new(*raw).ok_or_else(|| error!(Device, "{} gave no buffer for an output", api.name))?;
             // SAFETY: the call gave it to us, on this device and of the type that the code has for it.
             Ok(unsafe { Buffer::new(self.client, self.device, raw, ty.clone()) })
         });

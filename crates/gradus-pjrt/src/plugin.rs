@@ -18,8 +18,8 @@ pub struct Plugin {
     path: PathBuf,
     attributes: BTreeMap<String, Value>,
     fingerprint: String,
-    /// Whether programs may call functions of this process, or why not.
-    pub(crate) callbacks: Result<()>,
+    /// What XLA calls runs that may call functions of this process, or why none may.
+    pub(crate) callbacks: Result<i64>,
 }
 
 impl fmt::Debug for Plugin {
@@ -40,7 +40,7 @@ impl Plugin {
     /// The plugin in a file.
     pub fn load(path: &Path) -> Result<&'static Plugin> {
         let shown = path.display();
-        let path = path.canonicalize().map_err(|e| error!(File, "{shown} cannot be loaded as a PJRT plugin: {e}"))?;
+        let path = path.canonicalize().map_err(|e| error!(Device, "{shown} cannot be loaded as a PJRT plugin: {e}"))?;
         // Held while it is loaded: two threads must not initialize it twice.
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = loaded.get(&path) {
@@ -91,7 +91,7 @@ impl Plugin {
 fn open(path: &Path) -> Result<Plugin> {
     let name = path.display().to_string();
     let refused = |why: String| {
-        error!(File, "{name} cannot be loaded as a PJRT plugin: {why}")
+        error!(Device, "{name} cannot be loaded as a PJRT plugin: {why}")
             .help("a plugin is a shared library with the function `GetPjrtApi`; what it needs itself must be found by the loader")
     };
     // SAFETY: loading runs the initializers of the library, which the user named or installed as a plugin; there is nothing about it that could be checked

@@ -72,6 +72,9 @@ fn every_struct_lies_as_in_c() {
         XLA_FFI_InternalExtension 24 { struct_size 0 kind 8 next 16 }
         XLA_FFI_Api_Version 24 { struct_size 0 extension_start 8 major_version 16 minor_version 20 }
         XLA_FFI_Error_Create_Args 32 { struct_size 0 extension_start 8 message 16 errc 24 }
+        XLA_FFI_Error_Destroy_Args 24 { struct_size 0 extension_start 8 error 16 }
+        XLA_FFI_TypeId 8 { type_id 0 }
+        XLA_FFI_InvokeContext_Get_Args 40 { struct_size 0 extension_start 8 ctx 16 type_id 24 data 32 }
         XLA_FFI_Api 200 { struct_size 0 extension_start 8 api_version 16 internal_api 40 XLA_FFI_Error_Create 48 XLA_FFI_Error_GetDetails 56 XLA_FFI_Error_Destroy 64 XLA_FFI_Handler_Register 72 XLA_FFI_Stream_Get 80 XLA_FFI_Type_Register 88 XLA_FFI_InvokeContext_Get 96 XLA_FFI_State_Set 104 XLA_FFI_State_Get 112 XLA_FFI_DeviceMemory_Allocate 120 XLA_FFI_DeviceMemory_Free 128 XLA_FFI_ThreadPool_Schedule 136 XLA_FFI_ThreadPool_NumThreads 144 XLA_FFI_Future_Create 152 XLA_FFI_Future_SetAvailable 160 XLA_FFI_Future_SetError 168 XLA_FFI_RunId_Get 176 XLA_FFI_DeviceOrdinal_Get 184 XLA_FFI_InvokeContext_FindExtension 192 }
         PJRT_FFI_Type_Info 24 { deleter 0 serialize 8 deserialize 16 }
         PJRT_FFI_Type_Register_Args 48 { struct_size 0 extension_start 8 type_name 16 type_name_size 24 type_id 32 type_info 40 }
@@ -86,7 +89,6 @@ fn every_struct_lies_as_in_c() {
         XLA_FFI_CallFrame 176 { struct_size 0 extension_start 8 api 16 ctx 24 stage 32 args 40 rets 80 attrs 120 future 168 }
         XLA_FFI_Buffer 48 { struct_size 0 extension_start 8 dtype 16 data 24 rank 32 dims 40 }
         XLA_FFI_Scalar 16 { dtype 0 value 8 }
-        XLA_FFI_TypeId 8 { type_id 0 }
         XLA_FFI_Metadata 48 { struct_size 0 api_version 8 traits 32 state_type_id 40 }
         XLA_FFI_Metadata_Extension 32 { extension_base 0 metadata 24 }
     }

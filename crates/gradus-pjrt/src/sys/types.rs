@@ -601,6 +601,21 @@ c_structs! {
         message: *const c_char,
         errc: u32,
     }
+    XLA_FFI_Error_Destroy_Args {
+        struct_size: usize,
+        extension_start: *mut XLA_FFI_InternalExtension,
+        error: *mut XLA_FFI_Error,
+    }
+    XLA_FFI_InvokeContext_Get_Args {
+        struct_size: usize,
+        extension_start: *mut XLA_FFI_InternalExtension,
+        ctx: *mut XLA_FFI_InvokeContext,
+        type_id: *mut XLA_FFI_TypeId,
+        data: *mut c_void,
+    }
+    XLA_FFI_TypeId {
+        type_id: i64,
+    }
     PJRT_FFI_Extension {
         base: PJRT_Extension_Base,
         type_register: Option<unsafe extern "C" fn(*mut PJRT_FFI_Type_Register_Args) -> *mut PJRT_Error>,
@@ -697,8 +712,5 @@ c_structs! {
         api_version: XLA_FFI_Api_Version,
         traits: u32,
         state_type_id: XLA_FFI_TypeId,
-    }
-    XLA_FFI_TypeId {
-        type_id: i64,
     }
 }
