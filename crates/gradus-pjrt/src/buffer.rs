@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::Arc;
 
 use gradus_core::Type;
 use gradus_core::array::{Concrete, Data};
@@ -10,7 +9,7 @@ use gradus_core::array::{Concrete, Data};
 use crate::api::call;
 use crate::client::Client;
 use crate::error::{Result, error, fail};
-use crate::event::Event;
+use crate::event::{Event, Told};
 use crate::memory::{address, element_type, filled};
 use crate::sys::{PJRT_Buffer, PJRT_Buffer_MemoryLayout_Type, PJRT_HostBufferSemantics as Semantics, args};
 
@@ -99,7 +98,7 @@ impl Buffer {
         if semantics != Semantics::IMMUTABLE_ONLY_DURING_CALL
             && let Some(done) = done
         {
-            done.keep(array)?;
+            done.tell(Lent(array))?;
         }
         Ok(buffer)
     }
@@ -211,5 +210,9 @@ impl Drop for Buffer {
     }
 }
 
-/// An array of the host that a device holds, for as long as somebody holds it there.
-pub(crate) type Shared = Arc<Buffer>;
+/// An array of the host that a device reads. It is let go of when the device is done; an error of the transfer comes out where the buffer is read.
+struct Lent(#[allow(dead_code, reason = "it is held, not read")] Concrete);
+
+impl Told for Lent {
+    fn told(self, _: Result<()>) {}
+}

@@ -18,6 +18,12 @@ unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
 
+/// Who wants to be told when an event has happened, on whichever thread that is.
+pub(crate) trait Told: Send + 'static {
+    /// It has happened, or failed.
+    fn told(self, result: Result<()>);
+}
+
 /// What is kept until an event happens.
 struct Kept<T> {
     event: Event,
@@ -49,19 +55,18 @@ impl Event {
         Ok(a.is_ready)
     }
 
-    /// Keeps a value until it has happened, and lets go of it then, on whichever thread that is. If the plugin cannot say when, that is now.
-    pub fn keep<T: Send + 'static>(self, value: T) -> Result<()> {
-        /// Lets go of what was kept. The plugin calls it once.
-        unsafe extern "C" fn done<T>(error: *mut PJRT_Error, kept: *mut c_void) {
+    /// Tells a value when it has happened; until then the value is kept. If the plugin cannot tell, it is waited for here.
+    pub fn tell<T: Told>(self, value: T) -> Result<()> {
+        /// Takes what was kept. The plugin calls it once.
+        unsafe extern "C" fn done<T: Told>(error: *mut PJRT_Error, kept: *mut c_void) {
             // SAFETY: the pointer is the one that was handed over below, and this is the only use of it.
             let kept = unsafe { Box::from_raw(kept.cast::<Kept<T>>()) };
-            // An error of a transfer comes out where the array is read; this one only has to be freed.
-            drop(kept.event.api.check(error));
-            drop(kept.value);
+            let Kept { event, value } = *kept;
+            // The error is ours to free, which taking it does.
+            value.told(event.api.check(error));
         }
         if self.api.table.PJRT_Event_OnReady.is_none() {
-            self.wait()?;
-            drop(value);
+            value.told(self.wait());
             return Ok(());
         }
         let (api, raw) = (self.api, self.raw.as_ptr());

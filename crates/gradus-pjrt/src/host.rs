@@ -11,16 +11,16 @@ use std::ffi::{CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 
-use gradus_core::array::Concrete;
 use gradus_core::primitives::Op;
 use gradus_core::{Array, DType, Location, Type};
-use rustc_hash::FxHashMap;
 
 use crate::api::{Api, call, slice_of};
 use crate::error::{Error, Result, error, fail};
-use crate::memory::{address, filled};
+use crate::event::{Event, Told};
+use crate::loaded::Outputs;
+use crate::memory::{address, dense, filled};
 use crate::plugin::Plugin;
 use crate::sys::{
     PJRT_ExecuteContext, PJRT_Extension_Type, PJRT_FFI_Extension, PJRT_FFI_Type_Info, PJRT_FFI_UserData, Struct, XLA_FFI_Api,
@@ -44,10 +44,8 @@ const TYPES_SINCE: i32 = 80;
 pub(crate) struct HostCall {
     /// What is done.
     pub op: Op,
-    /// The types of its operands.
-    pub inputs: Vec<Type>,
-    /// The types of its results.
-    pub outputs: Vec<Type>,
+    /// Which operands are keys: XLA has them as numbers. Empty: none.
+    pub keys: Vec<bool>,
     /// The line it stands in.
     pub place: Location,
 }
@@ -57,37 +55,6 @@ impl HostCall {
         let done = catch_unwind(AssertUnwindSafe(|| self.op.evaluate(inputs)));
         let done = done.unwrap_or_else(|_| Err(error!(Callback, "`{}` panicked", self.op.name())));
         Ok(done.map_err(|e| e.in_operation(self.op.name()).at(self.place))?.into_vec())
-    }
-}
-
-/// Calls of the host by their numbers, for as long as some code has them.
-static CALLS: LazyLock<Mutex<FxHashMap<u64, Arc<HostCall>>>> = LazyLock::new(Mutex::default);
-
-fn calls() -> MutexGuard<'static, FxHashMap<u64, Arc<HostCall>>> {
-    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A call of the host that programs can make for as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Registered(u64);
-
-impl Registered {
-    pub fn new(call: HostCall) -> Registered {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        calls().insert(id, Arc::new(call));
-        Registered(id)
-    }
-
-    /// The number that the program's text has for it.
-    pub fn id(&self) -> u64 {
-        self.0
-    }
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        calls().remove(&self.0);
     }
 }
 
@@ -121,8 +88,8 @@ pub(crate) fn original(text: &str) -> Option<Error> {
     errors.iter().find(|(i, _)| *i == id).map(|(_, e)| e.clone())
 }
 
-/// The number that XLA gave the type of [`Run`]; 0 before there is one. Each plugin has an XLA of its own, and the first counts: in programs of another one, if
-/// its number differs, calls are made by the threads of XLA.
+/// The number that XLA gave the type of [`Run`]; 0 before there is one. Each plugin has an XLA of its own, and the first counts: programs of another one
+/// cannot call the host if its number differs.
 static RUN_TYPE: AtomicI64 = AtomicI64::new(0);
 
 fn extension(api: &Api) -> Option<&'static PJRT_FFI_Extension> {
@@ -134,16 +101,18 @@ fn extension(api: &Api) -> Option<&'static PJRT_FFI_Extension> {
     }
 }
 
+#[cold]
+fn lacks(api: &Api) -> Error {
+    error!(Device, "programs on {} cannot call functions of the host", api.name)
+        .help("run this function with the backend `Cpu` or `Interpreter`, or take callbacks, prints and checks out of it")
+}
+
 /// Makes a plugin know the function that programs call, and gives the number of runs there. An error says why programs on it cannot call the host.
 pub(crate) fn register(api: &Api) -> Result<i64> {
     const PLATFORM: &str = "HOST";
-    let lacks = || {
-        error!(Device, "{} has no way for programs to call functions of the host", api.name)
-            .help("run this function with the backend `Cpu` or `Interpreter`, or take callbacks, prints and checks out of it")
-    };
-    let Some(ffi) = extension(api) else { return Err(lacks()) };
+    let Some(ffi) = extension(api).filter(|_| api.version().1 >= TYPES_SINCE) else { return Err(lacks(api)) };
     let (Some(register_type), Some(register_handler)) = (ffi.type_register, ffi.register_handler) else {
-        return Err(lacks());
+        return Err(lacks(api));
     };
     let mut about = PJRT_FFI_Type_Info::zeroed();
     let mut t = args!(PJRT_FFI_Type_Register_Args {
@@ -161,25 +130,25 @@ pub(crate) fn register(api: &Api) -> Result<i64> {
     // SAFETY: names outlive the calls and have these lengths. The handler has the type that handlers have, and is there for as long as the process.
     unsafe {
         api.check(register_handler(&raw mut h))?;
-        // Without it, or with one that takes other arguments, calls are made by the threads of XLA.
-        if api.version().1 < TYPES_SINCE || api.check(register_type(&raw mut t)).is_err() {
-            return Ok(0);
-        }
+        api.check(register_type(&raw mut t))?;
     }
-    let first = RUN_TYPE.compare_exchange(0, t.type_id, Ordering::Relaxed, Ordering::Relaxed);
-    Ok(first.map_or_else(|found| if found == t.type_id { found } else { 0 }, |_| t.type_id))
+    match RUN_TYPE.compare_exchange(0, t.type_id, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(other) if other != t.type_id => Err(lacks(api).note("another plugin of this process has taken the calls of the host")),
+        _ => Ok(t.type_id),
+    }
 }
 
 /// A call that waits to be made by the thread of a run.
 struct Job {
-    call: Arc<HostCall>,
+    call: usize,
     inputs: Vec<Array>,
     answer: mpsc::Sender<Result<Vec<Array>>>,
 }
 
 /// A run that may call the host, and the thread that serves it.
-#[derive(Default)]
 pub(crate) struct Run {
+    /// What the program calls, by number.
+    calls: Arc<[HostCall]>,
     state: Mutex<State>,
     bell: Condvar,
 }
@@ -187,7 +156,7 @@ pub(crate) struct Run {
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Job>,
-    done: bool,
+    done: Option<Result<()>>,
 }
 
 thread_local! {
@@ -195,45 +164,79 @@ thread_local! {
     static STARTING: Cell<*const Run> = const { Cell::new(ptr::null()) };
 }
 
+/// Says that a run is done, when its event says so.
+struct Finish(Arc<Run>);
+
+impl Told for Finish {
+    fn told(self, result: Result<()>) {
+        self.0.lock().done = Some(result);
+        self.0.bell.notify_all();
+    }
+}
+
 impl Run {
+    /// A run of a program that makes these calls.
+    pub fn of(calls: &Arc<[HostCall]>) -> Arc<Run> {
+        Arc::new(Run { calls: calls.clone(), state: Mutex::default(), bell: Condvar::new() })
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a function that starts the run, and lets XLA's calls on this thread through.
-    pub fn starting<T>(&self, f: impl FnOnce() -> T) -> T {
-        let before = STARTING.replace(self);
-        let out = f();
+    /// Starts the run and makes its calls until it is done. An error of a call is the error of the run.
+    pub fn served(
+        self: Arc<Run>,
+        plugin: &'static Plugin,
+        start: impl FnOnce(*mut PJRT_ExecuteContext) -> Result<(Outputs, Option<Event>)>,
+    ) -> Result<Outputs> {
+        // SAFETY: this function holds the run, and returns only after everything that is executed with the context is done, or was never started.
+        let context = unsafe { Context::new(plugin, &self) }?;
+        let before = STARTING.replace(&raw const *self);
+        let started = start(context.raw());
         STARTING.set(before);
-        out
+        let (outputs, done) = started?;
+        if let Some(done) = done {
+            if let Err(e) = done.tell(Finish(self.clone())) {
+                // Nobody says when it is done: it must never go.
+                std::mem::forget(self.clone());
+                return Err(e);
+            }
+            self.serve()?;
+        }
+        Ok(outputs)
     }
 
-    /// Makes the calls of the run until it is done.
-    pub fn serve(&self) {
+    fn serve(&self) -> Result<()> {
         let mut state = self.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
+                let answer = self.call(job.call, &job.inputs);
                 // Whoever waited may be gone; then nobody wants the answer.
-                drop(job.answer.send(job.call.run(&job.inputs)));
+                drop(job.answer.send(answer));
                 state = self.lock();
-            } else if state.done {
-                return;
+            } else if let Some(done) = &state.done {
+                return done.clone();
             } else {
                 state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
     }
 
-    /// Says that the run is done: nothing more will be called.
-    pub fn finish(&self) {
-        self.lock().done = true;
-        self.bell.notify_all();
+    fn call(&self, call: usize, inputs: &[Array]) -> Result<Vec<Array>> {
+        self.find(call)?.run(inputs)
     }
 
-    fn make(&self, call: Arc<HostCall>, inputs: Vec<Array>) -> Result<Vec<Array>> {
+    fn find(&self, call: usize) -> Result<&HostCall> {
+        let found = self.calls.get(call);
+        found.ok_or_else(|| error!(Callback, "a program makes call {call} of the host, and has {}", self.calls.len()))
+    }
+
+    /// Makes a call: here if this thread is the one that runs the program, and otherwise there.
+    fn make(&self, call: usize, inputs: Vec<Array>) -> Result<Vec<Array>> {
         if ptr::eq(STARTING.get(), self) {
-            return call.run(&inputs);
+            return self.call(call, &inputs);
         }
         let (answer, given) = mpsc::channel();
         self.lock().jobs.push_back(Job { call, inputs, answer });
@@ -249,27 +252,27 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// A context with a run in it; none where the plugin has no such thing.
+    /// A context with a run in it.
     ///
     /// # Safety
     ///
     /// The run lives until everything that is executed with the context is done.
-    pub unsafe fn new(plugin: &'static Plugin, run: &Run) -> Result<Option<Context>> {
+    unsafe fn new(plugin: &'static Plugin, run: &Run) -> Result<Context> {
         let (api, type_id) = (&plugin.api, plugin.callbacks.clone()?);
-        let Some(add) = extension(api).and_then(|e| e.user_data_add).filter(|_| type_id != 0) else { return Ok(None) };
+        let Some(add) = extension(api).and_then(|e| e.user_data_add) else { return Err(lacks(api)) };
         let mut a = args!(PJRT_ExecuteContext_Create_Args {});
         // SAFETY: the arguments are of this function.
         unsafe { call!(api, PJRT_ExecuteContext_Create, &raw mut a) }?;
-        let Some(raw) = NonNull::new(a.context) else { return Ok(None) };
+        let Some(raw) = NonNull::new(a.context) else { fail!(Device, "{} gave no context for a run", api.name) };
         let context = Context { api, raw };
         let data = PJRT_FFI_UserData { type_id, data: (&raw const *run).cast_mut().cast() };
         let mut u = args!(PJRT_FFI_UserData_Add_Args { context: raw.as_ptr(), user_data: data });
         // SAFETY: the context was just made. The type has no deleter, so the run stays ours; it lives long enough, as the caller says.
         unsafe { api.check(add(&raw mut u)) }?;
-        Ok(Some(context))
+        Ok(context)
     }
 
-    pub fn raw(&self) -> *mut PJRT_ExecuteContext {
+    fn raw(&self) -> *mut PJRT_ExecuteContext {
         self.raw.as_ptr()
     }
 }
@@ -332,21 +335,19 @@ unsafe fn execute(frame: &XLA_FFI_CallFrame) -> Result<()> {
         let outputs = slice_of(frame.rets.rets.cast_const(), length(frame.rets.size));
         (inputs, outputs, id(frame)?, run(frame))
     };
-    let found = calls().get(&id).cloned();
-    let Some(call) = found else { fail!(Callback, "a program calls function {id} of the host, which is not there") };
-    if inputs.len() != call.inputs.len() || outputs.len() != call.outputs.len() {
-        fail!(Callback, "`{}` is called with {} operands and {} results", call.op.name(), inputs.len(), outputs.len());
-    }
+    let Some(run) = run else { fail!(Callback, "a program calls the host, and nobody here runs it") };
+    let keys = &run.find(id)?.keys;
     // SAFETY: each argument is a buffer, the only kind there is, in memory of the host.
-    let given = inputs.iter().zip(&call.inputs).map(|(b, ty)| unsafe { array(&*b.cast::<XLA_FFI_Buffer>(), ty) });
-    let given = given.collect::<Result<Vec<_>>>()?;
-    let results = match run {
-        Some(run) => run.make(call.clone(), given),
-        None => call.run(&given),
-    }?;
-    for ((to, ty), from) in outputs.iter().zip(&call.outputs).zip(&results) {
-        // SAFETY: as for the arguments; XLA made room for a result of this type.
-        unsafe { write(&*to.cast::<XLA_FFI_Buffer>(), ty, from) }?;
+    let given = inputs.iter().enumerate().map(|(i, b)| unsafe {
+        array(&*b.cast::<XLA_FFI_Buffer>(), keys.get(i).copied().unwrap_or(false))
+    });
+    let results = run.make(id, given.collect::<Result<Vec<_>>>()?)?;
+    if results.len() != outputs.len() {
+        fail!(Callback, "a function of the host gave {} arrays where {} are wanted", results.len(), outputs.len());
+    }
+    for (to, from) in outputs.iter().zip(&results) {
+        // SAFETY: as for the arguments; XLA made room for the result.
+        unsafe { write(&*to.cast::<XLA_FFI_Buffer>(), from) }?;
     }
     Ok(())
 }
@@ -360,7 +361,7 @@ fn length(n: i64) -> usize {
 /// # Safety
 ///
 /// As for [`execute`].
-unsafe fn id(frame: &XLA_FFI_CallFrame) -> Result<u64> {
+unsafe fn id(frame: &XLA_FFI_CallFrame) -> Result<usize> {
     let n = length(frame.attrs.size);
     // SAFETY: the three lists have one entry for each attribute; a scalar of 64 bits has them where it says.
     unsafe {
@@ -372,7 +373,7 @@ unsafe fn id(frame: &XLA_FFI_CallFrame) -> Result<u64> {
             if name == ID && *kind == XLA_FFI_AttrType::SCALAR {
                 let scalar = &*value.cast::<XLA_FFI_Scalar>();
                 if scalar.dtype == XLA_FFI_DataType::S64 || scalar.dtype == XLA_FFI_DataType::U64 {
-                    return Ok(scalar.value.cast::<u64>().read_unaligned());
+                    return Ok(length(scalar.value.cast::<i64>().read_unaligned()));
                 }
             }
         }
@@ -425,9 +426,10 @@ unsafe fn present<'a>(api: *const XLA_FFI_Api, offset: usize) -> Option<&'a XLA_
 /// # Safety
 ///
 /// The buffer's numbers are in memory of the host, row by row, and as many as its dimensions say.
-unsafe fn array(buffer: &XLA_FFI_Buffer, ty: &Type) -> Result<Array> {
+unsafe fn array(buffer: &XLA_FFI_Buffer, key: bool) -> Result<Array> {
     // SAFETY: as the caller says.
-    let count = unsafe { checked(buffer, ty)? };
+    let ty = unsafe { type_of(buffer, key)? };
+    let count = ty.shape().count().unwrap_or(0);
     let copy = |to: *mut u8, bytes: usize| {
         if bytes > 0 {
             // SAFETY: so many bytes are there, and there is room for them in new memory.
@@ -437,12 +439,7 @@ unsafe fn array(buffer: &XLA_FFI_Buffer, ty: &Type) -> Result<Array> {
     };
     // SAFETY: everything was copied; predicates of XLA are zeros and ones.
     let data = unsafe { filled(ty.dtype(), count, copy) }?;
-    let dims = ty.shape().known().unwrap_or_default();
-    let mut strides = vec![1isize; dims.len()];
-    for i in (1..dims.len()).rev() {
-        strides[i - 1] = strides[i] * dims[i].max(1) as isize;
-    }
-    Ok(Concrete::strided(ty.clone(), &strides, 0, Arc::new(data))?.into())
+    Ok(dense(ty, data)?.into())
 }
 
 /// Puts the numbers of an array into a buffer.
@@ -450,34 +447,33 @@ unsafe fn array(buffer: &XLA_FFI_Buffer, ty: &Type) -> Result<Array> {
 /// # Safety
 ///
 /// As for [`array`], and the buffer may be written.
-unsafe fn write(buffer: &XLA_FFI_Buffer, ty: &Type, from: &Array) -> Result<()> {
-    // SAFETY: as the caller says.
-    let count = unsafe { checked(buffer, ty)? };
+unsafe fn write(buffer: &XLA_FFI_Buffer, from: &Array) -> Result<()> {
     let from = from.on_host()?.try_dense()?;
-    if from.ty() != ty {
+    // SAFETY: as the caller says.
+    let ty = unsafe { type_of(buffer, from.ty().dtype() == DType::Key)? };
+    if *from.ty() != ty {
         fail!(Callback, "a function of the host gave {} where {ty} is wanted", from.ty());
     }
-    if count > 0 {
+    let bytes = from.count() * ty.dtype().size();
+    if bytes > 0 {
         // SAFETY: both have as many elements of the same type; the buffer is XLA's and the array ours.
-        unsafe { ptr::copy_nonoverlapping(address(&from), buffer.data.cast::<u8>(), count * ty.dtype().size()) };
+        unsafe { ptr::copy_nonoverlapping(address(&from), buffer.data.cast::<u8>(), bytes) };
     }
     Ok(())
 }
 
-/// The number of elements, if the buffer is of a type.
+/// The type of a buffer. Keys are numbers to XLA.
 ///
 /// # Safety
 ///
 /// The buffer is XLA's: its dimensions can be read.
-unsafe fn checked(buffer: &XLA_FFI_Buffer, ty: &Type) -> Result<usize> {
+unsafe fn type_of(buffer: &XLA_FFI_Buffer, key: bool) -> Result<Type> {
     // SAFETY: as the caller says.
     let dims = unsafe { slice_of(buffer.dims.cast_const(), length(buffer.rank)) };
-    let known = ty.shape().known().unwrap_or_default();
-    let same = dims.len() == known.len() && dims.iter().zip(&known).all(|(a, b)| usize::try_from(*a) == Ok(*b));
-    if !same || buffer.dtype != data_type(ty.dtype()) {
-        fail!(Callback, "a program hands an array of element type {} and shape {dims:?} over as {ty}", buffer.dtype);
-    }
-    Ok(known.iter().product())
+    let dims: Vec<usize> = dims.iter().map(|d| length(*d)).collect();
+    let dtype = DType::VALUES.into_iter().find(|d| data_type(*d) == buffer.dtype);
+    let Some(dtype) = dtype else { fail!(Callback, "XLA hands over element type {}, which Gradus lacks", buffer.dtype) };
+    Ok(Type::new(if key { DType::Key } else { dtype }, &dims[..]))
 }
 
 /// What XLA's foreign functions call a dtype.

@@ -11,10 +11,12 @@
 #![warn(clippy::undocumented_unsafe_blocks)]
 
 mod api;
+mod backend;
 mod buffer;
 mod client;
 mod error;
 mod event;
+mod executable;
 mod find;
 mod host;
 mod loaded;
@@ -27,7 +29,9 @@ mod sys;
 
 pub use buffer::Buffer;
 pub use client::{Client, Device, DeviceMemory, Traffic};
+pub use executable::{Codes, Compiled};
 pub use find::VARIABLE;
+pub use gradus_stablehlo::export::{Accuracy, Precision};
 pub use loaded::{CodeMemory, Loaded, Outputs};
 pub use options::Value;
 pub use pjrt::{Allocator, Pjrt, pjrt};

@@ -12,7 +12,7 @@ use crate::buffer::Buffer;
 use crate::client::Client;
 use crate::error::{Result, error, fail};
 use crate::event::Event;
-use crate::memory::dtype;
+use crate::memory::{dtype, element_type};
 use crate::options::{Named, compile_options};
 use crate::sys::{PJRT_Buffer, PJRT_Executable, PJRT_ExecuteContext, PJRT_LoadedExecutable, args};
 
@@ -214,21 +214,47 @@ impl Loaded {
         self.executable()?.write()
     }
 
-    /// Runs it. `keep` says which inputs must still be there afterwards; all others may be written over, and are gone. It is not waited for, unless
-    /// `wait`: results that are not there yet are read by who waits for them.
-    pub fn run(&self, inputs: &[&Buffer], keep: &[i64]) -> Result<Outputs> {
-        let raw: SmallVec<[*mut PJRT_Buffer; 16]> = inputs.iter().map(|b| b.raw()).collect();
-        self.run_raw(&raw, keep, std::ptr::null_mut(), false)
+    /// The same code with the types that a program has for its outputs: XLA has keys as numbers.
+    pub(crate) fn typed(mut self, outputs: Vec<Type>) -> Result<Loaded> {
+        let same = |(a, b): (&Type, &Type)| {
+            a.shape() == b.shape() && element_type(a.dtype()) == element_type(b.dtype())
+        };
+        if outputs.len() != self.outputs.len() || !outputs.iter().zip(&self.outputs).all(same) {
+            fail!(Device, "code gives {:?} where the program gives {outputs:?}", self.outputs);
+        }
+        self.outputs = outputs;
+        Ok(self)
     }
 
-    /// The same with pointers, a context for functions of the host, and perhaps waiting until all is done.
-    pub(crate) fn run_raw(
+    /// Runs it. `keep` says which inputs must still be there afterwards, of those that a result may be written over. It is not waited for: results that are
+    /// not there yet are read by who waits for them.
+    pub fn run(&self, inputs: &[&Buffer], keep: &[i64]) -> Result<Outputs> {
+        let raw: SmallVec<[*mut PJRT_Buffer; 16]> = inputs.iter().map(|b| b.raw()).collect();
+        self.run_raw(&raw, keep)
+    }
+
+    /// The same with pointers to buffers that live.
+    pub(crate) fn run_raw(&self, inputs: &[*mut PJRT_Buffer], keep: &[i64]) -> Result<Outputs> {
+        Ok(self.execute(inputs, keep, std::ptr::null_mut(), false)?.0)
+    }
+
+    /// The same with a context for calls of the host, and the event that it is done.
+    pub(crate) fn start(
         &self,
         inputs: &[*mut PJRT_Buffer],
         keep: &[i64],
         context: *mut PJRT_ExecuteContext,
-        wait: bool,
-    ) -> Result<Outputs> {
+    ) -> Result<(Outputs, Option<Event>)> {
+        self.execute(inputs, keep, context, true)
+    }
+
+    fn execute(
+        &self,
+        inputs: &[*mut PJRT_Buffer],
+        keep: &[i64],
+        context: *mut PJRT_ExecuteContext,
+        told: bool,
+    ) -> Result<(Outputs, Option<Event>)> {
         let api = self.client.api();
         let mut outputs: SmallVec<[*mut PJRT_Buffer; 8]> = SmallVec::from_elem(std::ptr::null_mut(), self.outputs.len());
         let mut options = args!(PJRT_ExecuteOptions {
@@ -245,7 +271,7 @@ impl Loaded {
             num_devices: 1,
             num_args: inputs.len(),
             output_lists: &raw const results,
-            device_complete_events: if wait { &raw mut done } else { std::ptr::null_mut() },
+            device_complete_events: if told { &raw mut done } else { std::ptr::null_mut() },
         });
         // SAFETY: the code lives; there is one list of inputs and one of outputs for the one device, as long as it is said, and room for every output. The
         // plugin checks how many inputs it gets, and their types.
@@ -257,9 +283,7 @@ impl Loaded {
             // SAFETY: the call gave it to us, on this device and of the type that the code has for it.
             Ok(unsafe { Buffer::new(self.client, self.device, raw, ty.clone()) })
         });
-        let outputs = outputs.collect::<Result<Outputs>>()?;
-        done.map_or(Ok(()), |e| e.wait())?;
-        Ok(outputs)
+        Ok((outputs.collect::<Result<Outputs>>()?, done))
     }
 
     /// The types of its outputs.

@@ -2,7 +2,7 @@
 
 use gradus_core::array::{Concrete, Data, memory, recycled};
 use gradus_core::types::{Complex, KeyBits, bf16, f16};
-use gradus_core::{DType, Element};
+use gradus_core::{DType, Element, Type};
 
 use crate::error::Result;
 use crate::sys::PJRT_Buffer_Type as T;
@@ -77,6 +77,11 @@ pub(crate) unsafe fn filled(
         unsafe { values.set_len(count) };
         Ok(E::into_data(values))
     })
+}
+
+/// A buffer as an array of a type that has as many elements.
+pub(crate) fn dense(ty: Type, mut data: Data) -> Result<Concrete> {
+    with_type!(ty.dtype(), E => Concrete::new::<E>(ty, E::vec_mut(&mut data).map(std::mem::take).unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use gradus_core::Array;
 use gradus_core::array::Concrete;
+use gradus_stablehlo::export::{Accuracy, Export, Precision, Target};
 
 use crate::buffer::Buffer;
 use crate::client::{Client, Device};
@@ -11,6 +12,7 @@ use crate::error::Result;
 use crate::loaded::Loaded;
 use crate::options::{Named, Value};
 use crate::plugin::Plugin;
+use crate::remote::Place;
 
 /// How a GPU plugin takes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub struct Pjrt {
     options: Named,
     flags: Named,
     device: usize,
+    precision: Precision,
+    accuracy: Accuracy,
 }
 
 /// The plugin of a platform (`cpu`, `cuda`, `tpu`) or at a path, found as [`VARIABLE`](crate::VARIABLE) says, at the path, or among the packages of Python. It
@@ -60,13 +64,22 @@ pub fn pjrt(name: &str) -> Result<Pjrt> {
         "cuda" | "rocm" => drop(options.insert("preallocate".into(), Value::Bool(false))),
         _ => {}
     }
-    Ok(Pjrt { plugin, platform, options, flags: Named::new(), device: 0 })
+    Ok(Pjrt {
+        plugin,
+        platform,
+        options,
+        flags: Named::new(),
+        device: 0,
+        precision: Precision::default(),
+        accuracy: Accuracy::default(),
+    })
 }
 
 impl fmt::Debug for Pjrt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Pjrt { plugin, platform, options, flags, device } = self;
-        write!(f, "Pjrt({platform}:{device} {options:?} {flags:?} {})", plugin.fingerprint())
+        let Pjrt { plugin, platform, options, flags, device, precision, accuracy } = self;
+        let print = plugin.fingerprint();
+        write!(f, "Pjrt({platform}:{device} {options:?} {flags:?} {precision:?} {accuracy:?} {print})")
     }
 }
 
@@ -75,6 +88,18 @@ impl Pjrt {
     #[must_use]
     pub fn device(self, device: usize) -> Pjrt {
         Pjrt { device, ..self }
+    }
+
+    /// How exactly products of matrices and convolutions are computed where the device has a choice; by default as exactly as it can.
+    #[must_use]
+    pub fn precision(self, precision: Precision) -> Pjrt {
+        Pjrt { precision, ..self }
+    }
+
+    /// Whose elementary functions are used: XLA's by default.
+    #[must_use]
+    pub fn accuracy(self, accuracy: Accuracy) -> Pjrt {
+        Pjrt { accuracy, ..self }
     }
 
     /// How many devices the CPU plugin makes of the processor; 1 by default.
@@ -157,6 +182,17 @@ impl Pjrt {
     /// The number of the device.
     pub(crate) fn index(&self) -> usize {
         self.device
+    }
+
+    /// How programs are written for it.
+    pub(crate) fn export(&self) -> Export {
+        let target = Target::Plugin(self.platform.to_string());
+        Export { precision: self.precision, accuracy: self.accuracy, target, ..Export::default() }
+    }
+
+    /// The device as a place for arrays: `x.to(&gpu.place()?)?`.
+    pub fn place(&self) -> Result<Place> {
+        Place::new(self.client()?, self.device)
     }
 
     pub(crate) fn flags(&self) -> &Named {
