@@ -13,4 +13,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod export;
 pub mod module;
+pub mod write;
+
+pub use export::{Accuracy, Export, Exported, Precision, Target, export, exported, stablehlo_text};
