@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::array::Array;
 use crate::error::Result;
 use crate::optimize::{Exactness, Pass, run_passes};
+use crate::oracle::Freedom;
 use crate::program::{Program, Verified};
 
 /// A program made ready to run.
@@ -56,6 +57,10 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     fn passes(&self, program: &Program) -> Vec<Pass> {
         let _ = program;
         Vec::new()
+    }
+    /// What may round otherwise in its code than in the interpreter: calls that are [verified](crate::oracle::Verify) allow for it.
+    fn freedom(&self) -> Freedom {
+        Freedom::Contraction
     }
     /// Makes a program ready. Only what went through the pipeline is taken: the proof is in the type.
     fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>>;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gradus_core::oracle::Freedom;
 use gradus_core::{Backend, Executable, Passed};
 
 use crate::client::{Client, Traffic};
@@ -35,6 +36,10 @@ impl Backend for Pjrt {
             Err(e) => format!("no device: {}", e.message()),
         };
         format!("{device}; {} ({})", plugin.version(), plugin.path().display())
+    }
+
+    fn freedom(&self) -> Freedom {
+        Freedom::Functions
     }
 
     fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {

@@ -223,7 +223,8 @@ impl Watched {
             let (now, want) = (run.arrays(), want.arrays());
             let same = now.len() == want.len() && now.iter().zip(&want).all(|(a, b)| a.ty().ok() == b.ty().ok());
             let given = (inputs, have.events.as_slice());
-            same && noise::unexplained(&self.reference, given, (&now, &want), Freedom::Contraction, &differs).is_empty()
+            let freedom = self.pipeline.backend.freedom();
+            same && noise::unexplained(&self.reference, given, (&now, &want), freedom, &differs).is_empty()
         };
         if is_rounding(have) {
             return None;
