@@ -3,14 +3,12 @@
 //!
 //! They are as exact as those of the interpreter up to rounding, and slower than a library: a program is exported with what every reader has.
 
-use std::sync::Arc;
-
+use gradus_core::control::{History, Steps, scan, while_loop};
 use gradus_core::primitives::Op;
-use gradus_core::primitives::control::{Scan, While};
 use gradus_core::primitives::index::{Bounds, DynamicSlice, DynamicUpdateSlice, Gather};
 use gradus_core::primitives::reduce::{ReduceAnd, ReduceMax, ReduceSum};
-use gradus_core::trace::{bind, bind_all, trace_closed};
-use gradus_core::{Array, DType, Dim, Result, Scalar, Type};
+use gradus_core::trace::{Traced, bind, trace};
+use gradus_core::{Array, DType, Dim, Error, Mode, Result, Scalar};
 
 /// Sweeps of rotations after which nothing is left to rotate; each squares what is left, so ten are many.
 const SWEEPS: usize = 40;
@@ -64,12 +62,11 @@ fn columns_at(x: &Array, order: &Array, rows: usize) -> Array {
     bind(Op::new(gather), &[x.clone(), order.expand_dims(-1)])
 }
 
-fn types(arrays: &[Array]) -> Result<Vec<Type>> {
-    arrays.iter().map(|a| a.ty().cloned()).collect()
-}
-
-fn specs(types: &[Type]) -> Vec<Array> {
-    types.iter().cloned().map(Array::of_type).collect()
+/// Traces a body on the types of arrays. What goes wrong inside travels with the arrays.
+fn traced(name: &str, like: &[Array], body: impl FnOnce(&[Array]) -> Result<Vec<Array>>) -> Result<Traced> {
+    let specs = like.iter().map(|a| a.ty().cloned().map(Array::of_type)).collect::<Result<Vec<_>>>()?;
+    let failed = |e: Error| like.iter().map(|_| Array::from(e.clone())).collect();
+    trace(name, &specs, Mode::Abstract, |inputs| body(inputs).unwrap_or_else(failed))
 }
 
 /// Runs a body for every number below `count`: it takes the carries and the number, and gives the next carries.
@@ -78,32 +75,21 @@ fn repeat(
     carries: &[Array],
     body: impl FnOnce(&[Array], &Array) -> Result<Vec<Array>>,
 ) -> Result<Vec<Array>> {
-    let mut inputs = types(carries)?;
-    inputs.push(Type::scalar(DType::I32));
-    let step = trace_closed("step", &specs(&inputs), |xs| match xs.split_last() {
+    let mut like = carries.to_vec();
+    like.push(place(0));
+    let step = traced("step", &like, |inputs| match inputs.split_last() {
         Some((i, state)) => body(state, i),
         None => Ok(vec![]),
     })?;
-    let scan =
-        Scan { body: Arc::new(step), consts: 0, carries: carries.len(), length: Dim::from(count), reverse: false };
-    let mut operands = carries.to_vec();
-    operands.push(Array::iota(DType::I32, [count], 0));
-    bind_all(Op::new(scan), &operands).into_iter().map(Array::ok).collect()
+    let numbers = Array::iota(DType::I32, [count], 0);
+    scan(&step, carries, &[numbers], &Dim::from(count), false, 1, Steps::Keep)
 }
 
 /// Runs a body as long as its first carry, a bool, is true.
 fn until_done(carries: &[Array], body: impl FnOnce(&[Array]) -> Result<Vec<Array>>) -> Result<Vec<Array>> {
-    let types = types(carries)?;
-    let condition = trace_closed("more", &specs(&types), |xs| Ok(xs[..1].to_vec()))?; // invariant: the bool is first
-    let body = trace_closed("sweep", &specs(&types), body)?;
-    let looped = While {
-        condition: Arc::new(condition),
-        body: Arc::new(body),
-        consts: 0,
-        limit: Some(SWEEPS),
-        checkpoints: While::CHECKPOINTS,
-    };
-    bind_all(Op::new(looped), carries).into_iter().map(Array::ok).collect()
+    let condition = traced("more", carries, |state| Ok(state[..1].to_vec()))?; // invariant: the bool is first
+    let body = traced("sweep", carries, body)?;
+    while_loop(&condition, &body, carries, History::Limit(SWEEPS))
 }
 
 /// `P·A = L·U` with the largest of each column as its pivot: both factors in one, the exchanges, the order of the rows.
@@ -277,6 +263,8 @@ pub(super) fn eigh(a: &Array, n: usize, vectors: bool) -> Result<Vec<Array>> {
             let at = |i: &Array, j: &Array| window(a, i, j, [1, 1]).reshape([0usize; 0]);
             let off = at(&p, &q);
             let gap = (at(&q, &q).real() - at(&p, &p).real()) / number(2.0, real);
+            // What is left of rounding is not worth a rotation, and its phase is no number of size 1.
+            let active = active & off.abs().gt(number(epsilon(real) / 2.0, real));
             let by = rotation(&off, &gap, &active);
             let columns = turn_columns(a, [&p, &q], n, &by);
             // The rows are turned as the columns of the adjoint.
@@ -285,7 +273,7 @@ pub(super) fn eigh(a: &Array, n: usize, vectors: bool) -> Result<Vec<Array>> {
         })?;
         let off = on.select(number(0.0, real), turned[0].abs()); // invariant: two carries
         let left = bind(Op::new(ReduceMax { axes: vec![0, 1] }), &[off]);
-        let more = left.gt(number(epsilon(real) * 1e-2, real));
+        let more = left.gt(number(epsilon(real) * n as f64, real));
         Ok(vec![more, turned[0].clone(), turned[1].clone()]) // invariant: as above
     })?;
     let w = sum(&on.select(done[1].real(), number(0.0, real)), 0) * &scale; // invariant: three carries
