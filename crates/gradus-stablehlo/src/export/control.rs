@@ -42,7 +42,7 @@ impl Emit<'_> {
     }
 
     /// A call of the function of a program.
-    fn call_program(&mut self, program: &Arc<Program>, operands: &[Value]) -> Result<Vec<Value>> {
+    pub fn call_program(&mut self, program: &Arc<Program>, operands: &[Value]) -> Result<Vec<Value>> {
         let name = self.shared.called(program)?;
         let mut all = Vec::new();
         for s in symbols_of(program) {
@@ -120,7 +120,7 @@ impl Emit<'_> {
     }
 
     /// A loop with a counter: sequences are read and results written one place at a time.
-    fn scan(&mut self, scan: &Scan, operands: &[Value], results: &[Type]) -> Result<Vec<Value>> {
+    pub fn scan(&mut self, scan: &Scan, operands: &[Value], results: &[Type]) -> Result<Vec<Value>> {
         let (consts, rest) = operands.split_at(scan.consts.min(operands.len()));
         let (carries, sequences) = rest.split_at(scan.carries.min(rest.len()));
         let stacks = &results[scan.carries.min(results.len())..];
