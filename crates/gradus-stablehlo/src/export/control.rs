@@ -134,7 +134,15 @@ impl Emit<'_> {
             start.push(self.integer(DType::I64, 0)?);
             types.push(Type::scalar(DType::I64));
         }
-        let waits = waits(&[&looped.condition, &looped.body]);
+        let inputs = |args: &[Value]| -> Vec<Value> { consts.iter().chain(&args[..count]).copied().collect() };
+        // A condition that calls the host is asked at the entry and at the end of each step, in the program's order: when, and how often, the condition of
+        // a loop is run is XLA's choice.
+        let asks = waits(&[&looped.condition]);
+        if asks {
+            start.push(self.holds(looped, &inputs(&start), start.get(count).copied())?);
+            types.push(Type::scalar(DType::Bool));
+        }
+        let waits = asks || waits(&[&looped.body]);
         if waits {
             start.push(self.turn()?);
             types.push(turn_type());
@@ -142,22 +150,21 @@ impl Emit<'_> {
         if start.is_empty() {
             fail!(Internal, "a loop that carries nothing");
         }
-        let inputs = |args: &[Value]| -> Vec<Value> { consts.iter().chain(&args[..count]).copied().collect() };
-        let condition = self.region(&types, |e, args| {
-            e.turn = if waits { args.last().copied() } else { e.turn };
-            let holds = e.program(&looped.condition, &inputs(args))?;
-            let Some(holds) = holds.first().copied() else { fail!(Internal, "a condition without a result") };
-            let Some(limit) = looped.limit else { return Ok(vec![holds]) };
-            let most = e.integer(DType::I64, limit as i64)?;
-            let before = e.compare("LT", args[count], most)?; // invariant: the counter is there
-            Ok(vec![e.same("stablehlo.and", &[before, holds])?])
+        let counter = |args: &[Value]| looped.limit.and_then(|_| args.get(count).copied());
+        let condition = self.region(&types, |e, args| match asks {
+            // The turn is last, and what was asked is before it.
+            true => Ok(args.iter().rev().skip(1).take(1).copied().collect()),
+            false => Ok(vec![e.holds(looped, &inputs(args), counter(args))?]),
         })?;
         let body = self.region(&types, |e, args| {
             e.turn = if waits { args.last().copied() } else { e.turn };
             let mut next = e.typed(&looped.body, &inputs(args), &types)?;
-            if looped.limit.is_some() {
+            if let Some(counter) = counter(args) {
                 let one = e.integer(DType::I64, 1)?;
-                next.push(e.same("stablehlo.add", &[args[count], one])?); // invariant: as above
+                next.push(e.same("stablehlo.add", &[counter, one])?);
+            }
+            if asks {
+                next.push(e.holds(looped, &inputs(&next), counter(&next))?);
             }
             next.extend(if waits { Some(e.turn()?) } else { None });
             Ok(next)
@@ -166,6 +173,30 @@ impl Emit<'_> {
         let mut made = self.took_turn(waits, made);
         made.truncate(count);
         Ok(made)
+    }
+
+    /// Whether a loop goes on from these values, and from this step if it has a limit. A condition that calls the host is not asked at the limit.
+    fn holds(&mut self, looped: &While, inputs: &[Value], counter: Option<Value>) -> Result<Value> {
+        let asked = |e: &mut Self| -> Result<Value> {
+            let holds = e.program(&looped.condition, inputs)?;
+            holds.first().copied().ok_or_else(|| error!(Internal, "a condition without a result"))
+        };
+        let (Some(limit), Some(counter)) = (looped.limit, counter) else { return asked(self) };
+        let most = self.integer(DType::I64, limit as i64)?;
+        let before = self.compare("LT", counter, most)?;
+        if !waits(&[&looped.condition]) {
+            let holds = asked(self)?;
+            return self.same("stablehlo.and", &[before, holds]);
+        }
+        let bool = Type::scalar(DType::Bool);
+        let index = self.convert(before, DType::I32)?;
+        let turn = Some(self.turn()?);
+        let not = self.region(&[], |e, _| Ok(vec![e.splat(&bool, Scalar::Bool(false))?, e.turn()?]))?;
+        self.turn = turn;
+        let ask = self.region(&[], |e, _| Ok(vec![asked(e)?, e.turn()?]))?;
+        let made = self.operation("stablehlo.case", &[index], no_attributes(), vec![not, ask], &[bool, turn_type()])?;
+        let made = self.took_turn(true, made);
+        made.first().copied().ok_or_else(|| error!(Internal, "a choice without a result"))
     }
 
     /// A loop with a counter: sequences are read and results written one place at a time.
