@@ -229,6 +229,9 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
         let values = values.iter().zip(&terms).enumerate().map(|(i, (v, scale))| T::from_wide(match v.to_wide() {
             as_it_was if added.as_ref().is_some_and(|added| added[i] == 0.0) => as_it_was,
             Wide::Real(x) => Wide::Real(noise.moved(x, &step, *scale)),
+            Wide::Complex(re, im) if noise.freedom >= Freedom::Functions && !(re.is_finite() && im.is_finite()) => {
+                Wide::Complex(noise.lost(re), noise.lost(im))
+            }
             Wide::Complex(re, im) => Wide::Complex(noise.moved(re, &step, *scale), noise.moved(im, &step, *scale)),
             other => other,
         }));
@@ -327,6 +330,15 @@ impl Noise {
             }));
             Concrete::dense(c.ty().clone(), values.collect()).into()
         }, else a.clone())
+    }
+
+    /// What a part of a complex number is that is not finite: of infinite operands some libraries keep the infinity, and others have NaN.
+    fn lost(&mut self, x: f64) -> f64 {
+        match self.random() {
+            fate if fate < -0.5 => f64::NAN,
+            fate if fate < 0.0 => f64::INFINITY.copysign(self.random()),
+            _ => x,
+        }
     }
 
     fn moved(&mut self, x: f64, step: &Step, scale: f64) -> f64 {

@@ -37,41 +37,65 @@ fn parts(s: Scalar) -> [f64; 2] {
     }
 }
 
-/// How many units of the last place a number is off. Of a complex number the larger part says what a unit is. A number below the smallest normal one is as
-/// good as 0; whether a 0 is negative is seen.
-fn units(h: Scalar, w: Scalar) -> f64 {
+/// Functions that are differences of larger numbers beside their zeros: a unit is one of 1 at least.
+const ABSOLUTE: [&str; 3] = ["lgamma", "digamma", "polygamma"];
+
+/// How many units of the last place a number is off. Of a complex number the larger part says what a unit is, and one with a part that is not finite is as
+/// good as another. So are numbers below the smallest normal one, and 0.
+fn units(name: &str, h: Scalar, w: Scalar) -> f64 {
     let dtype = w.dtype();
     if !dtype.is_inexact() {
         return if h == w { 0.0 } else { f64::INFINITY };
     }
     let (epsilon, smallest) = grain(dtype);
     let (h, w) = (parts(h), parts(w));
-    let size = w.iter().filter(|x| x.is_finite()).fold(smallest, |m, x| m.max(x.abs()));
+    let lost = |z: [f64; 2]| z.iter().any(|x| !x.is_finite());
+    if dtype.is_complex() && lost(h) && lost(w) {
+        return 0.0;
+    }
+    let least = if ABSOLUTE.contains(&name) { 1.0 } else { smallest };
+    let size = w.iter().filter(|x| x.is_finite()).fold(least, |m, x| m.max(x.abs()));
     let unit = epsilon * size.log2().floor().exp2();
-    h.into_iter().zip(w).fold(0.0, |worst: f64, (h, w)| {
+    let parts = h.into_iter().zip(w);
+    parts.fold(0.0, |worst: f64, (h, w)| {
         worst.max(match () {
-            () if h.to_bits() == w.to_bits() || (h.is_nan() && w.is_nan()) => 0.0,
-            () if h.abs() < smallest && w.abs() < smallest => if h == 0.0 && w == 0.0 { f64::MIN_POSITIVE } else { 0.0 },
+            () if h == w || (h.is_nan() && w.is_nan()) => 0.0,
+            () if h.abs() < smallest && w.abs() < smallest => 0.0,
             () if h.is_finite() && w.is_finite() => (h - w).abs() / unit,
             () => f64::INFINITY,
         })
     })
 }
 
-/// How far two arrays of one type are apart.
-pub fn apart(have: &Array, want: &Array) -> Far {
-    let all = |a: &Array| {
-        let a = a.on_host().unwrap();
-        (0..a.count()).map(|i| a.scalar_at(i).unwrap()).collect::<Vec<_>>()
-    };
+fn scalars(a: &Array) -> Vec<Scalar> {
+    let a = a.on_host().unwrap();
+    (0..a.count()).map(|i| a.scalar_at(i).unwrap()).collect()
+}
+
+/// How far an array is from the nearer of two, element by element.
+pub fn apart(name: &str, have: &Array, (want, or): (&Array, &Array)) -> Far {
     let mut far = Far { units: 0.0, at: 0, have: Scalar::Bool(false), want: Scalar::Bool(false) };
-    for (at, (have, want)) in all(have).into_iter().zip(all(want)).enumerate() {
-        let units = units(have, want);
+    for (at, (have, (want, or))) in scalars(have).into_iter().zip(scalars(want).into_iter().zip(scalars(or))).enumerate() {
+        let units = units(name, have, want).min(units(name, have, or));
         if units > far.units {
             far = Far { units, at, have, want };
         }
     }
     far
+}
+
+/// An array with 0 in place of numbers below the smallest normal one.
+pub fn without_small(a: &Array) -> Array {
+    if !a.dtype().is_inexact() {
+        return a.clone();
+    }
+    let part = |a: &Array| {
+        let (_, smallest) = grain(a.dtype());
+        let wide = a.cast(DType::F64);
+        let small = wide.abs().lt(smallest);
+        small.select(&Array::zeros_like(a), a)
+    };
+    if a.dtype().is_complex() { Array::complex(&part(&a.real()), &part(&a.imag())) } else { part(a) }
 }
 
 /// How many units of the last place an operation may be off.

@@ -7,7 +7,7 @@ use gradus_core::primitives::{BUILT_IN, Sample};
 use gradus_core::program::{Atom, Builder};
 use gradus_core::{Array, Location, Program, interpret};
 
-use crate::bounds::{allowed, apart};
+use crate::bounds::{allowed, apart, without_small};
 use crate::children::{Answer, in_children};
 use crate::common::cpu;
 
@@ -19,15 +19,16 @@ fn program_of(name: &str, sample: &Sample) -> Option<Program> {
     Some(b.finish(results))
 }
 
-/// Compares what a run gave; gives how far each result is off, as `operation dtype units`.
-fn compare(name: &str, have: &[Array], want: &[Array]) -> Answer {
+/// Compares what a run gave; gives how far each result is off, as `operation dtype units`. `flushed` is what the interpreter gives where numbers below the
+/// smallest normal one are 0, as they are on the device.
+fn compare(name: &str, have: &[Array], want: &[Array], flushed: &[Array]) -> Answer {
     assert_eq!(have.len(), want.len());
     let (mut notes, mut wrong) = (Vec::new(), Vec::new());
-    for (i, (h, w)) in have.iter().zip(want).enumerate() {
+    for (i, ((h, w), f)) in have.iter().zip(want).zip(flushed).enumerate() {
         if h.ty().unwrap() != w.ty().unwrap() {
             return Err(format!("result {i} is {} for {}", h.ty().unwrap(), w.ty().unwrap()));
         }
-        let far = apart(h, w);
+        let far = apart(name, h, (w, f));
         notes.push(format!("{name} {} {:.2}", w.dtype(), far.units));
         if far.units > allowed(name, w.dtype()) {
             wrong.push(format!("result {i}: {far}"));
@@ -51,9 +52,11 @@ fn samples_of_every_primitive() {
         let (name, _, sample) = &all[i];
         let Some(program) = program_of(name, sample) else { return Ok(Vec::new()) };
         let want = interpret(&program, &sample.inputs).map_err(|e| e.to_string())?;
+        let small: Vec<Array> = sample.inputs.iter().map(without_small).collect();
+        let flushed = interpret(&program, &small).map_err(|e| e.to_string())?;
         let pipeline = Pipeline::on(device.clone());
         let have = pipeline.code(&program).and_then(|f| f.run(&sample.inputs)).map_err(|e| e.to_string())?;
-        compare(name, &have, &want).map_err(|e| format!("{e}\n{program}"))
+        compare(name, &have, &want, &flushed).map_err(|e| format!("{e}\n{:?}\n{program}", sample.inputs))
     };
     let Some(done) = in_children("samples::samples_of_every_primitive", (all.len(), 64), &name, &work) else { return };
     let mut worst: BTreeMap<(String, String), f64> = BTreeMap::new();
