@@ -15,6 +15,8 @@
 
 pub mod module;
 pub mod read;
+mod verify;
 mod words;
 
 pub use read::{read, read_one};
+pub use verify::verify;
