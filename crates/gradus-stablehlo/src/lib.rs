@@ -14,9 +14,11 @@
 #![forbid(unsafe_code)]
 
 pub mod module;
+mod quantized;
 pub mod read;
 mod verify;
 mod words;
 
+pub use quantized::legalize_quantized;
 pub use read::{read, read_one};
 pub use verify::verify;
