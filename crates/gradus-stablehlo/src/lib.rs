@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod import;
 pub mod module;
 mod quantized;
 pub mod read;
@@ -20,5 +21,6 @@ mod verify;
 mod words;
 
 pub use quantized::legalize_quantized;
+pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
 pub use read::{read, read_one};
 pub use verify::verify;
