@@ -15,8 +15,12 @@
 
 mod import;
 pub mod module;
+mod quantized;
 pub mod read;
+mod verify;
 mod words;
 
+pub use quantized::legalize_quantized;
 pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
 pub use read::{read, read_one};
+pub use verify::verify;

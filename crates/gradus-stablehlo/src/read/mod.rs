@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 use crate::module::{Attribute, Function, Module, Operation, Type, Value};
 use cursor::Cursor;
 
+pub(crate) use dense::float_bits;
 pub(crate) use types::{name_of, storage_range};
 
 /// How deep regions, lists and types may nest in each other. JAX's deepest files stay below 30.

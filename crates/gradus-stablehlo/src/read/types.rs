@@ -78,6 +78,16 @@ impl Reader<'_> {
                         self.cur.word("")?;
                         Ok(Type::None)
                     }
+                    // Neither is a type of StableHLO, but custom calls of runtimes hold them.
+                    "memref" | "vector" => {
+                        self.cur.word("")?;
+                        if self.cur.peek() != b'<' {
+                            return Err(self.cur.expected("`<`"));
+                        }
+                        let end = self.cur.balanced()?;
+                        self.cur.go(end);
+                        Ok(Type::Opaque(format!("builtin.{}", self.cur.between(start, end))))
+                    }
                     "" => Err(self.cur.expected("a type")),
                     _ => match self.element(start) {
                         Ok(element) => Ok(Type::Scalar(element)),
