@@ -39,7 +39,8 @@ use rustc_hash::FxHashMap;
 
 pub use checks::{Check, CheckKind, Expected};
 
-use crate::module::{Attributes, Function, Module, Operation, Region, Type, Value, Visibility};
+use crate::legalize_quantized;
+use crate::module::{Attributes, Element, Function, Module, Operation, Region, Type, Value, Visibility};
 use checks::Pending;
 
 /// What a module becomes.
@@ -67,11 +68,20 @@ pub fn import(module: &Module) -> Result<Imported> {
         return Err(Error::new(ErrorKind::Parse, format!("{}: there is no function `@main`", module.source))
             .help("name the function that is meant: `import_function(&module, name)`"));
     };
-    Importer::new(module).entry(entry)
+    import_function(module, &entry.name)
+}
+
+/// Whether a value of a function is quantized.
+fn is_quantized(function: &Function) -> bool {
+    let quantized = |t: &Type| t.tensor().is_some_and(|t| matches!(t.element, Element::Quantized(_)));
+    function.values.iter().any(quantized)
 }
 
 /// The program of a module's function of this name.
 pub fn import_function(module: &Module, name: &str) -> Result<Imported> {
+    if module.functions.iter().any(is_quantized) {
+        return import_function(&legalize_quantized(module.clone())?, name);
+    }
     let Some(entry) = module.functions.iter().find(|f| f.name == name) else {
         let names = module.functions.iter().map(|f| format!("@{}", f.name)).collect::<Vec<_>>().join(", ");
         return Err(Error::new(ErrorKind::Parse, format!("{}: there is no function `@{name}`", module.source))
