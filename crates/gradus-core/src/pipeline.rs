@@ -198,11 +198,16 @@ impl Pipeline {
     }
 }
 
-/// Whether an error of a backend is about what the user asked for: memory, sizes, values, functions of the host. What else can
+/// Whether an error of a backend is about what the user asked for: memory, sizes, values, functions of the host, devices. What else can
 /// be wrong with a program that the verifier accepted is not the user's fault.
 fn is_users(kind: ErrorKind) -> bool {
-    use ErrorKind::{Budget, Callback, Check, Constraint, Frozen, MissingRule, NotFinite, Signature, Size, Value};
-    matches!(kind, Size | Constraint | Signature | Value | MissingRule | Callback | Check | Frozen | Budget | NotFinite)
+    use ErrorKind::{
+        Budget, Callback, Check, Constraint, Device, Frozen, MissingRule, NotFinite, Signature, Size, Value,
+    };
+    matches!(
+        kind,
+        Size | Constraint | Signature | Value | MissingRule | Callback | Check | Frozen | Budget | NotFinite | Device
+    )
 }
 
 static DEFAULT: OnceLock<Arc<dyn Backend>> = OnceLock::new();

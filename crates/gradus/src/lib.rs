@@ -42,7 +42,7 @@
 //! | signals and networks | [`fft`](mod@fft), [`signal`], [`nn`] |
 //! | functions by field | [`special`], [`stats`] |
 //! | linear algebra | [`linalg`] |
-//! | the process | [`cpu`], [`cache`], [`warnings`] |
+//! | the process | [`cpu`], [`devices`], [`cache`], [`warnings`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
 //! | operations, backends and tools of your own | [`extend`] |
@@ -59,6 +59,7 @@ mod book;
 pub mod cache;
 mod control;
 pub mod cpu;
+pub mod devices;
 pub mod effects;
 mod error_pages;
 pub mod extend;

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use gradus_core::array::Form;
 use gradus_core::executables::Origin;
 use gradus_core::pipeline::{Optimized, Pipeline};
 use gradus_core::trace::{self, Guard, Traced};
@@ -33,9 +34,9 @@ pub(crate) struct Specialization<O: Tree> {
 
 /// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
 fn dense(capture: Array) -> Array {
-    match capture.concrete() {
+    match capture.form() {
         // Where there is no memory for that, a call will say so, or do without.
-        Some(c) if !c.is_dense() => c.try_dense().map_or(capture.clone(), Array::from),
+        Form::Concrete(c) if !c.is_dense() => c.try_dense().map_or(capture.clone(), Array::from),
         _ => capture,
     }
 }
@@ -78,7 +79,7 @@ impl<O: Tree> Specialization<O> {
     pub(super) fn failed_guard(&self, leaves: &Leaves) -> Option<&Guard> {
         let first = self.guards.first()?;
         let inputs: Vec<Array> = leaves.arrays.iter().chain(&self.captures).cloned().collect();
-        let values = if inputs.iter().all(|a| a.concrete().is_some()) {
+        let values = if inputs.iter().all(Array::has_numbers) {
             interpret(&self.guard_program, &inputs)
         } else {
             // Under an outer trace the read is that trace's too: it leaves a guard there, or says it has no number.

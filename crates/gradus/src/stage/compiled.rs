@@ -139,6 +139,7 @@ impl<A: Arguments, O: Tree> Compiled<A, O> {
         inputs.extend(self.entry.captures.iter().cloned());
         let outputs = self.core.executable(&self.entry)?.run(&inputs);
         let outputs = outputs.map_err(|e| self.core.named(&self.entry, &inputs, e).at(place))?;
+        outputs.iter().for_each(|a| a.made_at(place));
         Ok(fill(&self.entry.template, outputs))
     }
 

@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use gradus_core::array::Form;
 use gradus_core::executables::Origin;
 use gradus_core::hunt::{self, Hunt};
 use gradus_core::phases::{Phase, report};
@@ -423,7 +422,7 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
         };
         // Effects of a function that is called while another is traced are the other's, whatever it is called with.
         let later = !entry.optimized.effects().is_pure() && trace::is_tracing();
-        let staged = later || inputs.iter().any(|a| !matches!(a.form(), Form::Concrete(_)));
+        let staged = later || !inputs.iter().all(Array::has_numbers);
         let outputs = if staged {
             let call = Call { program: entry.optimized.program().clone() };
             let outputs = trace::bind_all(Op::new(call), inputs);
@@ -438,7 +437,10 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
             self.run(entry, inputs)
         };
         match outputs {
-            Ok(outputs) => fill(&entry.template, outputs),
+            Ok(outputs) => {
+                outputs.iter().for_each(|a| a.made_at(self.place));
+                fill(&entry.template, outputs)
+            }
             Err(e) => poison(&entry.template, &self.named(entry, inputs, e).at(self.place)),
         }
     }
@@ -513,7 +515,7 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
             })??;
             let code = self.pipeline().compile(&self.pipeline().instrument(&entry.optimized)?)?;
             let inputs: Vec<Array> = given.arrays.iter().chain(&entry.captures).cloned().collect();
-            if inputs.iter().all(|a| a.concrete().is_some()) {
+            if inputs.iter().all(Array::has_numbers) {
                 let started = Instant::now();
                 let outputs = code.run(&inputs)?;
                 let time = started.elapsed();
