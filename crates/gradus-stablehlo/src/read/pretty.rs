@@ -679,19 +679,16 @@ fn reduce(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
     let results = r.ending(operation, No)?;
     let Some(inner) = inner else {
         r.cur.expect_word("reducer")?;
-        let mark = r.undo.len();
-        r.scope += 1;
         let (mut elements, mut totals) = (Vec::new(), Vec::new());
         while r.cur.eat("(") {
-            elements.push(r.argument()?);
+            elements.push(r.typed_name()?);
             r.cur.expect(",")?;
-            totals.push(r.argument()?);
+            totals.push(r.typed_name()?);
             r.cur.expect(")")?;
         }
+        // The block has its arguments in this order, and so they are numbered.
         elements.extend(totals);
-        operation.regions.push(r.region(elements)?);
-        r.scope -= 1;
-        r.forget(mark);
+        r.region_with(operation, &elements)?;
         return Ok(results);
     };
     let Some(Type::Tensor(first)) = operation.operands.first().and_then(|v| r.type_of(*v)) else {
