@@ -179,7 +179,10 @@ impl<'f, A: Arguments, O: Tree> Transformed<'f, A, O> {
 
     /// Who runs it: `Interpreter`, or the native compiler `Cpu` with options of its own.
     pub fn backend(self, backend: impl Backend + 'static) -> Self {
-        Transformed::new(self.core.with_options(|o| o.pipeline.backend = Arc::new(backend)))
+        Transformed::new(self.core.with_options(|o| {
+            o.pipeline.backend = Arc::new(backend);
+            o.chosen = true;
+        }))
     }
 
     /// Holds calls against the interpreter, every one or the first of each compiled program: compiled code runs, the program is

@@ -94,9 +94,16 @@ impl<A: Arguments, O: Tree> Compiled<A, O> {
         }
         let (native, watched) = self.native()?;
         let native = native.ok_or_else(|| {
-            Error::new(ErrorKind::Value, format!("`{}` is not run by the native compiler", self.core.name()))
-                .at(place)
-                .help("only machine code for known dimensions has buffers to prepare; leave out `.backend(..)`")
+            let backend = &self.core.pipeline().backend;
+            let message = format!(
+                "`{}` is run by `{}`, and only the native compiler has buffers to prepare",
+                self.core.name(),
+                backend.name()
+            );
+            Error::new(ErrorKind::Value, message).at(place).help(match backend.is_elsewhere() {
+                true => "arrays stay on a device between calls without that: pass results on as they come, and move arguments once, `x.to(&device)?`",
+                false => "only machine code for known dimensions has buffers to prepare; leave out `.backend(..)`",
+            })
         })?;
         let prepared = Prepared::new(native, &self.entry.captures).map_err(|e| e.at(place))?;
         Ok(match watched {
@@ -137,7 +144,8 @@ impl<A: Arguments, O: Tree> Compiled<A, O> {
         }
         let mut inputs = leaves.arrays;
         inputs.extend(self.entry.captures.iter().cloned());
-        let outputs = self.core.executable(&self.entry)?.run(&inputs);
+        let code = self.core.executable(&self.entry)?;
+        let outputs = self.core.on_backend(|| code.run(&inputs));
         let outputs = outputs.map_err(|e| self.core.named(&self.entry, &inputs, e).at(place))?;
         outputs.iter().for_each(|a| a.made_at(place));
         Ok(fill(&self.entry.template, outputs))
