@@ -13,4 +13,10 @@
 
 #![forbid(unsafe_code)]
 
+mod bytecode;
 pub mod module;
+pub mod read;
+mod words;
+
+pub use bytecode::{is_bytecode, read_bytecode};
+pub use read::{read, read_one};

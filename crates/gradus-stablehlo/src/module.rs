@@ -291,7 +291,7 @@ pub enum Type {
     Function(Vec<Type>, Vec<Type>),
     /// `none`.
     None,
-    /// Any other type of a dialect, as it was written: `!stablehlo.future<..>` without the `!`.
+    /// Any other type of a dialect, as it was written: `!stablehlo.future<..>` without the `!`. Also `memref<..>`, which has none.
     Opaque(String),
 }
 
