@@ -14,9 +14,11 @@
 #![forbid(unsafe_code)]
 
 mod bytecode;
+mod import;
 pub mod module;
 pub mod read;
 mod words;
 
 pub use bytecode::{is_bytecode, read_bytecode};
+pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
 pub use read::{read, read_one};

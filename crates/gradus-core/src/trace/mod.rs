@@ -153,6 +153,17 @@ where
     run(Active::start_closed(name, place), inputs, place, f).map(|traced| traced.program)
 }
 
+/// Traces a program that comes from elsewhere: every operation is recorded as it is written, none is computed, and arrays become constants
+/// whatever their size. Values of an outer trace become captures.
+#[track_caller]
+pub fn trace_as_written<F>(name: &str, inputs: &[Array], f: F) -> Result<Traced>
+where
+    F: FnOnce(&[Array]) -> Result<Vec<Array>>,
+{
+    let place = current_place();
+    run(Active::start_as_written(name, place), inputs, place, f)
+}
+
 thread_local! {
     /// Rules of primitives run on behalf of an equation: what they record belongs to that equation's line.
     static ON_BEHALF: Cell<Option<Location>> = const { Cell::new(None) };
@@ -276,7 +287,7 @@ fn bind_at(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     }
     // A loop over numbers is a part of the program that is being traced: it may take its time, and compiled code is faster.
     let is_loop = op.is::<Scan>() || op.is::<While>();
-    let later = symbolic || is_loop || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
+    let later = symbolic || is_loop || state::is_as_written() || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
     if later && !spec && is_tracing() {
         return state::record(op, inputs, place);
     }
@@ -391,6 +402,11 @@ pub(crate) fn carry_conditions(program: &Program, inputs: &[Array], batched: &[b
         .collect();
     state::require(&conditions);
     Ok(())
+}
+
+/// Makes conditions on dimensions part of the innermost trace: a call of its program must meet them.
+pub fn require(conditions: &[Constraint]) {
+    state::require(conditions);
 }
 
 /// What an atom stands for while something walks over a program, with the values so far.

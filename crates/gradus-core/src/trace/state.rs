@@ -32,6 +32,8 @@ struct State {
     mode: Mode,
     /// Whether captured numbers are constants always: a program made from a program has no hidden inputs.
     closed: bool,
+    /// Whether operations on numbers are recorded too, and none is computed.
+    as_written: bool,
     started: Location,
     inputs: usize,
     /// Concrete mode: the numbers of values, as far as someone asked for them. Those of inputs are arrays with numbers, or
@@ -104,6 +106,11 @@ pub(super) fn is_closed() -> bool {
     STACK.with_borrow(|s| s.last().is_some_and(|t| t.closed))
 }
 
+/// Whether the innermost trace records every operation, on numbers too.
+pub(super) fn is_as_written() -> bool {
+    STACK.with_borrow(|s| s.last().is_some_and(|t| t.as_written))
+}
+
 /// A trace in progress; dropping it (a panic in the user's function) ends it.
 ///
 /// *Invariant.* Traces of users' functions stand in each other at most as deep as programs nest, and each has found room on the thread's
@@ -142,6 +149,12 @@ impl Active {
         Active::begin(name, Mode::Abstract, true, started)
     }
 
+    pub(super) fn start_as_written(name: &str, started: Location) -> Result<Active> {
+        let active = Active::begin(name, Mode::Abstract, true, started)?;
+        STACK.with_borrow_mut(|s| s.iter_mut().filter(|t| t.id == active.id).for_each(|t| t.as_written = true));
+        Ok(active)
+    }
+
     fn begin(name: &str, mode: Mode, closed: bool, started: Location) -> Result<Active> {
         stack::check()?;
         let id = TraceId { thread: THREAD.with(|t| *t), serial: SERIAL.get() };
@@ -151,6 +164,7 @@ impl Active {
             builder: Builder::new(name),
             mode,
             closed,
+            as_written: false,
             started,
             inputs: 0,
             numbers: FxHashMap::default(),
