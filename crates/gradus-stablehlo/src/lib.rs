@@ -14,11 +14,14 @@
 #![forbid(unsafe_code)]
 
 mod bytecode;
+pub mod export;
 mod import;
 pub mod module;
 pub mod read;
 mod words;
+pub mod write;
 
 pub use bytecode::{is_bytecode, read_bytecode};
+pub use export::{Accuracy, Export, Exported, Precision, Target, export, exported, stablehlo_text};
 pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
 pub use read::{read, read_one};

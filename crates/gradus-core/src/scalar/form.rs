@@ -40,7 +40,7 @@ pub trait Writer {
 
 impl Form {
     /// The form that a rule writes for elements of these types, if it does; an error if what it says does not fit together.
-    pub(crate) fn written(
+    pub fn written(
         from: &[Ty],
         to: Ty,
         rule: impl FnOnce(&mut Scalars) -> Option<Local>,

@@ -145,7 +145,7 @@ where
 /// Traces a transformation of a program. The program it makes has the given inputs and no others: arrays that rules
 /// use become constants whatever their size, and what they make from nothing (`iota`) becomes an equation.
 #[track_caller]
-pub(crate) fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Program>
+pub fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Program>
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
