@@ -41,6 +41,10 @@ pub type Facts = Vec<(&'static str, String)>;
 pub trait Executable: fmt::Debug + Send + Sync {
     /// Runs it on concrete arrays of the program's input types.
     fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
+    /// The same for inputs that the caller gives away: those that nobody else holds may be written over, and then a device needs no new memory.
+    fn run_owned(&self, inputs: Vec<Array>) -> Result<Vec<Array>> {
+        self.run(&inputs)
+    }
     /// Bytes it holds, for the cache's bound.
     fn bytes(&self) -> usize;
     /// Which code a run takes now: another number after better code took the place of the first.

@@ -187,3 +187,26 @@ pub(crate) fn store(key: &Key, content: &[u8]) {
         Err(_) => {}
     }
 }
+
+/// What other backends keep in the same folder, under a hash of all that it depends on. They name themselves first.
+fn kept_key(depends_on: &[&[u8]]) -> Key {
+    let mut hasher = blake3::Hasher::new();
+    for part in depends_on {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    hasher.finalize()
+}
+
+/// What another backend [kept](keep) under these bytes, made of the content by `open`. What cannot be opened is removed.
+pub fn find_kept<T>(depends_on: &[&[u8]], open: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    load(&kept_key(depends_on), open)
+}
+
+/// Keeps something of another backend, where a disk cache is on. `content` is asked for only then.
+pub fn keep(depends_on: &[&[u8]], content: impl FnOnce() -> Option<Vec<u8>>) {
+    if is_on()
+        && let Some(content) = content()
+    {
+        store(&kept_key(depends_on), &content);
+    }
+}
