@@ -162,8 +162,8 @@ impl Compiled {
             self.client.plugin().callbacks.clone()?;
         }
         let (client, device) = (self.client, self.backend.index());
-        let flags = format!("{:?} device {device}", self.backend.flags());
-        let depends_on = [b"pjrt", client.plugin().fingerprint().as_bytes(), self.about_client().as_bytes(), flags.as_bytes(), text.as_bytes()];
+        let chosen = format!("{:?} {} {}", self.backend, client.platform_version(), self.about_client());
+        let depends_on = [b"pjrt", chosen.as_bytes(), text.as_bytes()];
         let found = gradus_cpu::find_kept(&depends_on, |bytes| Loaded::read(client, device, bytes).ok());
         let from_disk = found.is_some();
         let loaded = match found {

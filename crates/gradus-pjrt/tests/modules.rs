@@ -1,21 +1,14 @@
 //! Hand-written modules on XLA's CPU plugin: every dtype, sizes, errors, donation, threads. What is expected is computed here.
 
+mod common;
+
 use std::sync::Arc;
+
+use common::cpu;
 
 use gradus_core::array::Concrete;
 use gradus_core::{Array, DType, Type};
 use gradus_pjrt::{Buffer, Loaded, Pjrt, pjrt};
-
-/// The CPU plugin, or a line that says that nothing was tested.
-fn cpu() -> Option<Pjrt> {
-    match pjrt("cpu") {
-        Ok(found) => Some(found),
-        Err(e) => {
-            println!("NOT RUN: no CPU plugin of PJRT: {}", e.message());
-            None
-        }
-    }
-}
 
 fn load(p: &Pjrt, body: &str) -> Loaded {
     p.load(body.as_bytes()).unwrap_or_else(|e| panic!("{e}\n{body}"))
