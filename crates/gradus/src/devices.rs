@@ -1,6 +1,26 @@
 //! Where programs run and where arrays are: the host, and devices. `x.to(&device)?` moves an array, `x.device()?` says where it is.
 //!
-//! [`Host`] is the memory of this process. `GRADUS_BACKEND` chooses who runs the functions that choose nobody, by the names that [`backend`] takes.
+//! [`Host`] is the memory of this process. [`pjrt`] finds the plugin of a device (`cpu`, `cuda`, `tpu`, or the path of one): it is a backend, on which programs run, and a
+//! place, where arrays are. Results stay there until they are read.
+//!
+//! ```no_run
+//! use gradus::devices::{Host, pjrt};
+//! use gradus::prelude::*;
+//!
+//! # fn main() -> Result<()> {
+//! let gpu = pjrt("cuda")?;
+//! let step = jit(|w: &Array, x: &Array| w - 0.1 * x.matmul(w)).backend(gpu.clone());
+//! let x = Array::ones::<f32>([1024, 1024]).to(&gpu)?; // once, not in each call
+//! let mut w = Array::ones::<f32>([1024, 1]);
+//! for _ in 0..100 {
+//!     w = step(&w, &x); // nothing comes back
+//! }
+//! println!("{w}"); // now it does
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `GRADUS_BACKEND` chooses who runs the functions that choose nobody, by the names that [`backend`] takes.
 
 use std::sync::Arc;
 
@@ -8,6 +28,8 @@ use gradus_core::{Backend, Error, ErrorKind, Executable, Interpreter, Passed, Re
 use gradus_cpu::{Cpu, Tier};
 
 pub use gradus_core::array::{Device, Host};
+#[cfg(feature = "pjrt")]
+pub use gradus_pjrt::{Accuracy, Allocator, Pjrt, Precision, pjrt};
 
 /// The variable that chooses the backend of functions that choose none.
 const VARIABLE: &str = "GRADUS_BACKEND";
@@ -28,6 +50,12 @@ pub fn backend(name: &str) -> Result<Arc<dyn Backend>> {
     }
 }
 
+#[cfg(feature = "pjrt")]
+fn of_plugin(name: &str) -> Result<Arc<dyn Backend>> {
+    pjrt(name).map(|found| Arc::new(found) as Arc<dyn Backend>)
+}
+
+#[cfg(not(feature = "pjrt"))]
 fn of_plugin(name: &str) -> Result<Arc<dyn Backend>> {
     Err(Error::new(ErrorKind::Device, format!("there is no backend `pjrt:{name}` in this build"))
         .help("build `gradus` with its feature `pjrt`"))

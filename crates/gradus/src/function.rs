@@ -333,6 +333,16 @@ macro_rules! arities {
                 self.core.trace(($($v,)*))
             }
 
+            /// The function for arguments of these types as StableHLO text, which JAX, XLA and their tools take; numbers are not needed, specs will do. Sizes that are
+            /// symbols stay so. [`ExportOptions`](crate::stablehlo::ExportOptions) has the choices.
+            #[cfg(feature = "stablehlo")]
+            #[track_caller]
+            pub fn stablehlo(&self, $($v: &$arg),*) -> Result<String> {
+                let place = Location::caller();
+                let traced = self.core.trace(($($v,)*))?;
+                crate::stablehlo::ExportOptions::new().export(&traced).map_err(|e| e.at(place))
+            }
+
             /// Every phase of a call with these arguments, with its program, time and size.
             #[track_caller]
             pub fn phases(&self, $($v: &$arg),*) -> Result<Phases> {

@@ -40,6 +40,12 @@ impl TracedFunction {
         optimized.map_or_else(|_| self.program().clone(), |p| p.program().as_ref().clone())
     }
 
+    /// The same, or why a pass failed.
+    #[cfg(feature = "stablehlo")]
+    pub(crate) fn try_optimized(&self) -> Result<Arc<Program>> {
+        self.pipeline.optimize(self.program()).map(|p| p.program().clone())
+    }
+
     /// The arrays that the function captured; they are the program's last inputs.
     pub fn captures(&self) -> &[Array] {
         &self.traced.captures
