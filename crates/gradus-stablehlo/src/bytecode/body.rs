@@ -271,12 +271,27 @@ impl<'a> Body<'a> {
         let mut operations = Vec::new();
         for _ in 0..count {
             let head = self.head(cursor)?;
-            operations.push(self.tail(cursor, head, of_function)?);
+            if !self.is_cast(&head)? {
+                operations.push(self.tail(cursor, head, of_function)?);
+            }
         }
         if let Some(scope) = self.scopes.last_mut() {
             scope.truncate(frames);
         }
         Ok(Region { arguments, operations })
+    }
+
+    /// Between VHLO and another dialect stand casts from its types to those of StableHLO and back. Here both are one type, so that a cast is what it takes.
+    fn is_cast(&mut self, head: &Head) -> Result<bool> {
+        let operation = &head.operation;
+        let cast = operation.name == "builtin.unrealized_conversion_cast"
+            && operation.operands.iter().map(|v| &self.values[v.0 as usize]).eq(&head.types);
+        if cast {
+            for value in &operation.operands {
+                self.publish(head.at, *value)?;
+            }
+        }
+        Ok(cast)
     }
 
     /// Gives a value the next number that the file has for it.

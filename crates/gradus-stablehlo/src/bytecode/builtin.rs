@@ -1,7 +1,5 @@
 //! What MLIR itself defines, in its own encoding: lists, dictionaries, texts, numbers, dense arrays, integer, float and tensor types.
 
-use std::sync::Arc;
-
 use gradus_core::Result;
 use smallvec::SmallVec;
 
@@ -123,6 +121,18 @@ pub(super) fn ty(entries: &mut Entries, cursor: &mut Cursor) -> Result<Type> {
             tensor(entries, cursor, bounds(at, encoding)?)?
         }
         15 => Type::Tuple(entries.types(cursor)?),
+        21 => Type::Scalar(Element::Float(Float::TF32)),
+        22 => Type::Scalar(Element::Float(Float::F8E5M2)),
+        23 => Type::Scalar(Element::Float(Float::F8E4M3)),
+        24 => Type::Scalar(Element::Float(Float::F8E4M3FN)),
+        25 => Type::Scalar(Element::Float(Float::F8E5M2FNUZ)),
+        26 => Type::Scalar(Element::Float(Float::F8E4M3FNUZ)),
+        27 => Type::Scalar(Element::Float(Float::F8E4M3B11FNUZ)),
+        28 => Type::Scalar(Element::Float(Float::F8E3M4)),
+        29 => Type::Scalar(Element::Float(Float::F4E2M1FN)),
+        30 => Type::Scalar(Element::Float(Float::F6E2M3FN)),
+        31 => Type::Scalar(Element::Float(Float::F6E3M2FN)),
+        32 => Type::Scalar(Element::Float(Float::F8E8M0FNU)),
         7 => return Err(error(at, "the type `f80`, which StableHLO does not have")),
         8 => return Err(error(at, "the type `f128`, which StableHLO does not have")),
         10 | 11 | 16 | 17 => {
@@ -255,24 +265,28 @@ pub(super) fn dense(at: usize, ty: Tensor, raw: &[u8]) -> Result<Attribute> {
     let Some(count) = ty.count() else {
         return Err(error(at, "`dense` of a tensor whose size is not known"));
     };
+    if count == 0 {
+        // One element may be there even so, which stands for all of none.
+        return Ok(Attribute::Dense(Dense::new(ty, [])));
+    }
     let width = ty.element.bytes();
     let wrong = || error(at, format!("{} bytes for {count} elements of {width}", raw.len()));
     if ty.element == Element::I1 {
         let packed = count.div_ceil(8);
-        let bytes: Vec<u8> = if raw == [0xff] && count > 0 {
+        let bytes: Vec<u8> = if raw == [0xff] {
             vec![1]
         } else if raw.len() == packed && raw.len() != count {
             // Bounded by eight times the bytes that are there.
             (0..count).map(|i| raw[i / 8] >> (i % 8) & 1).collect()
-        } else if raw.len() == count || raw.len() == 1 && count > 0 {
+        } else if raw.len() == count || raw.len() == 1 {
             raw.iter().map(|b| u8::from(*b != 0)).collect()
         } else {
             return Err(wrong());
         };
-        return Ok(Attribute::Dense(splat(ty, &bytes, 1)));
+        return Ok(Attribute::Dense(Dense::new(ty, bytes)));
     }
     let all = count.checked_mul(width).is_some_and(|n| n == raw.len());
-    if !all && (raw.len() != width || count == 0) {
+    if !all && raw.len() != width {
         return Err(wrong());
     }
     let narrow: Option<fn(&u8) -> u8> = match ty.element {
@@ -284,16 +298,9 @@ pub(super) fn dense(at: usize, ty: Tensor, raw: &[u8]) -> Result<Attribute> {
         _ => None,
     };
     Ok(Attribute::Dense(match narrow {
-        Some(narrow) => splat(ty, &raw.iter().map(narrow).collect::<Vec<_>>(), width),
-        None => splat(ty, raw, width),
+        Some(narrow) => Dense::new(ty, raw.iter().map(narrow).collect::<Vec<_>>()),
+        None => Dense::new(ty, raw),
     }))
-}
-
-/// Equal elements are one that stands in every place, as MLIR writes them in text; the one of a scalar is itself.
-fn splat(ty: Tensor, bytes: &[u8], width: usize) -> Dense {
-    let equal = !bytes.is_empty() && !ty.dims.is_empty() && bytes.chunks_exact(width).all(|e| e == &bytes[..width]);
-    let bytes: Arc<[u8]> = if equal { bytes[..width].into() } else { bytes.into() };
-    Dense { ty, bytes, splat: equal }
 }
 
 /// An attribute that is written as text.

@@ -7,7 +7,7 @@ use gradus_core::{Error, Result};
 
 use super::cursor::{Cursor, error};
 use super::sections::{Entry, File, pick};
-use super::{builtin, native, vhlo};
+use super::{builtin, native, sdy, vhlo};
 use crate::module::{Attribute, Element, Place, Type};
 
 /// How deep attributes and types may hold one another.
@@ -106,6 +106,7 @@ impl<'a> Entries<'a> {
             (true, "vhlo") => vhlo::attribute(self, &mut cursor)?,
             (true, "stablehlo") => native::attribute(self, &mut cursor)?,
             (true, "chlo") => native::chlo_attribute(&mut cursor)?,
+            (true, "sdy") => sdy::attribute(self, &mut cursor)?,
             (true, dialect) => return Err(unknown_dialect(&cursor, dialect, "an attribute")),
         };
         cursor.finished("an attribute")?;

@@ -8,6 +8,7 @@ type Row = (&'static str, &'static str);
 
 /// The operations of StableHLO, CHLO, Shardy, `check` and `func`.
 const NATIVE: &[Row] = &[
+    ("arith.constant", "value"),
     ("builtin.module", "sym_name? sym_visibility?"),
     ("check.expect_almost_eq", "tolerance?"),
     ("check.expect_almost_eq_const", "tolerance? value"),
@@ -71,6 +72,7 @@ const NATIVE: &[Row] = &[
     ("func.func", "arg_attrs? function_type no_inline? res_attrs? sym_name sym_visibility?"),
     ("func.func", "arg_attrs? function_type res_attrs? sym_name sym_visibility?"),
     ("func.return", ""),
+    ("sdy.constant", "value"),
     ("sdy.data_flow_edge", "sharding?"),
     ("sdy.manual_computation", "in_shardings manual_axes out_shardings"),
     ("sdy.mesh", "mesh sym_name"),

@@ -1,7 +1,7 @@
 //! Portable bytecode in: files of `jax.export` and `stablehlo-translate --serialize` become the tree that their text would give.
 //!
 //! ```text
-//! bytes ─ sections (tables) ─ entries (attributes, types: builtin, vhlo, native) ─ body (operations: layouts, legalize) ─ Module
+//! bytes ─ sections (tables) ─ entries (attributes, types: builtin, vhlo, native, sdy) ─ body (operations: layouts, legalize) ─ Module
 //! ```
 //!
 //! Such a file is MLIR bytecode, of any of its versions, that holds operations of VHLO: StableHLO with a version behind each name, from 0.9.0 on. Bytecode
@@ -21,6 +21,7 @@ mod entries;
 mod layouts;
 mod legalize;
 mod native;
+mod sdy;
 mod sections;
 mod vhlo;
 

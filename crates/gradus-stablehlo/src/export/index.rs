@@ -62,6 +62,19 @@ impl Emit<'_> {
 
     /// StableHLO moves every window into range. One that was out of range is filled afterwards.
     pub fn gather(&mut self, gather: &Gather, x: Value, indices: Value, ty: &Type) -> Result<Value> {
+        let filling = match ty.dtype() {
+            DType::Bool => Scalar::Bool(false),
+            DType::Key => Scalar::U64(u64::MAX),
+            d if d.is_inexact() => Scalar::F64(f64::NAN).cast(d),
+            d if d.is_signed_int() => Scalar::lowest(d),
+            d => Scalar::highest(d),
+        };
+        // Where no window fits at all StableHLO has no gather.
+        let shape = self.shape(x);
+        let too_large = |(n, size): (&Dim, &Dim)| n.as_usize().zip(size.as_usize()).is_some_and(|(n, size)| size > n);
+        if shape.iter().zip(gather.sizes.iter()).any(too_large) {
+            return self.splat(ty, filling);
+        }
         let moved = self.bare_gather(gather, x, indices, ty)?;
         if gather.bounds == Bounds::Clip {
             return Ok(moved);
@@ -70,13 +83,6 @@ impl Emit<'_> {
         // One flag for each window, repeated inside of it.
         let axes: Vec<usize> = (0..ty.rank()).filter(|a| !gather.offset_dims.contains(a)).collect();
         let inside = self.broadcast(inside, ty.shape(), &axes)?;
-        let filling = match ty.dtype() {
-            DType::Bool => Scalar::Bool(false),
-            DType::Key => Scalar::U64(u64::MAX),
-            d if d.is_inexact() => Scalar::F64(f64::NAN).cast(d),
-            d if d.is_signed_int() => Scalar::lowest(d),
-            d => Scalar::highest(d),
-        };
         let filling = self.splat(ty, filling)?;
         self.select(inside, moved, filling)
     }
@@ -172,12 +178,20 @@ impl Emit<'_> {
     fn scatter_last(&mut self, scatter: &Scatter, x: Value, indices: Value, updates: Value) -> Result<Value> {
         let (x_ty, u_ty) = (self.ty(x), self.ty(updates));
         let count: Shape = [u_ty.shape().size()].into_iter().collect();
+        // Updates are numbered in the order of their index vectors, whichever axes come first.
+        let outer = (0..u_ty.rank()).filter(|a| !scatter.update_window_dims.contains(a));
+        let order: Vec<usize> = outer.chain(scatter.update_window_dims.iter().copied()).collect();
+        let mut back = order.clone();
+        order.iter().enumerate().for_each(|(to, from)| back[*from] = to); // invariant: an order of all axes
+        let turned = self.turned(updates, &order)?;
         let places = self.iota(DType::I32, &count, 0)?;
-        let places = self.reshape(places, u_ty.shape())?;
+        let shape = self.shape(turned);
+        let places = self.reshape(places, &shape)?;
+        let places = self.turned(places, &back)?;
         let nobody = self.splat(&x_ty.with_dtype(DType::I32), Scalar::I32(-1))?;
         let last = self.bare_scatter(scatter, Some("stablehlo.maximum"), nobody, indices, places)?;
         // The update of that number, for each place.
-        let flat = self.reshape(updates, &count)?;
+        let flat = self.reshape(turned, &count)?;
         let vectors = x_ty.shape().inserted(x_ty.rank(), Dim::from(1usize));
         let at = self.reshape(last, &vectors)?;
         let reader = Gather {
@@ -196,6 +210,11 @@ impl Emit<'_> {
         let zero = self.like(last, 0.0)?;
         let is_written = self.compare("GE", last, zero)?;
         self.select(is_written, written, x)
+    }
+
+    /// Axes in another order, if it is another.
+    fn turned(&mut self, x: Value, order: &[usize]) -> Result<Value> {
+        if order.is_sorted() { Ok(x) } else { self.transpose(x, order) }
     }
 
     /// A scatter as StableHLO has it; without an operation it sets.

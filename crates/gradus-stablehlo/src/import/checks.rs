@@ -1,7 +1,7 @@
 //! Checks of test files: what is compared becomes results of the program, and how is told beside it.
 
-use gradus_core::Array;
-use gradus_core::error::{Location, Result};
+use gradus_core::error::{Error, ErrorKind, Location, Result};
+use gradus_core::{Array, Scalar};
 
 use super::{Answer, On, types};
 use crate::module::Attribute;
@@ -45,6 +45,83 @@ pub struct Check {
     pub expected: Expected,
     /// Where it stands in the text.
     pub place: Location,
+}
+
+impl Check {
+    /// What does not hold of a program's outputs: the first element that is not as expected, and how many there are. Nothing if the check holds.
+    pub fn compare(&self, outputs: &[Array]) -> Result<Option<String>> {
+        let missing = || Error::new(ErrorKind::Signature, "an output of a check is not there");
+        let actual = outputs.get(self.actual).ok_or_else(missing)?;
+        let expected = match &self.expected {
+            Expected::Output(at) => outputs.get(*at).ok_or_else(missing)?,
+            Expected::Constant(array) => array,
+        };
+        if actual.ty()? != expected.ty()? {
+            return Ok(Some(format!("the result is {} and {} is expected", actual.ty()?, expected.ty()?)));
+        }
+        let (Some(a), Some(b)) = (actual.concrete(), expected.concrete()) else { return Err(missing()) };
+        let (mut wrong, mut first) = (0usize, None);
+        for i in 0..a.count() {
+            let (x, y) = (a.scalar_at(i)?, b.scalar_at(i)?);
+            if !self.kind.holds(x, y) {
+                wrong += 1;
+                first.get_or_insert((i, x, y));
+            }
+        }
+        Ok(first.map(|(i, x, y)| {
+            format!("{wrong} of {} elements are not as expected; the first, element {i}, is {x:?} and not {y:?}", a.count())
+        }))
+    }
+}
+
+/// The real parts of a number, as `f64` and as the bits of their own format.
+fn parts(x: Scalar) -> Vec<(f64, u64)> {
+    let real = |v: f64, bits: u64| (v, bits);
+    match x {
+        Scalar::F16(v) => vec![real(v.to_f64(), v.to_bits().into())],
+        Scalar::BF16(v) => vec![real(v.to_f64(), v.to_bits().into())],
+        Scalar::F32(v) => vec![real(v.into(), v.to_bits().into())],
+        Scalar::F64(v) => vec![real(v, v.to_bits())],
+        Scalar::C64(v) => vec![real(v.re.into(), v.re.to_bits().into()), real(v.im.into(), v.im.to_bits().into())],
+        Scalar::C128(v) => vec![real(v.re, v.re.to_bits()), real(v.im, v.im.to_bits())],
+        _ => Vec::new(),
+    }
+}
+
+/// How many numbers of a format lie between two, given their bits and that of the sign.
+fn ulps(a: u64, b: u64, sign: u64) -> u64 {
+    let (x, y) = (a & !sign, b & !sign);
+    if (a ^ b) & sign != 0 { x.saturating_add(y) } else { x.abs_diff(y) }
+}
+
+impl CheckKind {
+    fn holds(self, x: Scalar, y: Scalar) -> bool {
+        let (xs, ys) = (parts(x), parts(y));
+        if xs.is_empty() {
+            return x == y;
+        }
+        let sign = match x {
+            Scalar::F16(_) | Scalar::BF16(_) => 1 << 15,
+            Scalar::F32(_) | Scalar::C64(_) => 1 << 31,
+            _ => 1 << 63,
+        };
+        let one = |(a, p): &(f64, u64), (b, q): &(f64, u64)| match self {
+            CheckKind::Equal => a == b,
+            CheckKind::Close { max_ulp, min_ulp } => {
+                let apart = match (a.is_finite() && b.is_finite(), a.is_nan() && b.is_nan()) {
+                    (true, _) => ulps(*p, *q, sign),
+                    (_, true) => 0,
+                    _ if p == q => 0,
+                    _ => u64::MAX,
+                };
+                (min_ulp..=max_ulp).contains(&apart)
+            }
+            CheckKind::AlmostEqual { tolerance } => {
+                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance
+            }
+        };
+        xs.iter().zip(&ys).all(|(a, b)| one(a, b))
+    }
 }
 
 /// A check whose values are not outputs yet.
@@ -143,7 +220,7 @@ impl On<'_, '_> {
         // One form gives whether it holds; a program that goes on may say that it does, since who compares says if not.
         let results = (0..self.op.results.len()).map(|i| {
             let ty = types::ty(self.result(i)?)?;
-            Ok(super::Item::Array(Array::full_scalar(ty.shape().clone(), gradus_core::Scalar::Bool(true)).cast(ty.dtype())))
+            Ok(super::Item::Array(Array::full_scalar(ty.shape().clone(), Scalar::Bool(true)).cast(ty.dtype())))
         });
         results.collect::<Result<Vec<_>>>().map(Some)
     }

@@ -6,7 +6,7 @@ use gradus_core::primitives::convolve::Convolve;
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::shaping::Reverse;
 use gradus_core::trace::bind;
-use gradus_core::{Array, DType, Dim};
+use gradus_core::{Array, DType, Dim, Scalar};
 
 use super::elementwise::convert;
 use super::shaping::{iota, permute};
@@ -70,6 +70,10 @@ impl On<'_, '_> {
 
     pub(super) fn convolution(&mut self, low: Vec<Dim>, high: Vec<Dim>) -> Result<Array> {
         let (x, w, to) = (self.x(0)?, self.x(1)?, self.result_dtype()?);
+        // Where no window fits there is no result, whatever the operands are.
+        if self.result(0)?.dims.contains(&Some(0)) {
+            return Ok(Array::full_scalar(self.result_shape()?, Scalar::zero(to)));
+        }
         let rank = x.rank().saturating_sub(2);
         let record = self.record("dimension_numbers")?;
         let axis = |name: &str| match record.integer(name) {

@@ -47,6 +47,9 @@ pub(super) fn scattered(how: Combining<'_>, line: &Array, places: &Array, number
     Ok(made.swap_remove(0))
 }
 
+/// So many numbers of indices are few.
+const FEW: usize = 64;
+
 /// Which axes are which, index vectors along the last axis of the indices.
 #[derive(Clone)]
 struct Axes {
@@ -72,7 +75,11 @@ impl Axes {
 
     fn scatter(&self, how: Combining<'_>, xs: &[Array], indices: &Array, updates: &[Array], unique: bool) -> Result<Vec<Array>> {
         if let ([x], [update]) = (xs, updates) {
-            if let Some(kind) = how.kind(x.dtype()) {
+            // A few sums of halves are rounded one by one, as the text says; of many it would take too long.
+            let half = matches!(x.dtype(), DType::F16 | DType::BF16) && !unique;
+            let few = indices.shape().size().as_usize().is_some_and(|n| n <= FEW);
+            let rounds = |k: &ScatterKind| matches!(k, ScatterKind::Add | ScatterKind::Mul);
+            if let Some(kind) = how.kind(x.dtype()).filter(|k| !(half && few && rounds(k))) {
                 return Ok(vec![bind(self.op(kind, unique), &[x.clone(), indices.clone(), update.clone()]).ok()?]);
             }
         }

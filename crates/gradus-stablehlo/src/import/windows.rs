@@ -1,10 +1,11 @@
 //! Windows: reductions of them, and what is scattered back to the element that each chose.
 
+use gradus_core::control::{Steps, scan};
 use gradus_core::error::Result;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
 use gradus_core::primitives::reduce_window::{ReduceWindow, WindowKind};
-use gradus_core::primitives::shaping::Pad;
+use gradus_core::primitives::shaping::{Pad, Slice};
 use gradus_core::primitives::windows::Windows;
 use gradus_core::trace::{Traced, bind, trace_as_written};
 use gradus_core::{Array, DType, Dim, Scalar, Shape};
@@ -74,6 +75,38 @@ impl Frame {
     }
 }
 
+/// Windows of at most so many elements are written out element by element.
+const WRITTEN_OUT: usize = 16;
+
+/// Sums or products of windows, the elements of each in row-major order.
+fn in_order(known: Known, x: &Array, frame: &Frame) -> Option<Array> {
+    let padded = frame.padded(x, &Array::scalar(neutral(known, x.dtype())?));
+    let rank = frame.sizes.len();
+    let mut at = vec![0usize; rank];
+    let mut all: Option<Array> = None;
+    loop {
+        let mut start = Vec::with_capacity(rank);
+        let mut limit = Vec::with_capacity(rank);
+        for a in 0..rank {
+            let (size, step, apart) = (*frame.sizes.get(a)?, *frame.strides.get(a)?, *frame.dilations.get(a)?);
+            let reach = Dim::from((size - 1) * apart);
+            let windows = (padded.dim(a as isize) - reach - 1usize).floor_div(&Dim::from(step)) + 1usize;
+            let first = Dim::from(*at.get(a)? * apart);
+            limit.push(&first + (windows - 1usize) * Dim::from(step) + 1usize);
+            start.push(first);
+        }
+        let part = bind(Op::new(Slice { start, limit, step: frame.strides.clone() }), std::slice::from_ref(&padded));
+        all = Some(match all {
+            Some(all) => combine(known, &all, &part),
+            None => part,
+        });
+        // The next place in row-major order.
+        let Some(axis) = (0..rank).rev().find(|a| at[*a] + 1 < frame.sizes[*a]) else { return all }; // invariant: a size for each axis
+        at[axis] += 1; // invariant: as above
+        at.iter_mut().skip(axis + 1).for_each(|i| *i = 0);
+    }
+}
+
 /// A known reduction of windows that are padded with what changes nothing.
 fn known_windows(known: Known, x: &Array, frame: &Frame) -> Option<Array> {
     // Bools are ordered as their numbers are.
@@ -93,6 +126,10 @@ fn known_windows(known: Known, x: &Array, frame: &Frame) -> Option<Array> {
         _ => return None,
     };
     if let Some((axis, reverse)) = frame.running(x) {
+        // Sums of halves are rounded at every step, as the text says.
+        if matches!(x.dtype(), DType::F16 | DType::BF16) && matches!(kind, WindowKind::Sum | WindowKind::Prod) {
+            return None;
+        }
         let op = match kind {
             WindowKind::Sum => Op::new(CumSum { axis, reverse }),
             WindowKind::Prod => Op::new(CumProd { axis, reverse }),
@@ -100,6 +137,12 @@ fn known_windows(known: Known, x: &Array, frame: &Frame) -> Option<Array> {
             WindowKind::Min => Op::new(CumMin { axis, reverse }),
         };
         return Some(bind(op, std::slice::from_ref(x)));
+    }
+    // Few terms are added in the order of the text, so that a short sum has the digits that it has elsewhere.
+    let terms = frame.sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s));
+    let rounds = x.dtype().is_inexact() && matches!(kind, WindowKind::Sum | WindowKind::Prod);
+    if rounds && terms.is_some_and(|n| n <= WRITTEN_OUT) {
+        return in_order(known, x, frame);
     }
     let op = ReduceWindow {
         kind,
@@ -142,6 +185,11 @@ impl On<'_, '_> {
         let xs = self.as_inputs(&body, inits.len(), xs)?;
         let rank = xs.first().map_or(0, Array::rank);
         let frame = self.frame(rank)?;
+        // Where no window fits there is no result.
+        if self.result(0)?.dims.contains(&Some(0)) {
+            let shape = self.result_shape()?;
+            return many(inits.iter().map(|i| spread(i, &shape)));
+        }
         many(reduced_windows(&body, &xs, &inits, &frame)?)
     }
 
@@ -188,9 +236,33 @@ fn chosen_places(select: &Traced, x: &Array, frame: &Frame) -> Result<Array> {
         let taken = inside & (at.lt(&whole(at, 0)) | !kept);
         Ok(vec![taken.select(value, best), taken.select(place, at)])
     })?;
-    let steps = gradus_core::control::Steps::Keep;
-    let found = gradus_core::control::scan(&step, &start, &[values.clone(), places], &values.dim(0), false, 1, steps)?;
+    let found = scan(&step, &start, &[values.clone(), places], &values.dim(0), false, 1, Steps::Keep)?;
     found.into_iter().nth(1).unwrap_or(outside).ok()
+}
+
+/// Whether initial numbers, combined with themselves, stay as they are: then padding with them changes nothing.
+fn is_own_sum(body: &Traced, inits: &[Array]) -> Result<bool> {
+    if !body.captures.is_empty() || inits.iter().any(|i| i.concrete().is_none()) {
+        return Ok(false);
+    }
+    let twice = gradus_core::interpret(&body.program, &[inits, inits].concat())?;
+    Ok(twice.iter().zip(inits).all(|(a, b)| a.is_identical(b)))
+}
+
+/// Windows over all that stands before an element, or behind it: one step for each element.
+fn running(body: &Traced, xs: &[Array], inits: &[Array], axis: usize, reverse: bool) -> Result<Vec<Array>> {
+    let sequences: Vec<Array> = xs.iter().map(|x| x.move_axis(axis as isize, 0)).collect();
+    let Some(first) = sequences.first() else { return Ok(Vec::new()) };
+    let shape = first.shape().without(|a| a == 0);
+    let carries: Vec<Array> = inits.iter().map(|i| spread(i, &shape)).collect();
+    let types = carries.iter().chain(&sequences).map(|a| a.ty().map(|t| t.with_shape(shape.clone())));
+    let specs = types.map(|t| t.map(Array::of_type)).collect::<Result<Vec<_>>>()?;
+    let step = trace_as_written("running", &specs, |all| {
+        let next = on_elements(body, all, &shape)?;
+        Ok([next.clone(), next].concat())
+    })?;
+    let made = scan(&step, &carries, &sequences, &first.dim(0), reverse, 1, Steps::Keep)?;
+    made.iter().skip(carries.len()).map(|y| y.move_axis(0, axis as isize).ok()).collect()
 }
 
 /// Every window reduced by a region.
@@ -204,6 +276,11 @@ pub(super) fn reduced_windows(body: &Traced, xs: &[Array], inits: &[Array], fram
         if let Some(all) = known_windows(known, &x, frame) {
             let with_init = |all: Array| combine(known, &spread(init, all.shape()), &all);
             return Ok(vec![if pads_with_init { all } else { with_init(all) }.ok()?]);
+        }
+    }
+    if let Some((axis, reverse)) = xs.first().and_then(|x| frame.running(x)) {
+        if is_own_sum(body, inits)? {
+            return running(body, xs, inits, axis, reverse);
         }
     }
     let rank = frame.sizes.len();

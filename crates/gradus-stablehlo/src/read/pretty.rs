@@ -585,8 +585,8 @@ fn pairs(r: &mut Reader<'_>) -> Result<Attribute> {
         }
     })?;
     let ty = Tensor::new([rows.len() as u64, 2], Element::I64);
-    let bytes = rows.into_iter().flatten().flat_map(i64::to_le_bytes).collect();
-    Ok(Attribute::Dense(crate::module::Dense { ty, bytes, splat: false }))
+    let bytes: Vec<u8> = rows.into_iter().flatten().flat_map(i64::to_le_bytes).collect();
+    Ok(Attribute::Dense(crate::module::Dense::new(ty, bytes)))
 }
 
 /// `@target(%a, %b) {..} : ..`.

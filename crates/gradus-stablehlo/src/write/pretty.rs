@@ -77,7 +77,8 @@ impl Writer<'_> {
             self.extra(op, &|_| false);
             return self.types(op, types);
         }
-        if let Some((attributes, types)) = listed(name) {
+        // A slice of an array without axes has no starts, which its syntax cannot say.
+        if let Some((attributes, types)) = listed(name).filter(|_| name != "stablehlo.dynamic_slice" || op.operands.len() > 1) {
             self.operands(op);
             for (shown, held) in attributes {
                 // A text takes what is written.
