@@ -119,11 +119,12 @@ fn random_programs(symbolic: bool, seeds: std::ops::Range<u64>) {
         let recipe = Recipe { symbolic, equations: 24, ..Recipe::default() };
         let RandomProgram { program, inputs, symbol } = RandomProgram::from_recipe(seed, recipe);
         // As in JAX, a symbol of an exported program stands for a size of at least 1.
-        if has_refused(&program) || (symbolic && symbol == 0) {
+        // Decompositions are loops over known sizes.
+        if has_refused(&program) || (symbolic && (symbol == 0 || has_rounded(&program))) {
             continue;
         }
         if let Err(e) = round_trip(&program, &inputs, has_rounded(&program)) {
-            faults.push(format!("seed {seed}: {e}\n{program}"));
+            faults.push(format!("seed {seed}: {}\n{program}\n{e}", e.lines().next().unwrap_or_default()));
         }
     }
     let shown: Vec<String> = faults.iter().take(4).map(|f| f.chars().take(9000).collect()).collect();

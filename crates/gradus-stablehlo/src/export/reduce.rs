@@ -131,6 +131,10 @@ impl Emit<'_> {
     }
 
     fn reduce(&mut self, combine: Combine, x: Value, axes: &[usize]) -> Result<Value> {
+        // Without an axis nothing is combined, not even with what changes nothing: of complex infinities that would.
+        if axes.is_empty() {
+            return Ok(x);
+        }
         self.widened(combine, x, |e, x| {
             let dtype = e.dtype(x);
             let start = e.splat(&Type::scalar(dtype), combine.neutral(dtype))?;
@@ -156,7 +160,9 @@ impl Emit<'_> {
     fn cumulative(&mut self, combine: Combine, x: Value, axis: usize, reverse: bool) -> Result<Value> {
         let shape = self.shape(x);
         let Some(n) = shape.get(axis) else { fail!(Axis, "there is no axis {axis}") };
-        let Some(n) = n.as_usize() else { return self.running_loop(combine, x, axis, reverse) };
+        let Some(n) = n.as_usize().filter(|_| !shape.is_symbolic()) else {
+            return self.running_loop(combine, x, axis, reverse);
+        };
         if n == 0 || shape.count() == Some(0) {
             return Ok(x);
         }
@@ -178,7 +184,7 @@ impl Emit<'_> {
         self.reduce_window(combine, x, &window, &shape)
     }
 
-    /// A running reduction along an axis whose size is a symbol: a loop, one place at a time.
+    /// A running reduction where a size is a symbol: a loop, one place at a time.
     fn running_loop(&mut self, combine: Combine, x: Value, axis: usize, reverse: bool) -> Result<Value> {
         self.widened(combine, x, |e, x| {
             let ty = e.ty(x);
