@@ -78,6 +78,16 @@ impl Reader<'_> {
                         self.cur.word("")?;
                         Ok(Type::None)
                     }
+                    // Buffers and vectors stand in custom calls of runtimes and around them; nothing looks into them.
+                    "memref" | "vector" => {
+                        self.cur.word("")?;
+                        if self.cur.peek() != b'<' {
+                            return Err(self.cur.expected("`<`"));
+                        }
+                        let end = self.cur.balanced()?;
+                        self.cur.go(end);
+                        Ok(Type::Opaque(self.cur.between(start, end).to_owned()))
+                    }
                     "" => Err(self.cur.expected("a type")),
                     _ => match self.element(start) {
                         Ok(element) => Ok(Type::Scalar(element)),
