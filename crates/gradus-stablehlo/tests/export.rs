@@ -30,7 +30,9 @@ fn difference(want: &[Array], have: &[Array], rounded: bool) -> Option<String> {
         return Some(format!("{} results for {}", have.len(), want.len()));
     }
     for (i, (w, h)) in want.iter().zip(have).enumerate() {
-        let (Some(w), Some(h)) = (w.concrete(), h.concrete()) else { return Some(format!("result {i} has no numbers")) };
+        let (Some(w), Some(h)) = (w.concrete(), h.concrete()) else {
+            return Some(format!("result {i} has no numbers"));
+        };
         if w.dims() != h.dims() {
             return Some(format!("result {i} is {} for {}", h.ty(), w.ty()));
         }
@@ -43,9 +45,16 @@ fn difference(want: &[Array], have: &[Array], rounded: bool) -> Option<String> {
             };
             let near = || {
                 let real = |s: gradus_core::Scalar| Array::scalar(s).real().cast(DType::F64).item::<f64>().unwrap();
-                let part = |s: gradus_core::Scalar| if s.dtype().is_complex() { Array::scalar(s).imag().cast(DType::F64).item::<f64>().unwrap() } else { 0.0 };
+                let part = |s: gradus_core::Scalar| {
+                    if s.dtype().is_complex() {
+                        Array::scalar(s).imag().cast(DType::F64).item::<f64>().unwrap()
+                    } else {
+                        0.0
+                    }
+                };
                 let bound = if matches!(w.ty().dtype(), DType::F32 | DType::C64) { 1e-4 } else { 1e-9 };
-                let close = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound * (1.0 + x.abs());
+                let close =
+                    |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound * (1.0 + x.abs());
                 close(real(a), real(b)) && close(part(a), part(b))
             };
             if bits(a) != bits(b) && !(rounded && near()) {
@@ -119,11 +128,12 @@ fn random_programs(symbolic: bool, seeds: std::ops::Range<u64>) {
         let recipe = Recipe { symbolic, equations: 24, ..Recipe::default() };
         let RandomProgram { program, inputs, symbol } = RandomProgram::from_recipe(seed, recipe);
         // As in JAX, a symbol of an exported program stands for a size of at least 1.
-        if has_refused(&program) || (symbolic && symbol == 0) {
+        // Decompositions are loops over known sizes.
+        if has_refused(&program) || (symbolic && (symbol == 0 || has_rounded(&program))) {
             continue;
         }
         if let Err(e) = round_trip(&program, &inputs, has_rounded(&program)) {
-            faults.push(format!("seed {seed}: {e}\n{program}"));
+            faults.push(format!("seed {seed}: {}\n{program}\n{e}", e.lines().next().unwrap_or_default()));
         }
     }
     let shown: Vec<String> = faults.iter().take(4).map(|f| f.chars().take(9000).collect()).collect();
@@ -172,7 +182,12 @@ fn constants_are_splats_lists_or_bits() {
         "fn f(x0: f32[2]) -> (f32[2], f32[2], f64[]) {\n  x1: f32[2] = add x0 0.1:f32[2]\n  x2: f32[2] = add x0 nan:f32[2]\n  x3: f64[] = add -0.0:f64[] 1e-300:f64[]\n  return x1, x2, x3\n}",
     );
     let text = text_of(&p);
-    for part in ["dense<0.1> : tensor<2xf32>", "dense<0x7FC00000> : tensor<2xf32>", "dense<0x8000000000000000> : tensor<f64>", "dense<1.0e-300> : tensor<f64>"] {
+    for part in [
+        "dense<0.1> : tensor<2xf32>",
+        "dense<0x7FC00000> : tensor<2xf32>",
+        "dense<0x8000000000000000> : tensor<f64>",
+        "dense<1.0e-300> : tensor<f64>",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
 }
@@ -242,7 +257,9 @@ fn sizes_that_are_symbols_are_read_checked_and_passed_on() {
 
 #[test]
 fn precision_is_the_highest_unless_less_is_asked_for() {
-    let p = program("fn f(x0: f32[2,2]) -> f32[2,2] {\n  x1: f32[2,2] = dot_general{lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[]} x0 x0\n  return x1\n}");
+    let p = program(
+        "fn f(x0: f32[2,2]) -> f32[2,2] {\n  x1: f32[2,2] = dot_general{lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[]} x0 x0\n  return x1\n}",
+    );
     assert!(text_of(&p).contains("precision = [HIGHEST, HIGHEST]"));
     let less = Export { precision: Precision::Default, ..Export::default() };
     assert!(stablehlo_text(&p, &less).unwrap().contains("precision = [DEFAULT, DEFAULT]"));
@@ -265,7 +282,9 @@ fn a_function_of_the_host_stays_in_the_process() {
 
 /// Operations of a user's: one says what it is, one its scalar form, one nothing.
 mod own {
-    use gradus_core::primitives::{Batch, Batched, Derivative, Foreign, Infer, Jvp, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+    use gradus_core::primitives::{
+        Batch, Batched, Derivative, Foreign, Infer, Jvp, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+    };
     use gradus_core::scalar::{self, Local, Scalars};
     use gradus_core::{Array, Effects, Result, Type, rules_of};
 
@@ -355,7 +374,13 @@ fn operations_say_the_users_line_if_asked() {
 #[test]
 fn a_checkpoint_is_kept_apart() {
     let g = "fn g(x0: f32[]) -> f32[] {\n    x1: f32[] = sin x0\n    return x1\n  }";
-    let text = format!("fn f(x0: f32[]) -> f32[] {{\n  x1: f32[] = checkpoint{{program={g}, policy=nothing}} x0\n  return x1\n}}");
+    let text = format!(
+        "fn f(x0: f32[]) -> f32[] {{\n  x1: f32[] = checkpoint{{program={g}, policy=nothing}} x0\n  return x1\n}}"
+    );
     let Ok(p) = text.parse::<Program>() else { panic!("{:?}", text.parse::<Program>()) };
-    assert!(text_of(&p).contains("%0 = stablehlo.optimization_barrier %arg0 : tensor<f32>\n    %1 = call @g(%0)"), "{}", text_of(&p));
+    assert!(
+        text_of(&p).contains("%0 = stablehlo.optimization_barrier %arg0 : tensor<f32>\n    %1 = call @g(%0)"),
+        "{}",
+        text_of(&p)
+    );
 }

@@ -30,11 +30,23 @@ pub struct Done {
 /// A piece's answer: what it notes, or what is wrong.
 pub type Answer = Result<Vec<String>, String>;
 
-/// Does `count` pieces of work, `at_once` to a process, for the test of this name, which must call nothing else that takes time. In a child it gives
-/// `None`: the test returns.
-pub fn in_children(test: &str, (count, at_once): (usize, usize), name: &(dyn Fn(usize) -> String + Sync), work: &dyn Fn(usize) -> Answer) -> Option<Done> {
-    if let Ok(pieces) = std::env::var(PIECES) {
-        let (from, to) = pieces.split_once("..").unwrap();
+/// Work in pieces, for the test of this name, which must do nothing else that takes time.
+pub struct Pieces<'a> {
+    pub test: &'a str,
+    /// What a child finds in its environment.
+    pub variables: &'a [(&'a str, &'a str)],
+    pub count: usize,
+    /// How many a process does.
+    pub at_once: usize,
+    /// What a piece is called.
+    pub name: &'a (dyn Fn(usize) -> String + Sync),
+}
+
+/// Has pieces of work done in children. In a child it does them and gives `None`: the test returns.
+pub fn in_children(pieces: &Pieces<'_>, work: &dyn Fn(usize) -> Answer) -> Option<Done> {
+    let Pieces { count, at_once, .. } = *pieces;
+    if let Ok(own) = std::env::var(PIECES) {
+        let (from, to) = own.split_once("..").unwrap();
         child(from.parse().unwrap()..to.parse().unwrap(), work);
         return None;
     }
@@ -47,7 +59,7 @@ pub fn in_children(test: &str, (count, at_once): (usize, usize), name: &(dyn Fn(
                     if from >= count {
                         return;
                     }
-                    parent(test, from, (from + at_once).min(count), name, &done);
+                    parent(pieces, from, (from + at_once).min(count), &done);
                 }
             });
         }
@@ -78,10 +90,12 @@ fn child(pieces: std::ops::Range<usize>, work: &dyn Fn(usize) -> Answer) {
 }
 
 /// Has pieces done by as many children as it takes: one for all, and one more behind each piece that ends its process.
-fn parent(test: &str, mut from: usize, to: usize, name: &dyn Fn(usize) -> String, done: &Mutex<Done>) {
+fn parent(pieces: &Pieces<'_>, mut from: usize, to: usize, done: &Mutex<Done>) {
+    let name = pieces.name;
     while from < to {
         let mut run = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+            .args(["--exact", pieces.test, "--nocapture", "--test-threads", "1"])
+            .envs(pieces.variables.iter().copied())
             .env(PIECES, format!("{from}..{to}"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

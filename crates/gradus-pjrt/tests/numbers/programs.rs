@@ -9,7 +9,7 @@ use gradus_core::transform::{jvp, vjp};
 use gradus_core::{Array, Dim, Program, Type, interpret};
 use gradus_pjrt::Pjrt;
 
-use crate::children::{Answer, in_children};
+use crate::children::{Answer, Pieces, in_children};
 use crate::common::cpu;
 
 fn verified(device: &Pjrt) -> Pipeline {
@@ -42,7 +42,8 @@ fn for_seeds(test: &str, count: u64, work: &dyn Fn(&Pjrt, u64) -> Result<(), Str
     let seed = |i: usize| seeds.start + i as u64;
     let name = |i: usize| format!("seed {}", seed(i));
     let work = |i: usize| -> Answer { work(&device, seed(i)).map(|()| Vec::new()) };
-    let Some(done) = in_children(&format!("programs::{test}"), (count, 40), &name, &work) else { return };
+    let pieces = Pieces { test: &format!("programs::{test}"), variables: &[], count, at_once: 40, name: &name };
+    let Some(done) = in_children(&pieces, &work) else { return };
     println!("{count} random programs on XLA ({test}), {} failed", done.failed.len());
     assert!(done.failed.is_empty(), "{} of {count} programs differ\n\n{}", done.failed.len(), done.failed.join("\n\n"));
 }

@@ -8,7 +8,7 @@ use gradus_core::program::{Atom, Builder};
 use gradus_core::{Array, Location, Program, interpret};
 
 use crate::bounds::{allowed, apart, without_small};
-use crate::children::{Answer, in_children};
+use crate::children::{Answer, Pieces, in_children};
 use crate::common::cpu;
 
 fn program_of(name: &str, sample: &Sample) -> Option<Program> {
@@ -58,7 +58,9 @@ fn samples_of_every_primitive() {
         let have = pipeline.code(&program).and_then(|f| f.run(&sample.inputs)).map_err(|e| e.to_string())?;
         compare(name, &have, &want, &flushed).map_err(|e| format!("{e}\n{:?}\n{program}", sample.inputs))
     };
-    let Some(done) = in_children("samples::samples_of_every_primitive", (all.len(), 64), &name, &work) else { return };
+    let test = "samples::samples_of_every_primitive";
+    let pieces = Pieces { test, variables: &[], count: all.len(), at_once: 100, name: &name };
+    let Some(done) = in_children(&pieces, &work) else { return };
     let mut worst: BTreeMap<(String, String), f64> = BTreeMap::new();
     for note in &done.notes {
         let [name, dtype, units] = note.split(' ').collect::<Vec<_>>()[..] else { panic!("{note}") };

@@ -9,7 +9,6 @@ use gradus_core::primitives::effects::{Callback, Kind};
 use gradus_core::{DType, Dim, Program, Result, Scalar, Shape, Type};
 
 use super::emit::{Emit, attributes, no_attributes};
-use super::sizes::symbols_of;
 use super::{Target, error, fail};
 use crate::module::{Attribute, Attributes, Element, Type as TreeType, Value};
 
@@ -69,8 +68,10 @@ impl Emit<'_> {
     pub fn call_program(&mut self, program: &Arc<Program>, operands: &[Value]) -> Result<Vec<Value>> {
         let name = self.shared.called(program)?;
         let mut all = Vec::new();
-        for s in symbols_of(program) {
-            let Some(value) = self.symbols.get(&s) else { fail!(Size, "nothing says what `{s}` is in a call of `{name}`") };
+        for s in self.shared.symbols_in(program) {
+            let Some(value) = self.symbols.get(&s) else {
+                fail!(Size, "nothing says what `{s}` is in a call of `{name}`")
+            };
             all.push(*value);
         }
         for (value, ty) in operands.iter().zip(program.inputs()) {

@@ -131,7 +131,9 @@ impl Emit<'_> {
             let limit = ty.shape().replaced(last, Dim::from(i + 1));
             let one = self.slice(places, &start, limit.dims(), &vec![1; ty.rank()])?;
             let one = self.reshape(one, &ty.shape().without(|a| a == last))?;
-            let (Some(n), Some(size)) = (shape.get(*axis), gather.sizes.get(*axis)) else { fail!(Internal, "an axis too many") };
+            let (Some(n), Some(size)) = (shape.get(*axis), gather.sizes.get(*axis)) else {
+                fail!(Internal, "an axis too many")
+            };
             let room = n - size;
             let most = match room.constant() {
                 Some(room) => {
@@ -163,6 +165,10 @@ impl Emit<'_> {
 
     fn scatter(&mut self, scatter: &Scatter, x: Value, indices: Value, updates: Value) -> Result<Value> {
         let dtype = self.dtype(x);
+        // Nothing is written to nothing, and nothing by no update.
+        if self.shape(x).count() == Some(0) || self.shape(updates).count() == Some(0) {
+            return Ok(x);
+        }
         let combine = match scatter.kind {
             ScatterKind::Set if scatter.unique => return self.bare_scatter(scatter, None, x, indices, updates),
             ScatterKind::Set => return self.scatter_last(scatter, x, indices, updates),
@@ -205,9 +211,6 @@ impl Emit<'_> {
             sizes: [1usize].as_slice().into(),
             bounds: Bounds::Clip,
         };
-        if count.count() == Some(0) {
-            return Ok(x);
-        }
         let written = self.gather(&reader, flat, at, &x_ty)?;
         let zero = self.like(last, 0.0)?;
         let is_written = self.compare("GE", last, zero)?;

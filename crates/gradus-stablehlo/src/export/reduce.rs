@@ -4,7 +4,9 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Scan;
 use gradus_core::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
 use gradus_core::primitives::dot::DotGeneral;
-use gradus_core::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
+use gradus_core::primitives::reduce::{
+    ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum,
+};
 use gradus_core::primitives::sort::{Sort, TopK};
 use gradus_core::{DType, Result, Scalar, Shape, Type};
 
@@ -127,10 +129,20 @@ impl Emit<'_> {
         let ty = self.ty(x);
         let body = self.applying(name, ty.dtype())?;
         let left = ty.with_shape(ty.shape().without(|a| axes.contains(&a)));
-        self.with_regions("stablehlo.reduce", &[x, start], attributes([("dimensions", numbers(axes))]), vec![body], &left)
+        self.with_regions(
+            "stablehlo.reduce",
+            &[x, start],
+            attributes([("dimensions", numbers(axes))]),
+            vec![body],
+            &left,
+        )
     }
 
     fn reduce(&mut self, combine: Combine, x: Value, axes: &[usize]) -> Result<Value> {
+        // Without an axis nothing is combined, not even with what changes nothing: of complex infinities that would.
+        if axes.is_empty() {
+            return Ok(x);
+        }
         self.widened(combine, x, |e, x| {
             let dtype = e.dtype(x);
             let start = e.splat(&Type::scalar(dtype), combine.neutral(dtype))?;
@@ -142,7 +154,12 @@ impl Emit<'_> {
     }
 
     /// Runs a reduction in `f32` where the elements are halves.
-    fn widened(&mut self, combine: Combine, x: Value, f: impl FnOnce(&mut Self, Value) -> Result<Value>) -> Result<Value> {
+    fn widened(
+        &mut self,
+        combine: Combine,
+        x: Value,
+        f: impl FnOnce(&mut Self, Value) -> Result<Value>,
+    ) -> Result<Value> {
         let dtype = self.dtype(x);
         if !(is_half(dtype) && combine.rounds()) {
             return f(self, x);
@@ -156,12 +173,15 @@ impl Emit<'_> {
     fn cumulative(&mut self, combine: Combine, x: Value, axis: usize, reverse: bool) -> Result<Value> {
         let shape = self.shape(x);
         let Some(n) = shape.get(axis) else { fail!(Axis, "there is no axis {axis}") };
-        let Some(n) = n.as_usize() else { return self.running_loop(combine, x, axis, reverse) };
+        let Some(n) = n.as_usize().filter(|_| !shape.is_symbolic()) else {
+            return self.running_loop(combine, x, axis, reverse);
+        };
         if n == 0 || shape.count() == Some(0) {
             return Ok(x);
         }
         let rank = shape.rank();
-        let along = |here: usize, elsewhere: usize| (0..rank).map(|a| if a == axis { here } else { elsewhere }).collect();
+        let along =
+            |here: usize, elsewhere: usize| (0..rank).map(|a| if a == axis { here } else { elsewhere }).collect();
         let edge = (n - 1) as i64;
         let pad = |a: usize| match (a == axis, reverse) {
             (false, _) => [0, 0],
@@ -178,7 +198,7 @@ impl Emit<'_> {
         self.reduce_window(combine, x, &window, &shape)
     }
 
-    /// A running reduction along an axis whose size is a symbol: a loop, one place at a time.
+    /// A running reduction where a size is a symbol: a loop, one place at a time.
     fn running_loop(&mut self, combine: Combine, x: Value, axis: usize, reverse: bool) -> Result<Value> {
         self.widened(combine, x, |e, x| {
             let ty = e.ty(x);
@@ -218,7 +238,9 @@ impl Emit<'_> {
                 ("window_strides", numbers(&window.strides)),
                 ("padding", pairs(&window.padding)),
             ]);
-            for (name, list) in [("base_dilations", &window.base_dilations), ("window_dilations", &window.window_dilations)] {
+            for (name, list) in
+                [("base_dilations", &window.base_dilations), ("window_dilations", &window.window_dilations)]
+            {
                 if list.iter().any(|d| *d != 1) {
                     more.set(name, numbers(list));
                 }
