@@ -170,8 +170,9 @@ impl Compiled {
         let loaded = match found {
             Some(loaded) => loaded,
             None => {
-                let made = Loaded::compile(client, device, text.as_bytes(), self.backend.flags())
-                    .map_err(|e| e.note(format!("while `{}` was compiled for {}", program.name(), self.about_client())))?;
+                let made = Loaded::compile(client, device, text.as_bytes(), self.backend.flags()).map_err(|e| {
+                    e.note(format!("while `{}` was compiled for {}", program.name(), self.about_client()))
+                })?;
                 gradus_cpu::keep(&depends_on, || made.write().ok());
                 made
             }
