@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use gradus_core::{Backend, Executable, Passed};
+use gradus_core::array::{self, Concrete, Device as _, Remote};
+use gradus_core::oracle::Freedom;
+use gradus_core::{Array, Backend, Executable, Passed};
 
 use crate::client::{Client, Traffic};
 use crate::error::Result;
@@ -37,8 +39,35 @@ impl Backend for Pjrt {
         format!("{device}; {} ({})", plugin.version(), plugin.path().display())
     }
 
+    fn device(&self) -> String {
+        array::Device::name(self)
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        true
+    }
+
+    fn freedom(&self) -> Freedom {
+        Freedom::Functions
+    }
+
     fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
         Ok(Arc::new(Compiled::new(self.clone(), program.program().clone())?))
+    }
+}
+
+/// Arrays are moved to the device on which programs run: `x.to(&pjrt("cuda")?)?`.
+impl array::Device for Pjrt {
+    fn name(&self) -> String {
+        self.place().map_or_else(|_| format!("{}:{}", self.platform(), self.index()), |place| place.name())
+    }
+
+    fn upload(&self, numbers: &Concrete) -> Result<Array> {
+        self.place()?.upload(numbers)
+    }
+
+    fn transfer(&self, from: &Arc<dyn Remote>) -> Result<Option<Array>> {
+        self.place()?.transfer(from)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use gradus_core::Type;
 use gradus_core::array::{Concrete, Data};
@@ -27,6 +29,8 @@ pub struct Buffer {
     ty: Type,
     /// Whether the memory is an array's of the host, which must not be written.
     borrowed: bool,
+    /// Who counts the bytes that are read back, besides the client: the code that made it.
+    read: Option<Arc<AtomicU64>>,
 }
 
 // SAFETY: the interface says that buffers may be used from any thread; destroying one waits for nobody and is done once.
@@ -47,7 +51,13 @@ impl Buffer {
     ///
     /// A call of this client's plugin gave it, it lies on this device and is of this type, and nobody else destroys it.
     pub(crate) unsafe fn new(client: &'static Client, device: usize, raw: NonNull<PJRT_Buffer>, ty: Type) -> Buffer {
-        Buffer { client, device, raw, ty, borrowed: false }
+        Buffer { client, device, raw, ty, borrowed: false, read: None }
+    }
+
+    /// The same, with the bytes that are read back counted.
+    pub(crate) fn counted(mut self, read: &Arc<AtomicU64>) -> Buffer {
+        self.read = Some(read.clone());
+        self
     }
 
     /// Puts an array on a device. It is not waited for: the array is kept until the device has read it.
@@ -89,7 +99,7 @@ impl Buffer {
             fail!(Device, "{} gave no buffer and no error", client.api().name);
         };
         let borrowed = semantics == Semantics::IMMUTABLE_ZERO_COPY;
-        let buffer = Buffer { client, device, raw, ty, borrowed };
+        let buffer = Buffer { client, device, raw, ty, borrowed, read: None };
         if borrowed {
             client.moved.shared(bytes);
         } else {
@@ -133,6 +143,9 @@ impl Buffer {
                 Event::new(api, a.event)
             };
             self.client.moved.down(bytes);
+            if let Some(read) = &self.read {
+                read.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
             event.map_or(Ok(()), |e| e.wait())
         };
         // SAFETY: the plugin has written the whole array, row by row, when the event has happened without an error, and predicates as zeros and ones.

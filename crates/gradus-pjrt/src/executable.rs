@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gradus_core::array::Form;
 use gradus_core::error::counted;
@@ -12,7 +12,7 @@ use gradus_core::executables::{Sizes, sizes_of};
 use gradus_core::phases::{Phase, report};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::effects::Callback;
-use gradus_core::{Array, DType, Executable, Location, Program, Type};
+use gradus_core::{Array, DType, Executable, Facts, Location, Program, Type, Usage};
 use gradus_stablehlo::export::{Exported, exported};
 use gradus_stablehlo::module::{Attribute, Element, Type as TreeType};
 use gradus_stablehlo::write::write;
@@ -57,6 +57,12 @@ pub struct Compiled {
     making: Mutex<()>,
     compiles: AtomicU64,
     dropped: AtomicU64,
+    /// Nanoseconds that the plugin compiled.
+    time: AtomicU64,
+    /// Bytes of arguments that were put on the device for a call.
+    uploaded: AtomicU64,
+    /// Bytes of results that were read back.
+    read: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Compiled {
@@ -95,6 +101,9 @@ impl Compiled {
             making: Mutex::default(),
             compiles: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
+            time: AtomicU64::new(0),
+            uploaded: AtomicU64::new(0),
+            read: Arc::default(),
         };
         if !compiled.program.is_symbolic() {
             compiled.fixed = Some(Arc::new(compiled.make(&compiled.program)?));
@@ -179,6 +188,7 @@ impl Compiled {
         };
         let loaded = loaded.typed(program.output_types())?;
         self.compiles.fetch_add(1, Ordering::Relaxed);
+        self.time.fetch_add(u64::try_from(loaded.time().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         report(|| Phase::described("xla", self.described(&loaded, from_disk), loaded.time()));
         Ok(Ready { loaded, calls, inputs: program.inputs().to_vec(), donors, text: text.len(), from_disk })
     }
@@ -230,6 +240,11 @@ impl Compiled {
             }
             raw.extend(moved.last().map(|(_, b)| b.raw()));
         }
+        if !moved.is_empty() {
+            let bytes: usize =
+                moved.iter().map(|(_, b)| if b.is_borrowed() { 0 } else { b.ty().bytes().unwrap_or(0) }).sum();
+            self.uploaded.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
         let free = |i: i64| match moved.iter().find(|(m, _)| *m as i64 == i) {
             Some((_, buffer)) => !buffer.is_borrowed(),
             None => given && inputs.get(i as usize).is_some_and(Array::is_unshared),
@@ -240,7 +255,7 @@ impl Compiled {
         } else {
             Run::of(&ready.calls).served(self.client.plugin(), |context| ready.loaded.start(&raw, &keep, context))?
         };
-        Ok(outputs.into_iter().map(|b| Array::on_device(Arc::new(b))).collect())
+        Ok(outputs.into_iter().map(|b| Array::on_device(Arc::new(b.counted(&self.read)))).collect())
     }
 
     #[cold]
@@ -269,6 +284,31 @@ impl Executable for Compiled {
         let one = |r: &Ready| r.text + usize::try_from(r.loaded.memory().code).unwrap_or(0);
         let met: usize = locked(&self.met).iter().map(|(_, r)| one(r)).sum();
         self.program.bytes() + self.fixed.as_ref().map_or(0, |r| one(r)) + met
+    }
+
+    fn usage(&self) -> Usage {
+        let read = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        Usage {
+            uploaded: read(&self.uploaded),
+            downloaded: read(&self.read),
+            sizes: read(&self.compiles),
+            compile_time: Duration::from_nanos(read(&self.time)),
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        let Codes { kept, dropped, memory, .. } = self.codes();
+        let CodeMemory { code, arguments, results, scratch } = memory;
+        let mut facts: Facts = vec![(
+            "memory",
+            format!(
+                "{code} bytes of code, {arguments} of arguments, {results} of results, {scratch} of scratch memory"
+            ),
+        )];
+        if dropped > 0 {
+            facts.push(("sizes", format!("{kept} kept, {dropped} dropped")));
+        }
+        facts
     }
 
     fn is_loaded(&self) -> bool {

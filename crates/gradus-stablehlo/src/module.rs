@@ -304,11 +304,16 @@ pub enum Type {
     Function(Vec<Type>, Vec<Type>),
     /// `none`.
     None,
-    /// Any other type of a dialect, as it was written: `!stablehlo.future<..>` without the `!`. Also `memref<..>`, which has none.
+    /// Any other type of a dialect, as it was written: `!stablehlo.future<..>` without the `!`. Also `memref<..>` and `vector<..>`, which have none.
     Opaque(String),
 }
 
 impl Type {
+    /// Whether an opaque type is written without a `!`.
+    pub(crate) fn is_plain(text: &str) -> bool {
+        text.starts_with("memref<") || text.starts_with("vector<")
+    }
+
     /// The tensor, if it is one.
     pub fn tensor(&self) -> Option<&Tensor> {
         if let Type::Tensor(t) = self { Some(t) } else { None }

@@ -87,8 +87,10 @@ fn assert_same(what: &Path, found: &Module, want: &Module) {
 /// `a.b.1.0.0.bc` has its text in `a.b.mlir`, and so has `a.b.native.bc`.
 fn text_of(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
-    let name = name.trim_end_matches(".bc").trim_end_matches(".native");
-    path.with_file_name(format!("{}.mlir", name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')))
+    let mut parts: Vec<&str> = name.trim_end_matches(".bc").split('.').collect();
+    let version = if parts.ends_with(&["native"]) { 1 } else { 3 };
+    parts.truncate(parts.len() - version);
+    path.with_file_name(format!("{}.mlir", parts.join(".")))
 }
 
 #[test]

@@ -43,6 +43,7 @@
 //! | functions by field | [`special`], [`stats`] |
 //! | linear algebra | [`linalg`] |
 //! | the process | [`cpu`], [`devices`], [`cache`], [`warnings`] |
+//! | programs from and to elsewhere | [`stablehlo`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
 //! | operations, backends and tools of your own | [`extend`] |
@@ -81,6 +82,8 @@ pub mod random;
 pub mod signal;
 pub mod solvers;
 pub mod special;
+#[cfg(feature = "stablehlo")]
+pub mod stablehlo;
 mod stage;
 pub mod stats;
 mod transforms;

@@ -4,10 +4,12 @@
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use gradus::devices::{Device, Host};
 use gradus::extend::array::{Concrete, Data, Remote};
-use gradus::extend::{Backend, Executable, Passed, interpret};
+use gradus::extend::oracle::Freedom;
+use gradus::extend::{Backend, Executable, Facts, Passed, Usage, interpret};
 use gradus::prelude::*;
 use gradus::warnings::{self, WarningKind};
 
@@ -31,11 +33,15 @@ struct Pretended {
     counts: Arc<Counts>,
     /// Whether what it computes fails, which is noticed when it is read.
     fails: bool,
+    /// Whether its compiler has a fault.
+    refuses: bool,
+    /// How far its sines are off.
+    off: f64,
 }
 
 impl Pretended {
     fn new(fails: bool) -> Pretended {
-        Pretended { counts: Arc::default(), fails }
+        Pretended { counts: Arc::default(), fails, refuses: false, off: 0.0 }
     }
 
     fn put(&self, numbers: Concrete, fails: bool) -> Array {
@@ -70,6 +76,9 @@ impl Remote for Buffer {
     fn is_ready(&self) -> bool {
         true
     }
+    fn wait(&self) -> Result<()> {
+        if self.fails { Err(Error::new(ErrorKind::Device, "the device fell over")) } else { Ok(()) }
+    }
     fn download(&self) -> Result<Data> {
         self.device.counts.downloads.fetch_add(1, Ordering::Relaxed);
         if self.fails {
@@ -97,7 +106,25 @@ impl Backend for Pretended {
     fn name(&self) -> &'static str {
         "pretended"
     }
+    fn key(&self) -> String {
+        Device::name(self)
+    }
+    fn about(&self) -> String {
+        "a pretended plugin, version 3".into()
+    }
+    fn device(&self) -> String {
+        "pretended:0".into()
+    }
+    fn is_elsewhere(&self) -> bool {
+        true
+    }
+    fn freedom(&self) -> Freedom {
+        Freedom::Functions
+    }
     fn compile(&self, program: &Passed) -> Result<Arc<dyn Executable>> {
+        if self.refuses {
+            return Err(Error::new(ErrorKind::Rule, "the writer of programs has a fault"));
+        }
         Ok(Arc::new(Code { device: self.clone(), program: program.program().clone() }))
     }
 }
@@ -117,11 +144,20 @@ impl Executable for Code {
             None => a.clone(),
         };
         let inputs: Vec<Array> = inputs.iter().map(home).collect();
-        let put = |a: Array| a.on_host().map(|c| self.device.put((**c).clone(), self.device.fails));
+        // Off at the end is off by as much as the last function would be.
+        let off = |a: Array| if self.device.off == 0.0 { a } else { a * (1.0 + self.device.off) };
+        let put = |a: Array| off(a).on_host().map(|c| self.device.put((**c).clone(), self.device.fails));
         interpret(&self.program, &inputs)?.into_iter().map(put).collect()
     }
     fn bytes(&self) -> usize {
         0
+    }
+    fn usage(&self) -> Usage {
+        let runs = self.device.counts.runs.load(Ordering::Relaxed) as u64;
+        Usage { uploaded: 16 * runs, downloaded: 0, sizes: 1, compile_time: Duration::from_millis(7) }
+    }
+    fn facts(&self) -> Facts {
+        vec![("memory", "12 bytes".into())]
     }
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
@@ -265,4 +301,105 @@ fn files_take_arrays_of_a_device() {
     let (back,) = files::load(&path, &(x,)).unwrap();
     std::fs::remove_file(&path).ok();
     assert_eq!(back.to_vec::<f32>().unwrap(), [1.5, 2.5]);
+}
+
+#[test]
+fn a_function_says_where_it_runs_and_what_that_took() {
+    let device = Pretended::new(false);
+    let f = jit(|x: &Array| x.sin()).backend(device);
+    let x = Array::from([1.0, 2.0]);
+    assert!(f.explain(&x).to_string().contains("device pretended:0"), "{}", f.explain(&x));
+    (f(&x), f(&x));
+    let told = f.explain(&x).to_string();
+    for part in
+        ["version 3", "moved: 32 bytes to the device, 0 bytes back", "compiled: 1 size in 7.0ms", "memory: 12 bytes"]
+    {
+        assert!(told.contains(part), "{part} is not in {told}");
+    }
+    assert_eq!((f.stats().device.uploaded, f.stats().device.sizes), (32, 1));
+    let phases = f.phases(&x).unwrap().to_string();
+    for part in ["pretended ready on pretended:0", "a pretended plugin, version 3", "moved: 48 bytes to the device"] {
+        assert!(phases.contains(part), "{part} is not in {phases}");
+    }
+    assert!(jit(|x: &Array| x.sin()).explain(&x).to_string().contains("device cpu"));
+}
+
+#[test]
+fn what_a_device_cannot_compile_is_an_error_and_never_interpreted_here() {
+    let device = Pretended { refuses: true, ..Pretended::new(false) };
+    let line = line!() + 1;
+    let f = jit(|x: &Array| x.sin()).backend(device);
+    let (y, said) = warnings::collect(|| f(&Array::from([1.0])));
+    let e = y.item::<f64>().unwrap_err();
+    assert_eq!((e.kind(), e.place().line(), said.len()), (ErrorKind::Internal, Some(line), 0), "{e}");
+    assert!(e.to_string().contains("the writer of programs has a fault"), "{e}");
+}
+
+#[test]
+fn programs_that_are_called_run_on_the_backend_in_use() {
+    let device = Pretended::new(false);
+    let inner = jit(|x: &Array| x.sin() * x.exp());
+    let f = grad(move |x: &Array| inner(x).sum()).backend(device.clone());
+    let x = Array::from([0.5, 1.5]);
+    let want: Vec<f64> = [0.5_f64, 1.5].iter().map(|x| x.exp() * (x.sin() + x.cos())).collect();
+    let have = f(&x).to_vec::<f64>().unwrap();
+    assert!(have.iter().zip(&want).all(|(h, w)| (h - w).abs() < 1e-12), "{have:?} {want:?}");
+    assert!(device.counts.runs.load(Ordering::Relaxed) > 0, "the call inside ran elsewhere");
+    // Who chose nothing is not meant.
+    let runs = device.counts.runs.load(Ordering::Relaxed);
+    let inner = jit(|x: &Array| x.sin() * x.exp());
+    grad(move |x: &Array| inner(x).sum())(&x).to_vec::<f64>().unwrap();
+    assert_eq!(device.counts.runs.load(Ordering::Relaxed), runs);
+}
+
+#[test]
+fn a_device_is_verified_within_what_its_functions_may_be_off() {
+    let x = Array::from([0.3, 0.7]);
+    let on = |off: f64| {
+        let device = Pretended { off, ..Pretended::new(false) };
+        jit(|x: &Array| x.sin()).backend(device).verify()
+    };
+    assert!(on(1e-14)(&x).to_vec::<f64>().is_ok());
+    let e = on(1e-6)(&x).to_vec::<f64>().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Mismatch, "{e}");
+    assert!(e.to_string().contains("pretended:0 computes otherwise than rounding can explain"), "{e}");
+    // A device that fails is no device that gives other numbers.
+    let f = jit(|x: &Array| x.sin()).backend(Pretended::new(true)).verify();
+    assert_eq!(f(&x).to_vec::<f64>().unwrap_err().kind(), ErrorKind::Device);
+}
+
+#[test]
+fn a_device_has_no_buffers_to_prepare() {
+    let f = jit(|x: &Array| x.sin()).backend(Pretended::new(false));
+    let e = f.compile(&Array::spec("f64[2]")).unwrap().prepared().err().unwrap();
+    assert!(e.to_string().contains("is run by `pretended`") && e.to_string().contains("x.to(&device)?"), "{e}");
+}
+
+/// The environment is read once, so each value has a process of its own: this test again, with the value.
+#[test]
+fn a_backend_that_the_environment_asks_for_is_there_or_missed() {
+    const NAME: &str = "a_backend_that_the_environment_asks_for_is_there_or_missed";
+    if std::env::var("GRADUS_DEVICES_CHILD").is_ok() {
+        let y = jit(|x: &Array| x + 1.0)(&Array::from([1.0])).item::<f64>();
+        print!("{}", y.map_or_else(|e| e.to_string(), |y| format!("gives {y}")));
+        return;
+    }
+    let with = |backend: &str| {
+        let this = std::env::current_exe().unwrap();
+        let args = ["--exact", NAME, "--nocapture"];
+        let mut child = std::process::Command::new(this);
+        child.args(args).env("GRADUS_DEVICES_CHILD", "1").env("GRADUS_BACKEND", backend);
+        String::from_utf8(child.output().unwrap().stdout).unwrap()
+    };
+    for known in ["", "native", "interpreter", "embedded", "llvm"] {
+        assert!(with(known).contains("gives 2"), "{known}: {}", with(known));
+    }
+    let text = with("interpeter");
+    assert!(
+        text.contains("there is no backend `interpeter`") && text.contains("GRADUS_BACKEND is `interpeter`"),
+        "{text}"
+    );
+    assert!(text.contains("devices.rs:"), "{text}");
+    let text = with("pjrt:there-is-none");
+    assert!(text.contains("[G0023]"), "{text}");
 }

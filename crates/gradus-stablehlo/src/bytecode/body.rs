@@ -406,11 +406,11 @@ impl<'a> Body<'a> {
         }
         let Some(layout) = layout else {
             // Operations that the writer did not know either have one dictionary.
-            if let [(at, index)] = numbers[..] {
-                if let Attribute::Dictionary(more) = self.entries.attribute_of(at, index)? {
-                    more.iter().for_each(|(name, a)| drop(all.set(name.to_owned(), a.clone())));
-                    return Ok(());
-                }
+            if let [(at, index)] = numbers[..]
+                && let Attribute::Dictionary(more) = self.entries.attribute_of(at, index)?
+            {
+                more.iter().for_each(|(name, a)| drop(all.set(name.to_owned(), a.clone())));
+                return Ok(());
             }
             return Err(error(start, "properties of an operation of which nothing is known here"));
         };

@@ -42,7 +42,7 @@ impl Emit<'_> {
     }
 
     /// A call of the function of a program.
-    fn call_program(&mut self, program: &Arc<Program>, operands: &[Value]) -> Result<Vec<Value>> {
+    pub fn call_program(&mut self, program: &Arc<Program>, operands: &[Value]) -> Result<Vec<Value>> {
         let name = self.shared.called(program)?;
         let mut all = Vec::new();
         for s in symbols_of(program) {

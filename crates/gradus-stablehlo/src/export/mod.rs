@@ -9,6 +9,8 @@
 //! division by zero, indices out of range, numbers too large for an integer. What cannot be said in StableHLO is refused by name.
 
 mod control;
+#[cfg(feature = "linalg")]
+mod decompose;
 mod elementwise;
 mod emit;
 mod index;

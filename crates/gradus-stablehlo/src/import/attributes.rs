@@ -1,7 +1,7 @@
 //! Attributes of an operation, read as what they must be.
 
 use gradus_core::error::Result;
-use gradus_core::{DType, Dim, Shape, Type as Ty};
+use gradus_core::{DType, Dim, Shape};
 
 use super::{On, types};
 use crate::module::{Attribute, Attributes, Tensor};
@@ -74,18 +74,15 @@ impl<'m> On<'_, 'm> {
     /// Pairs of padding, low and high, one for each of so many axes.
     pub(super) fn padding(&self, count: usize) -> Result<(Vec<Dim>, Vec<Dim>)> {
         let all = self.integers_or("padding", 2 * count, 0)?;
-        Ok((all.iter().step_by(2).map(|n| Dim::from(*n)).collect(), all.iter().skip(1).step_by(2).map(|n| Dim::from(*n)).collect()))
+        Ok((
+            all.iter().step_by(2).map(|n| Dim::from(*n)).collect(),
+            all.iter().skip(1).step_by(2).map(|n| Dim::from(*n)).collect(),
+        ))
     }
 
     /// The type of a result in the text.
     pub(super) fn result(&self, at: usize) -> Result<&'m Tensor> {
         let Some(value) = self.op.results.get(at) else { return Err(self.wrong(format!("it has no result {at}"))) };
-        types::tensor(self.scope.ty(*value)?)
-    }
-
-    /// The type of an operand in the text.
-    pub(super) fn operand(&self, at: usize) -> Result<&'m Tensor> {
-        let Some(value) = self.op.operands.get(at) else { return Err(self.wrong(format!("it lacks operand {at}"))) };
         types::tensor(self.scope.ty(*value)?)
     }
 
@@ -96,9 +93,5 @@ impl<'m> On<'_, 'm> {
     /// The shape of the first result, if the text says it in full.
     pub(super) fn result_shape(&self) -> Result<Shape> {
         types::shape(self.result(0)?)
-    }
-
-    pub(super) fn result_type(&self) -> Result<Ty> {
-        types::ty(self.result(0)?)
     }
 }

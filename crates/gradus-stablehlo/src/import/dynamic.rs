@@ -4,11 +4,11 @@ use gradus_core::error::{Error, ErrorKind, Result};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::shaping::{Pad, Slice};
 use gradus_core::trace::bind;
-use gradus_core::{Array, Decision, Dim, Shape, Type as Ty};
+use gradus_core::{Array, Constraint, Decision, Dim, Shape, Type as Ty};
 
 use super::shaping::{broadcast_in_dim, iota, reshape};
 use super::{Answer, Importer, Item, On, Scope, one, types};
-use crate::module::{Attribute, Function, Type, Value};
+use crate::module::{Attribute, Element, Function, Type, Value};
 
 /// The types of a function's arguments, tuples taken apart. Each `?` is a symbol of its own.
 pub(super) fn argument_types(importer: &Importer<'_>, function: &Function) -> Result<Vec<Ty>> {
@@ -99,8 +99,24 @@ impl Scope<'_> {
             "maximum" => pairwise(&|a, b| Some(a.max(b))),
             "minimum" => pairwise(&|a, b| Some(a.min(b))),
             // Toward zero and down are the same for sizes, which are not negative; other numbers are not folded.
-            "divide" => pairwise(&|a, b| whole_and_positive(a, b).then(|| a.exact_quotient(b).unwrap_or_else(|| a.floor_div(b)))),
+            "divide" => pairwise(&|a, b| {
+                whole_and_positive(a, b).then(|| a.exact_quotient(b).unwrap_or_else(|| a.floor_div(b)))
+            }),
             "remainder" => pairwise(&|a, b| whole_and_positive(a, b).then(|| a.modulo(b))),
+            // JAX's dimension variables are at least 1, which its text asserts only later.
+            "sign" => operand(0)?.iter().map(|d| self.sign(d)).collect(),
+            "and" | "or" => {
+                let all = |v: i64| move |d: &Dim| d.constant() == Some(v);
+                let decided = if name == "and" { 0 } else { 1 };
+                match (operand(0), operand(1)) {
+                    (Some(a), _) if a.iter().all(all(decided)) => Some(a),
+                    (_, Some(b)) if b.iter().all(all(decided)) => Some(b),
+                    (Some(a), Some(b)) if a.iter().all(all(1 - decided)) => Some(b),
+                    (Some(a), Some(b)) if b.iter().all(all(1 - decided)) => Some(a),
+                    _ => None,
+                }
+                .filter(|v| tensor.element == Element::I1 && tensor.count() == Some(v.len()))
+            }
             "negate" => Some(operand(0)?.iter().map(|d| Dim::from(0usize) - d).collect()),
             "clamp" => {
                 let (low, x, high) = (operand(0)?, operand(1)?, operand(2)?);
@@ -143,6 +159,24 @@ impl Scope<'_> {
     }
 }
 
+impl Scope<'_> {
+    fn sign(&self, d: &Dim) -> Option<Dim> {
+        let (zero, one) = (Dim::from(0usize), Dim::from(1usize));
+        if let Some(n) = d.constant() {
+            return Some(Dim::from(n.signum()));
+        }
+        if d.at_least(&one) == Decision::Yes {
+            return Some(one);
+        }
+        let polymorphic = self.importer.module.attributes.has("jax.uses_shape_polymorphism");
+        if !polymorphic || d.at_least(&zero) != Decision::Yes {
+            return None;
+        }
+        gradus_core::trace::require(&[Constraint::AtLeast(d.clone(), one.clone())]);
+        Some(one)
+    }
+}
+
 fn turned(decision: Decision) -> Decision {
     match decision {
         Decision::Yes => Decision::No,
@@ -181,7 +215,9 @@ impl On<'_, '_> {
         match name {
             "get_dimension_size" => {
                 let (x, axis, to) = (self.x(0)?, self.index("dimension")?, self.result_dtype()?);
-                let Some(dim) = x.shape().get(axis).cloned() else { return Err(self.wrong("there is no such dimension")) };
+                let Some(dim) = x.shape().get(axis).cloned() else {
+                    return Err(self.wrong("there is no such dimension"));
+                };
                 one(Array::from_dim(&dim, to))
             }
             "dynamic_reshape" => {
@@ -207,7 +243,8 @@ impl On<'_, '_> {
             "real_dynamic_slice" => {
                 let x = self.x(0)?;
                 let (start, limit) = (self.sizes_at(1)?, self.sizes_at(2)?);
-                let step = self.numbers_at(3)?.into_iter().map(|n| self.natural("strides", n)).collect::<Result<_>>()?;
+                let step =
+                    self.numbers_at(3)?.into_iter().map(|n| self.natural("strides", n)).collect::<Result<_>>()?;
                 one(bind(Op::new(Slice { start, limit, step }), &[x]))
             }
             "dynamic_gather" => {
@@ -226,7 +263,6 @@ impl On<'_, '_> {
 
     /// A condition on sizes, written as a call.
     pub(super) fn shape_assertion(&mut self) -> Answer {
-        use gradus_core::Constraint;
         if let Some(holds) = self.sizes_of(0) {
             return match holds.first().and_then(Dim::constant) {
                 Some(0) => Err(self.refused("the condition on sizes can never hold", "give other shapes")),

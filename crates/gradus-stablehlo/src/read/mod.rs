@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 use crate::module::{Attribute, Function, Module, Operation, Type, Value};
 use cursor::Cursor;
 
-pub(crate) use dense::float_of_bits;
+pub(crate) use dense::{float_bits, float_of_bits};
 pub(crate) use names::known;
 pub(crate) use types::{name_of, storage_range};
 

@@ -48,6 +48,7 @@ enum Holds {
     Integers,
     I64,
     I32,
+    U64,
     Bool,
     Float,
     Text,
@@ -76,8 +77,8 @@ const EINSUM: &[Key] = &[("config", "einsum_config", Holds::Text)];
 const PRECISION: &[Key] =
     &[("precision", "precision_config", Holds::Precision), ("algorithm", "algorithm", Holds::Algorithm)];
 const ULPS: &[Key] = &[
-    ("max_ulp_difference", "max_ulp_difference", Holds::I64),
-    ("min_ulp_difference", "min_ulp_difference", Holds::I64),
+    ("max_ulp_difference", "max_ulp_difference", Holds::U64),
+    ("min_ulp_difference", "min_ulp_difference", Holds::U64),
 ];
 const PAD: &[Key] = &[
     ("low", "edge_padding_low", Holds::Integers),
@@ -336,6 +337,7 @@ impl<'a> Reader<'a> {
             Holds::Integers => Attribute::numbers(self.integers()?),
             Holds::I64 => integer(self.cur.i64()?),
             Holds::I32 => Attribute::Integer(self.cur.integer()?, Type::Scalar(Element::I32)),
+            Holds::U64 => Attribute::Integer(self.cur.integer()?, Type::Scalar(Element::U64)),
             Holds::Bool => match self.cur.word("`true` or `false`")? {
                 "true" => Attribute::Bool(true),
                 "false" => Attribute::Bool(false),
@@ -677,19 +679,16 @@ fn reduce(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
     let results = r.ending(operation, No)?;
     let Some(inner) = inner else {
         r.cur.expect_word("reducer")?;
-        let mark = r.undo.len();
-        r.scope += 1;
         let (mut elements, mut totals) = (Vec::new(), Vec::new());
         while r.cur.eat("(") {
-            elements.push(r.argument()?);
+            elements.push(r.typed_name()?);
             r.cur.expect(",")?;
-            totals.push(r.argument()?);
+            totals.push(r.typed_name()?);
             r.cur.expect(")")?;
         }
+        // The block has its arguments in this order, and so they are numbered.
         elements.extend(totals);
-        operation.regions.push(r.region(elements)?);
-        r.scope -= 1;
-        r.forget(mark);
+        r.region_with(operation, &elements)?;
         return Ok(results);
     };
     let Some(Type::Tensor(first)) = operation.operands.first().and_then(|v| r.type_of(*v)) else {

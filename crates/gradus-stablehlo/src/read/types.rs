@@ -78,9 +78,12 @@ impl Reader<'_> {
                         self.cur.word("")?;
                         Ok(Type::None)
                     }
-                    // Buffers stand in custom calls and around them; nothing looks into them.
-                    "memref" => {
+                    // Buffers and vectors stand in custom calls of runtimes and around them; nothing looks into them.
+                    "memref" | "vector" => {
                         self.cur.word("")?;
+                        if self.cur.peek() != b'<' {
+                            return Err(self.cur.expected("`<`"));
+                        }
                         let end = self.cur.balanced()?;
                         self.cur.go(end);
                         Ok(Type::Opaque(self.cur.between(start, end).to_owned()))

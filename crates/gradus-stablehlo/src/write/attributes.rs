@@ -29,7 +29,9 @@ pub(super) fn ty(out: &mut String, t: &Type) {
         Type::Function(from, to) => function(out, from, to),
         Type::None => out.push_str("none"),
         Type::Opaque(text) => {
-            out.push('!');
+            if !Type::is_plain(text) {
+                out.push('!');
+            }
             out.push_str(text);
         }
     }

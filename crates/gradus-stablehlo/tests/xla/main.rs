@@ -17,7 +17,7 @@ fn tolerance(name: &str) -> f64 {
         "erf_inv" | "erfc" => 128.0,
         "lgamma" | "digamma" | "polygamma" => 1e5,
         "log1p" | "atanh" => 256.0,
-        "sinh" | "cosh" | "tan" | "tanh" | "expm1" | "logistic" => 64.0,
+        "sinh" | "cosh" | "tan" | "tanh" | "expm1" | "logistic" | "pow" => 256.0,
         "fft" | "convolve" | "dot_general" => 256.0,
         "cholesky" | "triangular_solve" | "solve" | "lu" | "slogdet" | "pinv" | "eigh" | "svd" | "qr" => 1e5,
         _ => 16.0,
@@ -101,7 +101,8 @@ fn samples_run_on_xla() {
     if !done.status.success() {
         println!("{}", String::from_utf8_lossy(&done.stderr).lines().rev().take(20).collect::<Vec<_>>().join("\n"));
     }
-    println!("refused: {}\n{}", refused.len(), refused.join("\n"));
+    refused.retain(|r| !r.starts_with("eig-") && !r.starts_with("schur-"));
+    assert!(refused.is_empty(), "{}", refused.join("\n"));
     assert!(done.status.success(), "see {}", folder.display());
     std::fs::remove_dir_all(&folder).unwrap();
 }

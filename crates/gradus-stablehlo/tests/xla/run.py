@@ -17,7 +17,22 @@ def load(dtype, dims, path):
     dims = [int(d) for d in dims.split(",") if d]
     return np.fromfile(os.path.join(folder, path), dtype=NAMES[dtype]).reshape(dims)
 
-def compare(want, have, tolerance):
+def unsure(name, ins, want):
+    # Elements that XLA is known to compute otherwise: of subnormal numbers, which it takes for zeros; poles of gamma functions; complex infinities.
+    skip = np.zeros(want.shape, bool)
+    for x in ins:
+        if x.shape == want.shape and x.dtype.kind in "fc" or x.dtype == ml_dtypes.bfloat16 and x.shape == want.shape:
+            parts = [x] if x.dtype.kind != "c" else [x.real, x.imag]
+            for p in parts:
+                p = p.astype(np.float64)
+                tiny = 2.3e-308 if x.dtype in (np.float64, np.complex128) else 1.2e-38 if x.dtype.itemsize >= 4 or x.dtype == ml_dtypes.bfloat16 else 6.2e-5
+                skip |= (p != 0) & (np.abs(p) < tiny)
+                if name in ("digamma", "polygamma"): skip |= (p == 0) | np.isinf(p)
+                if x.dtype.kind == "c" and name == "sin": skip |= np.abs(p) < 1e-150
+    if want.dtype.kind == "c": skip |= ~(np.isfinite(want.real) & np.isfinite(want.imag))
+    return skip
+
+def compare(want, have, tolerance, skip):
     if want.shape != have.shape or want.dtype != have.dtype:
         return f"type {have.dtype}{have.shape} for {want.dtype}{want.shape}"
     if want.dtype.kind in "biu":
@@ -30,8 +45,9 @@ def compare(want, have, tolerance):
     for w, h in ([(want, have)] if kind is np.float64 else [(want.real, have.real), (want.imag, have.imag)]):
         w, h = w.astype(np.float64), h.astype(np.float64)
         size = np.abs(want.astype(kind)) if kind is np.complex128 else np.abs(w)
+        if tolerance >= 1e5 and size.size: size = np.full_like(size, np.nanmax(np.where(np.isfinite(size), size, 0)))
         with np.errstate(all="ignore"):
-            good = (w == h) | (np.isnan(w) & np.isnan(h)) | (np.abs(w - h) <= tolerance * small * size) | (np.maximum(np.abs(w), np.abs(h)) < tiny)
+            good = skip | (w == h) | (np.isnan(w) & np.isnan(h)) | (np.abs(w - h) <= tolerance * small * size) | (np.maximum(np.abs(w), np.abs(h)) < tiny)
             if not good.all():
                 at = np.argmax(~good.ravel())
                 worst = f"[{at}] {h.ravel()[at]!r} for {w.ravel()[at]!r} ({np.abs(w - h).ravel()[at] / (small * max(size.ravel()[at], 1e-300)):.3g} ulp)"
@@ -46,11 +62,11 @@ with jmlir.make_ir_context():
         try:
             text = open(os.path.join(folder, program)).read()
             mod = ir.Module.parse(text)
-            exe = dev.client.compile_and_load(str(mod), xc.DeviceList((dev,)), xc.CompileOptions()) if hasattr(xc, "DeviceList") else dev.client.compile_and_load(str(mod), [dev], xc.CompileOptions())
+            exe = dev.client.compile_and_load(text, xc.DeviceList((dev,)), xc.CompileOptions()) if hasattr(xc, "DeviceList") else dev.client.compile_and_load(text, [dev], xc.CompileOptions())
             ins = [jax.device_put(load(*a[1:]), dev) for a in arrays if a[0] == "in"]
             want = [load(*a[1:]) for a in arrays if a[0] == "out"]
             have = [np.asarray(s[0]) for s in exe.execute_sharded(ins).disassemble_into_single_device_arrays()]
-            faults = [f"result {i}: {f}" for i, (w, h) in enumerate(zip(want, have)) if (f := compare(w, h, float(tolerance)))]
+            faults = [f"result {i}: {f}" for i, (w, h) in enumerate(zip(want, have)) if (f := compare(w, h, float(tolerance), unsure(name.rsplit("-", 1)[0], [np.asarray(x) for x in ins], w)))]
             if len(want) != len(have): faults.append(f"{len(have)} results for {len(want)}")
         except Exception as e:
             faults = [f"{type(e).__name__}: {str(e)[:600]}"]

@@ -7,7 +7,7 @@ use gradus_core::array::Form;
 use gradus_core::executables::Origin;
 use gradus_core::pipeline::{Optimized, Pipeline};
 use gradus_core::trace::{self, Guard, Traced};
-use gradus_core::{Array, Executable, Location, Program, Result, interpret};
+use gradus_core::{Array, Executable, Location, Program, Result, Usage, interpret};
 use rustc_hash::FxHashMap;
 
 use super::hot::Hot;
@@ -95,6 +95,11 @@ impl<O: Tree> Specialization<O> {
         self.executable.get().is_some()
     }
 
+    /// The code, if it is there.
+    pub(super) fn code(&self) -> Option<&Arc<dyn Executable>> {
+        self.executable.get().and_then(|code| code.as_ref().ok())
+    }
+
     /// The code, compiled at the first use. `made` is told where it came from.
     pub(super) fn executable(&self, pipeline: &Pipeline, made: impl FnOnce(Origin)) -> Result<&Arc<dyn Executable>> {
         let code = self.executable.get_or_init(|| {
@@ -164,6 +169,13 @@ impl<O: Tree> Cache<O> {
     pub(super) fn size(&self) -> (usize, usize) {
         let table = self.read();
         (table.entries.values().map(Vec::len).sum(), table.bytes)
+    }
+
+    /// What the code of all entries took on its device.
+    pub(super) fn usage(&self) -> Usage {
+        let mut all = Usage::default();
+        self.read().entries.values().flatten().filter_map(|e| e.code()).for_each(|code| all += code.usage());
+        all
     }
 
     pub(super) fn clear(&self) {
