@@ -27,9 +27,17 @@ fn least(mut call: impl FnMut() -> Result<()>) -> Result<Duration> {
 fn program(inputs: usize, size: usize) -> Result<Program> {
     let ty = format!("f32[{size}]");
     let names: Vec<String> = (0..inputs).map(|i| format!("x{i}: {ty}")).collect();
-    let mut text = format!("fn f({}) -> {} {{\n", names.join(", "), if inputs == 1 { ty.clone() } else { format!("({ty}, {ty})") });
+    let mut text = format!(
+        "fn f({}) -> {} {{\n",
+        names.join(", "),
+        if inputs == 1 { ty.clone() } else { format!("({ty}, {ty})") }
+    );
     text += &format!("  x{inputs}: {ty} = add x0 x{}\n  x{}: {ty} = mul x{inputs} x0\n", inputs - 1, inputs + 1);
-    text += &if inputs == 1 { format!("  return x{}\n}}\n", inputs + 1) } else { format!("  return x{inputs}, x{}\n}}\n", inputs + 1) };
+    text += &if inputs == 1 {
+        format!("  return x{}\n}}\n", inputs + 1)
+    } else {
+        format!("  return x{inputs}, x{}\n}}\n", inputs + 1)
+    };
     text.parse()
 }
 
