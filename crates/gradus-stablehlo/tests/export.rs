@@ -3,8 +3,8 @@
 use gradus_core::primitives::effects::{Callback, Host, Kind};
 use gradus_core::primitives::{BUILT_IN, Op, Sample};
 use gradus_core::program::{Atom, Builder};
-use gradus_core::transform::{jvp, vjp};
 use gradus_core::testing::{RandomProgram, Recipe, canonical};
+use gradus_core::transform::{jvp, vjp};
 use gradus_core::{Array, DType, Location, Program, Type, interpret};
 use gradus_stablehlo::{Accuracy, Export, Precision, Target, exported, import, read_one, stablehlo_text, write};
 

@@ -68,8 +68,10 @@ fn row_a2_signals_have_the_values_and_derivatives_of_jax() {
 
 /// Runs every function in processes of their own, whose functions all run on another backend. `not_run` says why they cannot.
 fn elsewhere(test: &str, by: &str, variables: &[(&str, &str)], not_run: Option<String>, begin: fn()) {
-    let tables = [(functions(), FUNCTIONS), (control_flow::entries(), control_flow::NUMBERS), (signals::entries(), SIGNALS)];
-    let all: Vec<(&Entry, &str)> = tables.iter().flat_map(|(entries, text)| entries.iter().map(|e| (e, *text))).collect();
+    let tables =
+        [(functions(), FUNCTIONS), (control_flow::entries(), control_flow::NUMBERS), (signals::entries(), SIGNALS)];
+    let all: Vec<(&Entry, &str)> =
+        tables.iter().flat_map(|(entries, text)| entries.iter().map(|e| (e, *text))).collect();
     if let Some(why) = not_run {
         println!("NOT RUN: {} functions {by}, with their derivatives: {why}", all.len());
         return;
@@ -78,7 +80,9 @@ fn elsewhere(test: &str, by: &str, variables: &[(&str, &str)], not_run: Option<S
     let work = |i: usize| -> Answer {
         begin();
         let (entry, text) = all[i];
-        let wrong = wrong(entry, &lines(text));
+        // What is not compiled runs on no backend.
+        let lines: Vec<_> = lines(text).into_iter().map(compare::Line::compiled).collect();
+        let wrong = wrong(entry, &lines);
         if wrong.is_empty() { Ok(Vec::new()) } else { Err(wrong.join("\n")) }
     };
     let pieces = Pieces { test, variables, count: all.len(), at_once: 80, name: &|i| names[i].to_string() };

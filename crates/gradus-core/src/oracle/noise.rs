@@ -13,11 +13,11 @@ use super::Run;
 use super::compare::{epsilon, size, sizes, smallest};
 use crate::array::{Array, Concrete};
 use crate::error::{Result, error};
+use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::convolve::Convolve;
 use crate::primitives::cumulative::{CumProd, CumSum};
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::effects::replay::Event;
-use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::elementwise::{
     Abs, Add, Ceil, Clamp, Complex, Conj, Digamma, Div, Floor, Imag, IntegerPow, Lgamma, Max, Min, Mul, MulAdd, Neg,
     Nextafter, Polygamma, Real, Rem, Round, Rsqrt, Select, Sign, Sqrt, Sub, Trunc,
@@ -82,7 +82,9 @@ impl Freedom {
             None if self >= Freedom::Functions && dtype.size() == 2 => {
                 (is_function(op) || op.is::<Convert>()).then_some(2.0)
             }
-            None if self >= Freedom::Functions && is_function(op) => Some(if is_arithmetic(op) { 2.0 } else { FUNCTION }),
+            None if self >= Freedom::Functions && is_function(op) => {
+                Some(if is_arithmetic(op) { 2.0 } else { FUNCTION })
+            }
             None => None,
         }
     }

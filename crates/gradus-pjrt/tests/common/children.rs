@@ -78,7 +78,8 @@ fn child(pieces: std::ops::Range<usize>, work: &dyn Fn(usize) -> Answer) {
     for i in pieces {
         say(BEGINS, i, "");
         let panicked = |p: Box<dyn std::any::Any + Send>| {
-            let text = p.downcast_ref::<String>().cloned().or_else(|| p.downcast_ref::<&str>().map(ToString::to_string));
+            let text =
+                p.downcast_ref::<String>().cloned().or_else(|| p.downcast_ref::<&str>().map(ToString::to_string));
             Err(format!("panicked: {}", text.unwrap_or_default()))
         };
         match catch_unwind(AssertUnwindSafe(|| work(i))).unwrap_or_else(panicked) {
@@ -145,7 +146,8 @@ fn parent(pieces: &Pieces<'_>, mut from: usize, to: usize, done: &Mutex<Done>) {
         if ended {
             return;
         }
-        let how = if hangs { format!("took longer than {PATIENCE:?}") } else { format!("ended its process ({status})") };
+        let how =
+            if hangs { format!("took longer than {PATIENCE:?}") } else { format!("ended its process ({status})") };
         done.lock().unwrap().failed.push(format!("{}: {how}\n{last_words}", name(at)));
         from = at + 1;
     }

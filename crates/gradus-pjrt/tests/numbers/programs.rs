@@ -89,7 +89,8 @@ fn smooth_programs_and_their_derivatives() {
         let back = vjp(&r.program, &active).map_err(|e| e.to_string())?;
         let (primal, linear) = (sized(&back.primal, r.symbol), sized(&back.linear, r.symbol));
         check(&pipeline, &primal, std::slice::from_ref(&r.inputs))?;
-        let mut residuals = interpret(&primal, &r.inputs).map_err(|e| e.to_string())?.split_off(r.program.outputs().len());
+        let mut residuals =
+            interpret(&primal, &r.inputs).map_err(|e| e.to_string())?.split_off(r.program.outputs().len());
         residuals.extend(arrays(&linear.inputs()[residuals.len()..], seed + 2));
         check(&pipeline, &linear, &[residuals])
     });

@@ -11,6 +11,9 @@ use crate::bounds::{allowed, apart, without_small};
 use crate::children::{Answer, Pieces, in_children};
 use crate::common::cpu;
 
+/// What StableHLO has no operations for; the error names it.
+const REFUSED: [&str; 2] = ["eig", "schur"];
+
 fn program_of(name: &str, sample: &Sample) -> Option<Program> {
     let mut b = Builder::new(name);
     let inputs: Vec<Atom> = sample.inputs.iter().map(|a| b.input(a.ty().unwrap().clone()).unwrap().into()).collect();
@@ -39,10 +42,8 @@ fn compare(name: &str, have: &[Array], want: &[Array], flushed: &[Array]) -> Ans
 
 #[test]
 fn samples_of_every_primitive() {
-    let all: Vec<(&str, usize, Sample)> = BUILT_IN
-        .iter()
-        .flat_map(|e| (e.samples)().into_iter().enumerate().map(|(k, s)| (e.name, k, s)))
-        .collect();
+    let all: Vec<(&str, usize, Sample)> =
+        BUILT_IN.iter().flat_map(|e| (e.samples)().into_iter().enumerate().map(|(k, s)| (e.name, k, s))).collect();
     let Some(device) = cpu() else {
         println!("NOT RUN: {} samples of {} primitives on XLA", all.len(), BUILT_IN.len());
         return;
@@ -55,7 +56,13 @@ fn samples_of_every_primitive() {
         let small: Vec<Array> = sample.inputs.iter().map(without_small).collect();
         let flushed = interpret(&program, &small).map_err(|e| e.to_string())?;
         let pipeline = Pipeline::on(device.clone());
-        let have = pipeline.code(&program).and_then(|f| f.run(&sample.inputs)).map_err(|e| e.to_string())?;
+        let code = pipeline.code(&program);
+        if REFUSED.contains(name) {
+            let e = code.map(|_| "runs now: take it off the list".to_string()).unwrap_or_else(|e| e.to_string());
+            let named = e.contains("has no form in StableHLO") && e.contains(name);
+            return if named { Ok(vec![format!("{name} refused 0")]) } else { Err(e) };
+        }
+        let have = code.and_then(|f| f.run(&sample.inputs)).map_err(|e| e.to_string())?;
         compare(name, &have, &want, &flushed).map_err(|e| format!("{e}\n{:?}\n{program}", sample.inputs))
     };
     let test = "samples::samples_of_every_primitive";
@@ -70,7 +77,13 @@ fn samples_of_every_primitive() {
     for ((name, dtype), units) in worst.iter().filter(|(_, units)| **units > 0.0) {
         println!("{name} {dtype}: {units} units");
     }
-    println!("{} samples of {} primitives on XLA, {} failed", all.len(), BUILT_IN.len(), done.failed.len());
+    let refused = done.notes.iter().filter(|n| n.ends_with("refused 0")).count();
+    println!(
+        "{} samples of {} primitives on XLA, {refused} refused, {} failed",
+        all.len(),
+        BUILT_IN.len(),
+        done.failed.len()
+    );
     assert!(done.failed.is_empty(), "{} samples differ\n\n{}", done.failed.len(), done.failed.join("\n\n"));
     assert!(all.len() > 500 && done.notes.len() > 500, "{} of {} samples", done.notes.len(), all.len());
 }

@@ -129,6 +129,9 @@ impl Emit<'_> {
                 let (infinity, zero) = (self.like(*x, f64::INFINITY)?, self.like(*x, 0.0)?);
                 let far = self.compare("EQ", *x, infinity)?;
                 let made = self.select(far, zero, made)?;
+                let (below, none) = (self.like(*x, f64::NEG_INFINITY)?, self.like(*x, f64::NAN)?);
+                let far = self.compare("EQ", *x, below)?;
+                let made = self.select(far, none, made)?;
                 self.at_pole(*x, odd, made)?
             }
             ("nextafter", [x, y]) => self.next_after(*x, *y)?,

@@ -122,7 +122,14 @@ fn bytes_of(data: &Data) -> Vec<u8> {
 impl<'a> Emit<'a> {
     pub fn new(shared: &'a mut Shared) -> Emit<'a> {
         let frames = vec![Frame::default()];
-        Emit { shared, types: Vec::new(), frames, symbols: FxHashMap::default(), place: Location::unknown(), turn: None }
+        Emit {
+            shared,
+            types: Vec::new(),
+            frames,
+            symbols: FxHashMap::default(),
+            place: Location::unknown(),
+            turn: None,
+        }
     }
 
     /// The type of a value.

@@ -67,6 +67,8 @@ pub struct Line {
     name: String,
     inputs: Vec<Array>,
     wanted: Vec<(Of, Numbers)>,
+    /// Whether functions are compared as they are, too, and not only compiled.
+    plain: bool,
 }
 
 impl Line {
@@ -88,7 +90,13 @@ impl Line {
             name: json["name"].as_str().unwrap_or_default().to_string(),
             inputs: list("inputs").iter().map(|v| Numbers::read(v).array()).collect(),
             wanted,
+            plain: true,
         }
+    }
+
+    /// Only compiled functions are compared.
+    pub fn compiled(self) -> Line {
+        Line { plain: false, ..self }
     }
 
     fn wants(&self, of: Of) -> bool {
@@ -157,35 +165,54 @@ macro_rules! arities {
         pub fn $make(name: &'static str, f: fn($(&$t),*) -> Array) -> Entry {
             let run = move |line: &Line| -> Vec<Computed> {
                 let [$($x),*] = line.inputs.as_slice() else { panic!("`{name}` takes other arguments; {HOW}") };
-                let mut all = vec![("f", Of::Value, f($($x),*)), ("jit(f)", Of::Value, jit(f)($($x),*))];
+                let mut all = vec![("jit(f)", Of::Value, jit(f)($($x),*))];
+                if line.plain {
+                    all.push(("f", Of::Value, f($($x),*)));
+                }
                 if line.wants(Of::Jacobian) {
-                    all.push(("jacfwd(f)", Of::Jacobian, jacfwd(f)($($x),*)));
+                    if line.plain {
+                        all.push(("jacfwd(f)", Of::Jacobian, jacfwd(f)($($x),*)));
+                    }
                     all.push(("jit(jacfwd(f))", Of::Jacobian, jit(jacfwd(f))($($x),*)));
-                    all.push(("jacrev(f)", Of::Jacobian, jacrev(f)($($x),*)));
+                    if line.plain {
+                        all.push(("jacrev(f)", Of::Jacobian, jacrev(f)($($x),*)));
+                    }
                     all.push(("jit(jacrev(f))", Of::Jacobian, jit(jacrev(f))($($x),*)));
                 }
                 if line.goes_forward() {
-                    all.push(("jacfwd(f)", Of::ForwardGrad, jacfwd(f)($($x),*)));
+                    if line.plain {
+                        all.push(("jacfwd(f)", Of::ForwardGrad, jacfwd(f)($($x),*)));
+                    }
                     all.push(("jit(jacfwd(f))", Of::ForwardGrad, jit(jacfwd(f))($($x),*)));
                 }
                 if line.wants(Of::Grad(0)) {
                     let (value, gradient) = jit(value_and_grad(f))($($x),*);
                     all.push(("jit(value_and_grad(f))", Of::Value, value));
                     all.push(("jit(value_and_grad(f))", Of::Grad(0), gradient));
-                    all.push(("grad(f)", Of::Grad(0), grad(f)($($x),*)));
+                    if line.plain {
+                        all.push(("grad(f)", Of::Grad(0), grad(f)($($x),*)));
+                    }
                     all.push(("jit(grad(f))", Of::Grad(0), jit(grad(f))($($x),*)));
-                    for (i, gradient) in grad_all(f)($($x),*).leaves().into_iter().enumerate() {
-                        all.push(("grad_all(f)", Of::Grad(i), gradient));
+                    if line.plain {
+                        for (i, gradient) in grad_all(f)($($x),*).leaves().into_iter().enumerate() {
+                            all.push(("grad_all(f)", Of::Grad(i), gradient));
+                        }
                     }
                     for (i, gradient) in jit(grad_all(f))($($x),*).leaves().into_iter().enumerate() {
                         all.push(("jit(grad_all(f))", Of::Grad(i), gradient));
                     }
                 }
                 if line.wants(Of::Hessian) {
-                    all.push(("jacfwd(jacfwd(f))", Of::Hessian, jacfwd(jacfwd(f))($($x),*)));
-                    all.push(("hessian(f)", Of::Hessian, hessian(f)($($x),*)));
+                    if line.plain {
+                        all.push(("jacfwd(jacfwd(f))", Of::Hessian, jacfwd(jacfwd(f))($($x),*)));
+                    }
+                    if line.plain {
+                        all.push(("hessian(f)", Of::Hessian, hessian(f)($($x),*)));
+                    }
                     all.push(("jit(hessian(f))", Of::Hessian, jit(hessian(f))($($x),*)));
-                    all.push(("jacrev(grad(f))", Of::Hessian, jacrev(grad(f))($($x),*)));
+                    if line.plain {
+                        all.push(("jacrev(grad(f))", Of::Hessian, jacrev(grad(f))($($x),*)));
+                    }
                 }
                 all
             };
