@@ -12,7 +12,8 @@ impl Emit<'_> {
     pub fn linear_algebra(&mut self, op: &Op, operands: &[Value], results: &[Type]) -> Result<Option<Vec<Value>>> {
         let made = match (op.name(), operands, results) {
             ("cholesky", [a], [ty]) => {
-                let factor = self.op("stablehlo.cholesky", &[*a], attributes([("lower", Attribute::Bool(true))]), ty)?;
+                let factor =
+                    self.op("stablehlo.cholesky", &[*a], attributes([("lower", Attribute::Bool(true))]), ty)?;
                 // What stands above the diagonal is not said there; it is zero here.
                 let rank = ty.rank();
                 let (rows, columns) =

@@ -17,9 +17,9 @@ mod linear_ragged;
 mod narrow;
 mod normalize;
 mod random;
+mod reduce;
 #[cfg(feature = "linalg")]
 mod reflectors;
-mod reduce;
 mod regions;
 mod scatter;
 mod shaping;
@@ -276,7 +276,10 @@ impl<'m> Scope<'m> {
         let mut on = On { scope: self, op };
         match on.dispatch()? {
             Some(items) => Ok(items),
-            None => Err(on.refused("it is not among the operations that Gradus knows", "write it with others, or remove it")),
+            None => {
+                Err(on
+                    .refused("it is not among the operations that Gradus knows", "write it with others, or remove it"))
+            }
         }
     }
 }
@@ -357,15 +360,28 @@ impl<'m> On<'_, 'm> {
             "map" => return self.map_region(),
             "batch_norm_inference" | "batch_norm_training" | "batch_norm_grad" => return self.batch_norm(name),
             "infeed" | "outfeed" | "send" | "recv" => {
-                return Err(self.refused("programs have no streams", "pass what is read as an argument and return the rest"));
+                return Err(
+                    self.refused("programs have no streams", "pass what is read as an argument and return the rest")
+                );
             }
-            "all_gather" | "all_reduce" | "all_to_all" | "collective_broadcast" | "collective_permute"
-            | "collective_reduce" | "reduce_scatter" | "partition_id" | "replica_id" | "cross-replica-sum" | "async_start"
+            "all_gather"
+            | "all_reduce"
+            | "all_to_all"
+            | "collective_broadcast"
+            | "collective_permute"
+            | "collective_reduce"
+            | "reduce_scatter"
+            | "partition_id"
+            | "replica_id"
+            | "cross-replica-sum"
+            | "async_start"
             | "async_done" => {
                 return Err(self.refused("it speaks with other devices", "export the program for one device"));
             }
             "set_dimension_size" => {
-                return Err(self.refused("arrays have no bounded dimensions", "pad and mask, or use a symbolic dimension"));
+                return Err(
+                    self.refused("arrays have no bounded dimensions", "pad and mask, or use a symbolic dimension")
+                );
             }
             _ => return Ok(None),
         }))
@@ -389,7 +405,8 @@ impl<'m> On<'_, 'm> {
 
     /// What is wrong with an operation's operands or attributes.
     fn wrong(&self, what: impl std::fmt::Display) -> Error {
-        Error::new(ErrorKind::Verify, format!("`{}`: {what}", self.op.name)).at(self.scope.importer.place(self.op.place))
+        Error::new(ErrorKind::Verify, format!("`{}`: {what}", self.op.name))
+            .at(self.scope.importer.place(self.op.place))
     }
 
     fn item(&self, at: usize) -> Result<Item> {

@@ -29,7 +29,10 @@ pub(super) fn ty(out: &mut String, t: &Type) {
         Type::Function(from, to) => function(out, from, to),
         Type::None => out.push_str("none"),
         Type::Opaque(text) => {
-            out.push('!');
+            // A buffer's type is MLIR's own.
+            if !text.starts_with("memref<") {
+                out.push('!');
+            }
             out.push_str(text);
         }
     }
