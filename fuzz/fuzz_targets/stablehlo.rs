@@ -1,0 +1,24 @@
+//! Arbitrary text as StableHLO: the reader refuses it with file, line and column, or what it reads is verified, and freed of quantized types.
+
+#![no_main]
+
+use gradus_stablehlo::{legalize_quantized, read, verify};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let modules = match read("text", text) {
+        Ok(modules) => modules,
+        Err(e) => {
+            assert!(e.message().starts_with("text:"), "{e}");
+            return;
+        }
+    };
+    for module in modules {
+        if verify(&module).is_ok() {
+            // Dynamic sizes and operations that are not allowed are refused; what comes out is a module again.
+            if let Ok(legal) = legalize_quantized(module) {
+                verify(&legal).unwrap();
+            }
+        }
+    }
+});
