@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gradus_stablehlo::module::{Attribute, Element, Float, Module, Operation, Type, Visibility};
-use gradus_stablehlo::{read, read_one, verify};
+use gradus_stablehlo::{legalize_quantized, read, read_one, verify};
 
 /// A text with most of what the syntax has.
 const ALL: &str = r#"
@@ -284,7 +284,7 @@ fn no_text_makes_the_reader_panic() {
         if let Ok(modules) = read("t", text) {
             for module in modules {
                 let _ = verify(&module);
-                let _ = gradus_stablehlo::legalize_quantized(module);
+                let _ = legalize_quantized(module);
             }
         }
     };
@@ -371,7 +371,12 @@ fn public_files_read_and_are_modules() {
             let text = std::fs::read_to_string(&path).unwrap();
             let modules = read(&path.to_string_lossy(), &text).unwrap_or_else(|e| panic!("{e}"));
             assert!(!modules.is_empty(), "{}", path.display());
-            modules.iter().for_each(|m| verify(m).unwrap_or_else(|e| panic!("{e}")));
+            for module in modules {
+                verify(&module).unwrap_or_else(|e| panic!("{e}"));
+                // Without quantized types it is a module again.
+                let legal = legalize_quantized(module).unwrap_or_else(|e| panic!("{e}"));
+                verify(&legal).unwrap_or_else(|e| panic!("{e}"));
+            }
         }
     }
 }
