@@ -1,7 +1,7 @@
 //! Attributes of an operation, read as what they must be.
 
 use gradus_core::error::Result;
-use gradus_core::{DType, Dim, Shape, Type as Ty};
+use gradus_core::{DType, Dim, Shape};
 
 use super::{On, types};
 use crate::module::{Attribute, Attributes, Tensor};
@@ -86,12 +86,6 @@ impl<'m> On<'_, 'm> {
         types::tensor(self.scope.ty(*value)?)
     }
 
-    /// The type of an operand in the text.
-    pub(super) fn operand(&self, at: usize) -> Result<&'m Tensor> {
-        let Some(value) = self.op.operands.get(at) else { return Err(self.wrong(format!("it lacks operand {at}"))) };
-        types::tensor(self.scope.ty(*value)?)
-    }
-
     pub(super) fn result_dtype(&self) -> Result<DType> {
         types::dtype(&self.result(0)?.element)
     }
@@ -99,9 +93,5 @@ impl<'m> On<'_, 'm> {
     /// The shape of the first result, if the text says it in full.
     pub(super) fn result_shape(&self) -> Result<Shape> {
         types::shape(self.result(0)?)
-    }
-
-    pub(super) fn result_type(&self) -> Result<Ty> {
-        types::ty(self.result(0)?)
     }
 }

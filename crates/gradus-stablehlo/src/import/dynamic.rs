@@ -4,11 +4,11 @@ use gradus_core::error::{Error, ErrorKind, Result};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::shaping::{Pad, Slice};
 use gradus_core::trace::bind;
-use gradus_core::{Array, Decision, Dim, Shape, Type as Ty};
+use gradus_core::{Array, Constraint, Decision, Dim, Shape, Type as Ty};
 
 use super::shaping::{broadcast_in_dim, iota, reshape};
 use super::{Answer, Importer, Item, On, Scope, one, types};
-use crate::module::{Attribute, Function, Type, Value};
+use crate::module::{Attribute, Element, Function, Type, Value};
 
 /// The types of a function's arguments, tuples taken apart. Each `?` is a symbol of its own.
 pub(super) fn argument_types(importer: &Importer<'_>, function: &Function) -> Result<Vec<Ty>> {
@@ -103,6 +103,20 @@ impl Scope<'_> {
                 whole_and_positive(a, b).then(|| a.exact_quotient(b).unwrap_or_else(|| a.floor_div(b)))
             }),
             "remainder" => pairwise(&|a, b| whole_and_positive(a, b).then(|| a.modulo(b))),
+            // JAX's dimension variables are at least 1, which its text asserts only later.
+            "sign" => operand(0)?.iter().map(|d| self.sign(d)).collect(),
+            "and" | "or" => {
+                let all = |v: i64| move |d: &Dim| d.constant() == Some(v);
+                let decided = if name == "and" { 0 } else { 1 };
+                match (operand(0), operand(1)) {
+                    (Some(a), _) if a.iter().all(all(decided)) => Some(a),
+                    (_, Some(b)) if b.iter().all(all(decided)) => Some(b),
+                    (Some(a), Some(b)) if a.iter().all(all(1 - decided)) => Some(b),
+                    (Some(a), Some(b)) if b.iter().all(all(1 - decided)) => Some(a),
+                    _ => None,
+                }
+                .filter(|v| tensor.element == Element::I1 && tensor.count() == Some(v.len()))
+            }
             "negate" => Some(operand(0)?.iter().map(|d| Dim::from(0usize) - d).collect()),
             "clamp" => {
                 let (low, x, high) = (operand(0)?, operand(1)?, operand(2)?);
@@ -142,6 +156,24 @@ impl Scope<'_> {
             }
             _ => None,
         }
+    }
+}
+
+impl Scope<'_> {
+    fn sign(&self, d: &Dim) -> Option<Dim> {
+        let (zero, one) = (Dim::from(0usize), Dim::from(1usize));
+        if let Some(n) = d.constant() {
+            return Some(Dim::from(n.signum()));
+        }
+        if d.at_least(&one) == Decision::Yes {
+            return Some(one);
+        }
+        let polymorphic = self.importer.module.attributes.has("jax.uses_shape_polymorphism");
+        if !polymorphic || d.at_least(&zero) != Decision::Yes {
+            return None;
+        }
+        gradus_core::trace::require(&[Constraint::AtLeast(d.clone(), one.clone())]);
+        Some(one)
     }
 }
 
@@ -231,7 +263,6 @@ impl On<'_, '_> {
 
     /// A condition on sizes, written as a call.
     pub(super) fn shape_assertion(&mut self) -> Answer {
-        use gradus_core::Constraint;
         if let Some(holds) = self.sizes_of(0) {
             return match holds.first().and_then(Dim::constant) {
                 Some(0) => Err(self.refused("the condition on sizes can never hold", "give other shapes")),

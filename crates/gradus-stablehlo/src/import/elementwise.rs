@@ -85,9 +85,14 @@ pub(super) fn direction(word: &str) -> Option<Direction> {
     })
 }
 
-/// The same numbers in another dtype, by the specification: from floats to integers toward zero, to bools whether they are not zero.
+/// The same numbers in another dtype, by the specification: from floats to integers toward zero, to bools whether they are not zero, of complex ones the real
+/// part.
 pub(super) fn convert(x: &Array, to: DType) -> Array {
-    if x.dtype() == to { x.clone() } else { x.cast(to) }
+    match x.dtype() {
+        from if from == to => x.clone(),
+        from if from.is_complex() && !to.is_complex() => convert(&x.real(), to),
+        _ => x.cast(to),
+    }
 }
 
 impl On<'_, '_> {
@@ -118,7 +123,11 @@ impl On<'_, '_> {
             _ => None,
         };
         if let Some(primitive) = unary {
-            return one(apply(primitive, &[self.x(0)?]));
+            let x = self.x(0)?;
+            return one(match name {
+                "cbrt" if x.dtype().is_complex() => x.pow(&like(&x, 1.0 / 3.0)),
+                _ => apply(primitive, &[x]),
+            });
         }
         let binary: Option<&'static dyn Primitive> = match name {
             "add" => Some(&p::Add),

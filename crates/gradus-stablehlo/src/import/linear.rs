@@ -6,10 +6,11 @@ use gradus_core::primitives::convolve::Convolve;
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::shaping::Reverse;
 use gradus_core::trace::bind;
-use gradus_core::{Array, DType, Dim, Scalar};
+use gradus_core::{Array, DType, Dim, Scalar, Shape};
 
 use super::elementwise::convert;
-use super::shaping::{iota, permute};
+use super::shaping::{broadcast_in_dim, iota, permute, reshape};
+use super::windows::Frame;
 use super::{Answer, On, one};
 
 /// The dtype that a sum of products is computed in, for operands and a result of these.
@@ -25,6 +26,17 @@ fn computed_in(a: DType, b: DType, result: DType) -> DType {
         Some(meet) if !holds(meet) => meet,
         _ => result,
     }
+}
+
+/// Sums of at most so many products, in all, are added in `f64`.
+const SMALL: usize = 1 << 16;
+
+/// What small sums of `f32` products are added in: `f64`, so that they are rounded once. It costs next to nothing, and a result that nearly cancels has the
+/// digits that it has elsewhere, whatever the order is there.
+fn rounded_once(dtype: DType, terms: Option<usize>, result: &Result<Shape>) -> DType {
+    let results = result.as_ref().ok().and_then(Shape::count);
+    let small = terms.zip(results).and_then(|(n, m)| n.checked_mul(m)).is_some_and(|all| all <= SMALL);
+    if dtype == DType::F32 && small { DType::F64 } else { dtype }
 }
 
 impl On<'_, '_> {
@@ -69,7 +81,9 @@ impl On<'_, '_> {
 
     fn product(&mut self, dot: DotGeneral) -> Result<Array> {
         let (a, b, to) = (self.x(0)?, self.x(1)?, self.result_dtype()?);
-        let within = computed_in(a.dtype(), b.dtype(), to);
+        let terms =
+            dot.lhs_contract.iter().try_fold(1usize, |n, axis| n.checked_mul(a.dim(*axis as isize).as_usize()?));
+        let within = rounded_once(computed_in(a.dtype(), b.dtype(), to), terms, &self.result_shape());
         let y = bind(Op::new(dot), &[convert(&a, within), convert(&b, within)]);
         convert(&y, to).ok()
     }
@@ -103,7 +117,9 @@ impl On<'_, '_> {
             vec![axis("output_feature_dimension")?],
         ]
         .concat();
-        let within = computed_in(x.dtype(), w.dtype(), to);
+        let taps = kernel.split_last().map_or(&[][..], |(_, taps)| taps);
+        let terms = taps.iter().try_fold(1usize, |n, axis| n.checked_mul(w.dim(*axis as isize).as_usize()?));
+        let within = rounded_once(computed_in(x.dtype(), w.dtype(), to), terms, &self.result_shape());
         let (x, mut w) = (convert(&permute(&x, image), within), convert(&permute(&w, kernel), within));
         let reversed = self.integers_or("window_reversal", rank, 0)?;
         let turned: Vec<usize> = (0..rank).filter(|a| reversed.get(*a).is_some_and(|r| *r != 0)).collect();
@@ -120,7 +136,11 @@ impl On<'_, '_> {
             feature_groups: Dim::from(count("feature_group_count")),
             batch_groups: Dim::from(count("batch_group_count")),
         };
-        let y = bind(Op::new(op), &[x, w]);
+        let single = to == DType::F32 && matches!(within, DType::F32 | DType::F64);
+        let y = match single.then(|| channel_by_channel(&x, &w, &op)).flatten() {
+            Some(y) => y,
+            None => bind(Op::new(op), &[x, w]),
+        };
         // `output[i]` says where axis i of the result stands in the text's.
         let mut order = vec![0; output.len()];
         for (i, at) in output.iter().enumerate() {
@@ -195,6 +215,50 @@ impl On<'_, '_> {
         let x = op.of(&a, &b);
         one(if left { x } else { transposed(&x) })
     }
+}
+
+/// Places of a kernel that are few.
+const FEW: usize = 4;
+
+/// A convolution in which every result has one feature, with few places: products added in the order of the text. There is no matrix product to gain
+/// from, and a short sum has the digits that it has elsewhere.
+fn channel_by_channel(x: &Array, w: &Array, op: &Convolve) -> Option<Array> {
+    let rank = op.strides.len();
+    let features = x.dim(-1).as_usize()?;
+    let sizes: Vec<usize> = (0..rank).map(|a| w.dim(a as isize).as_usize()).collect::<Option<_>>()?;
+    let few = sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s)).is_some_and(|n| (1..=FEW).contains(&n));
+    let alone = op.feature_groups.as_usize() == Some(features) && features > 1 && op.batch_groups.as_usize() == Some(1);
+    if !few || !alone {
+        return None;
+    }
+    // The batch in front and the features behind are no places of a window.
+    let around = |inner: &[usize]| [&[1], inner, &[1]].concat();
+    let nothing = || [Dim::from(0usize)];
+    let frame = Frame {
+        sizes: around(&sizes),
+        strides: around(&op.strides),
+        low: [&nothing(), op.low.as_slice(), &nothing()].concat(),
+        high: [&nothing(), op.high.as_slice(), &nothing()].concat(),
+        base: around(&op.image_dilation),
+        dilations: around(&op.kernel_dilation),
+    };
+    let results = w.dim(-1).as_usize()?;
+    let each = results / features;
+    let (x, w) = (convert(x, DType::F64), convert(w, DType::F64));
+    let padded = frame.padded(&x, &Array::scalar(Scalar::zero(DType::F64)));
+    let kernel = reshape(&w, vec![Dim::from(sizes.iter().product::<usize>()), Dim::from(features), Dim::from(each)]);
+    let term = |(place, part): (usize, Array)| {
+        let shape = part.shape().inserted(part.rank(), Dim::from(each));
+        let axes: Vec<usize> = (0..part.rank()).collect();
+        let factor = kernel.index(place as i64);
+        let product =
+            broadcast_in_dim(&part, &shape, &axes) * broadcast_in_dim(&factor, &shape, &[part.rank() - 1, part.rank()]);
+        // Exact in `f64`, so the product is rounded by itself and not together with the sum.
+        convert(&product, DType::F32)
+    };
+    let sum = frame.elements(&padded).into_iter().enumerate().map(term).reduce(|sum, t| sum + t)?;
+    let last = sum.rank() - 1;
+    Some(reshape(&sum, sum.shape().without(|a| a == last).replaced(last - 1, Dim::from(results))))
 }
 
 /// Matrices along the last two axes, transposed.

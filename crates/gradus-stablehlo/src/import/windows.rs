@@ -30,7 +30,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// The operand with a number around it and between its elements.
-    fn padded(&self, x: &Array, value: &Array) -> Array {
+    pub(super) fn padded(&self, x: &Array, value: &Array) -> Array {
         let interior: Vec<usize> = self.base.iter().map(|d| d.saturating_sub(1)).collect();
         let zero = |d: &Dim| d.constant() == Some(0);
         if self.low.iter().chain(&self.high).all(zero) && interior.iter().all(|i| *i == 0) {
@@ -49,6 +49,29 @@ impl Frame {
             dilations: self.dilations.clone(),
         };
         bind(Op::new(op), std::slice::from_ref(padded))
+    }
+
+    /// For each place in a window, in row-major order, the element there of every window.
+    pub(super) fn elements(&self, padded: &Array) -> Vec<Array> {
+        let rank = self.sizes.len();
+        let counts: Vec<Dim> = (0..rank)
+            .map(|a| {
+                let reach = Dim::from(self.sizes[a].saturating_sub(1) * self.dilations[a]); // invariant: a number for each axis
+                (padded.dim(a as isize) - reach - 1usize).floor_div(&Dim::from(self.strides[a])) + 1usize // invariant: as above
+            })
+            .collect();
+        let total: usize = self.sizes.iter().product();
+        let at = |mut place: usize| {
+            let mut start = vec![Dim::from(0usize); rank];
+            for a in (0..rank).rev() {
+                start[a] = Dim::from(place % self.sizes[a] * self.dilations[a]); // invariant: as above
+                place /= self.sizes[a].max(1); // invariant: as above
+            }
+            let stop = |(a, first): (usize, &Dim)| first + (&counts[a] - 1usize) * Dim::from(self.strides[a]) + 1usize; // invariant: as above
+            let limit = start.iter().enumerate().map(stop).collect();
+            bind(Op::new(Slice { start, limit, step: self.strides.clone() }), std::slice::from_ref(padded))
+        };
+        (0..total).map(at).collect()
     }
 
     /// The axis along which a window over everything before or behind it runs, and whether it is behind.
@@ -81,30 +104,7 @@ const WRITTEN_OUT: usize = 16;
 /// Sums or products of windows, the elements of each in row-major order.
 fn in_order(known: Known, x: &Array, frame: &Frame) -> Option<Array> {
     let padded = frame.padded(x, &Array::scalar(neutral(known, x.dtype())?));
-    let rank = frame.sizes.len();
-    let mut at = vec![0usize; rank];
-    let mut all: Option<Array> = None;
-    loop {
-        let mut start = Vec::with_capacity(rank);
-        let mut limit = Vec::with_capacity(rank);
-        for a in 0..rank {
-            let (size, step, apart) = (*frame.sizes.get(a)?, *frame.strides.get(a)?, *frame.dilations.get(a)?);
-            let reach = Dim::from((size - 1) * apart);
-            let windows = (padded.dim(a as isize) - reach - 1usize).floor_div(&Dim::from(step)) + 1usize;
-            let first = Dim::from(*at.get(a)? * apart);
-            limit.push(&first + (windows - 1usize) * Dim::from(step) + 1usize);
-            start.push(first);
-        }
-        let part = bind(Op::new(Slice { start, limit, step: frame.strides.clone() }), std::slice::from_ref(&padded));
-        all = Some(match all {
-            Some(all) => combine(known, &all, &part),
-            None => part,
-        });
-        // The next place in row-major order.
-        let Some(axis) = (0..rank).rev().find(|a| at[*a] + 1 < frame.sizes[*a]) else { return all }; // invariant: a size for each axis
-        at[axis] += 1; // invariant: as above
-        at.iter_mut().skip(axis + 1).for_each(|i| *i = 0);
-    }
+    frame.elements(&padded).into_iter().reduce(|all, part| combine(known, &all, &part))
 }
 
 /// A known reduction of windows that are padded with what changes nothing.

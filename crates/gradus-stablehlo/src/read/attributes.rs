@@ -2,7 +2,7 @@
 
 use gradus_core::error::Result;
 
-use super::dense::float_of_bits;
+use super::dense::{float_bits, float_of_bits};
 use super::names::known;
 use super::{Reader, structs};
 use crate::module::{Attribute, Attributes, Element, Float, Type};
@@ -119,10 +119,13 @@ impl Reader<'_> {
             let value: f64 = span.parse().unwrap_or(f64::NAN);
             self.cur.go(self.cur.at() + span.len());
             let ty = if self.cur.eat(":") { self.ty()? } else { Type::Scalar(Element::Float(Float::F64)) };
-            if !matches!(ty, Type::Scalar(Element::Float(_))) {
+            let Type::Scalar(Element::Float(kind)) = ty else {
                 return Err(self.cur.error_at(start, "a float whose type is none"));
-            }
-            return Ok(Attribute::Float(if minus { -value } else { value }, ty));
+            };
+            // `0.001 : f32` is the nearest `f32`, as bytecode has it.
+            let value = if minus { -value } else { value };
+            let rounded = float_of_bits(float_bits(value, kind), kind).unwrap_or(value);
+            return Ok(Attribute::Float(rounded, ty));
         }
         self.cur.go(start);
         let value = self.cur.integer()?;

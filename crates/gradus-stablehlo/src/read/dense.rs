@@ -25,8 +25,8 @@ impl Reader<'_> {
             self.cur.go(body + n + 2);
             self.cur.take(">")?;
             let ty = self.dense_type()?;
-            let (bytes, splat) = self.hex(body + 1, &rest[..n], &ty, 0)?;
-            return Ok(Dense { ty, bytes, splat });
+            let bytes = self.hex(body + 1, &rest[..n], &ty, 0)?;
+            return Ok(Dense::new(ty, bytes));
         }
         let Some(n) = self.cur.rest().iter().position(|b| *b == b'>') else {
             return Err(self.cur.error_at(start, "`dense<` is not closed"));
@@ -36,12 +36,12 @@ impl Reader<'_> {
         let ty = self.dense_type()?;
         let after = self.cur.at();
         self.cur.go(body);
-        let (bytes, splat) = self.elements(&ty)?;
+        let bytes = self.elements(&ty)?;
         if self.cur.at() != body + n {
             return Err(self.cur.expected("`>`"));
         }
         self.cur.go(after);
-        Ok(Dense { ty, bytes: bytes.into(), splat })
+        Ok(Dense::new(ty, bytes))
     }
 
     /// `dense_resource<name> : tensor<..>`, whose bytes stand at the end of the file.
@@ -63,8 +63,8 @@ impl Reader<'_> {
             ));
         };
         // In front of the numbers stands how they are aligned: four bytes.
-        let (bytes, splat) = self.hex(from, hex.as_bytes(), &ty, 4)?;
-        Ok(Dense { ty, bytes, splat })
+        let bytes = self.hex(from, hex.as_bytes(), &ty, 4)?;
+        Ok(Dense::new(ty, bytes))
     }
 
     /// `: tensor<2x3xf32>`, of known dimensions.
@@ -77,8 +77,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The bytes of `0x..`, and whether they are one element for all; `lead` bytes in front are left out.
-    fn hex(&self, at: usize, text: &[u8], ty: &Tensor, lead: usize) -> Result<(Arc<[u8]>, bool)> {
+    /// The bytes of `0x..`, of all elements or of one for all; `lead` bytes in front are left out.
+    fn hex(&self, at: usize, text: &[u8], ty: &Tensor, lead: usize) -> Result<Arc<[u8]>> {
         let digits = match text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")) {
             Some(digits) if digits.len() % 2 == 0 && digits.len() >= 2 * lead => &digits[2 * lead..],
             _ => return Err(self.cur.error_at(at, "expected `0x` and two hex digits for each byte")),
@@ -99,41 +99,38 @@ impl Reader<'_> {
         if count.checked_mul(one) == Some(bytes.len()) {
             let bytes =
                 if ty.element == Element::I1 { bytes.iter().map(|b| u8::from(*b != 0)).collect() } else { bytes };
-            return Ok((bytes, false));
+            return Ok(bytes);
         }
         if ty.element == Element::I1 && bytes.len() == count.div_ceil(8) {
             // Older files have eight booleans in a byte, the first one in its lowest bit.
-            return Ok(((0..count).map(|i| bytes[i / 8] >> (i % 8) & 1).collect(), false));
+            return Ok((0..count).map(|i| bytes[i / 8] >> (i % 8) & 1).collect());
         }
         if bytes.len() == one && count > 0 {
             let bytes = if ty.element == Element::I1 { [u8::from(bytes[0] != 0)].into() } else { bytes };
-            return Ok((bytes, true));
+            return Ok(bytes);
         }
         Err(self.cur.error_at(at, &format!("{} bytes for {count} elements of {one} bytes each", bytes.len())))
     }
 
     /// One element for all, or lists as deep as the tensor has axes.
-    fn elements(&mut self, ty: &Tensor) -> Result<(Vec<u8>, bool)> {
+    fn elements(&mut self, ty: &Tensor) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let dims: Vec<u64> = ty.dims.iter().map(|d| d.unwrap_or(0)).collect();
         if self.cur.peek() == b'>' {
             if ty.count() != Some(0) {
                 return Err(self.cur.expected("numbers"));
             }
-            return Ok((bytes, false));
+            return Ok(bytes);
         }
         if self.cur.peek() != b'[' {
             self.element_value(&ty.element, &mut bytes)?;
-            if ty.count() == Some(0) {
-                return Ok((Vec::new(), false));
-            }
-            return Ok((bytes, !dims.is_empty()));
+            return Ok(if ty.count() == Some(0) { Vec::new() } else { bytes });
         }
         // At most as many bytes as the text has room for, whatever the type says.
         let room = self.cur.rest().len();
         bytes.reserve(ty.count().and_then(|n| n.checked_mul(ty.element.bytes())).unwrap_or(0).min(room));
         self.nested(&dims, &ty.element, &mut bytes)?;
-        Ok((bytes, false))
+        Ok(bytes)
     }
 
     /// The list of one axis and of those behind it.

@@ -25,7 +25,8 @@ use smallvec::SmallVec;
 use crate::module::{Attribute, Function, Module, Operation, Place, Type, Value};
 use cursor::{Cursor, advanced};
 
-pub(crate) use dense::float_bits;
+pub(crate) use dense::{float_bits, float_of_bits};
+pub(crate) use names::known;
 pub(crate) use types::{name_of, storage_range};
 
 /// How deep regions, lists and types may nest in each other. JAX's deepest files stay below 30.
@@ -58,6 +59,26 @@ pub fn read_one(source: &str, text: &str) -> Result<Module> {
         (_, n) => Err(Error::new(ErrorKind::Parse, format!("{source}: {} modules where one is wanted", n + 1))
             .help("`read` gives all modules of a text")),
     }
+}
+
+/// Reads one attribute that stands alone.
+pub(crate) fn read_attribute(source: &str, text: &str) -> Result<Attribute> {
+    alone(source, text, |reader| reader.attribute())
+}
+
+/// Reads one type that stands alone.
+pub(crate) fn read_type(source: &str, text: &str) -> Result<Type> {
+    alone(source, text, |reader| reader.ty())
+}
+
+fn alone<T>(source: &str, text: &str, read: impl FnOnce(&mut Reader) -> Result<T>) -> Result<T> {
+    let start = Place { line: 1, column: 1 };
+    let mut reader = Reader::new(Cursor::new(source, text, (0, start), text.len()));
+    let found = read(&mut reader)?;
+    if reader.cur.at() != text.len() {
+        return Err(reader.cur.expected("the end"));
+    }
+    Ok(found)
 }
 
 /// Where the next line `// -----` starts, or the text ends.

@@ -335,15 +335,20 @@ impl<'a> Reader<'a> {
 
     /// `%a: tensor<f32> loc(..)`.
     pub(super) fn argument(&mut self) -> Result<Value> {
+        let (name, ty) = self.typed_name()?;
+        self.define(name, 1, [ty])
+    }
+
+    /// The same, not defined yet.
+    pub(super) fn typed_name(&mut self) -> Result<(&'a str, Type)> {
         if self.cur.peek() != b'%' {
             return Err(self.cur.expected("an argument `%name: type`"));
         }
         let name = self.cur.sigil_name("a value")?;
         self.cur.take(":")?;
         let ty = self.ty()?;
-        let value = self.define(name, 1, [ty])?;
         self.location_if()?;
-        Ok(value)
+        Ok((name, ty))
     }
 
     /// A value that was defined above: `%a`, `%a#1`.

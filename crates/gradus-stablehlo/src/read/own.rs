@@ -101,8 +101,8 @@ fn pairs(r: &mut Reader<'_>) -> Result<Attribute> {
         }
     })?;
     let ty = Tensor::new([rows.len() as u64, 2], Element::I64);
-    let bytes = rows.into_iter().flatten().flat_map(i64::to_le_bytes).collect();
-    Ok(Attribute::Dense(Dense { ty, bytes, splat: false }))
+    let bytes: Vec<u8> = rows.into_iter().flatten().flat_map(i64::to_le_bytes).collect();
+    Ok(Attribute::Dense(Dense::new(ty, bytes)))
 }
 
 /// `@target(%a, %b) {..} : ..`.
@@ -193,19 +193,16 @@ pub(super) fn reduce(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Ty
     let results = r.ending(operation, No)?;
     let Some(inner) = inner else {
         r.cur.take_word("reducer")?;
-        let mark = r.undo.len();
-        r.scope += 1;
         let (mut elements, mut totals) = (Vec::new(), Vec::new());
         while r.cur.eat("(") {
-            elements.push(r.argument()?);
+            elements.push(r.typed_name()?);
             r.cur.take(",")?;
-            totals.push(r.argument()?);
+            totals.push(r.typed_name()?);
             r.cur.take(")")?;
         }
+        // The block has its arguments in this order, and so they are numbered.
         elements.extend(totals);
-        operation.regions.push(r.region(elements)?);
-        r.scope -= 1;
-        r.forget(mark);
+        r.region_with(operation, &elements)?;
         return Ok(results);
     };
     let Some(Type::Tensor(first)) = operation.operands.first().and_then(|v| r.type_of(*v)) else {

@@ -78,7 +78,7 @@ impl Reader<'_> {
                         self.cur.word("")?;
                         Ok(Type::None)
                     }
-                    // Neither is a type of StableHLO, but custom calls of runtimes hold them.
+                    // Buffers and vectors stand in custom calls of runtimes and around them; nothing looks into them.
                     "memref" | "vector" => {
                         self.cur.word("")?;
                         if self.cur.peek() != b'<' {
@@ -86,7 +86,7 @@ impl Reader<'_> {
                         }
                         let end = self.cur.balanced()?;
                         self.cur.go(end);
-                        Ok(Type::Opaque(format!("builtin.{}", self.cur.between(start, end))))
+                        Ok(Type::Opaque(self.cur.between(start, end).to_owned()))
                     }
                     "" => Err(self.cur.expected("a type")),
                     _ => match self.element(start) {
