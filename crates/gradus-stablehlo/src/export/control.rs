@@ -9,7 +9,6 @@ use gradus_core::primitives::effects::{Callback, Kind};
 use gradus_core::{DType, Dim, Program, Result, Scalar, Shape, Type};
 
 use super::emit::{Emit, attributes, no_attributes};
-use super::sizes::symbols_of;
 use super::{Target, error, fail};
 use crate::module::{Attribute, Attributes, Element, Type as TreeType, Value};
 
@@ -45,7 +44,7 @@ impl Emit<'_> {
     pub fn call_program(&mut self, program: &Arc<Program>, operands: &[Value]) -> Result<Vec<Value>> {
         let name = self.shared.called(program)?;
         let mut all = Vec::new();
-        for s in symbols_of(program) {
+        for s in self.shared.symbols_in(program) {
             let Some(value) = self.symbols.get(&s) else {
                 fail!(Size, "nothing says what `{s}` is in a call of `{name}`")
             };
@@ -122,7 +121,7 @@ impl Emit<'_> {
     }
 
     /// A loop with a counter: sequences are read and results written one place at a time.
-    fn scan(&mut self, scan: &Scan, operands: &[Value], results: &[Type]) -> Result<Vec<Value>> {
+    pub fn scan(&mut self, scan: &Scan, operands: &[Value], results: &[Type]) -> Result<Vec<Value>> {
         let (consts, rest) = operands.split_at(scan.consts.min(operands.len()));
         let (carries, sequences) = rest.split_at(scan.carries.min(rest.len()));
         let stacks = &results[scan.carries.min(results.len())..];

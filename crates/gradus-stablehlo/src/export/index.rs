@@ -38,26 +38,28 @@ impl Emit<'_> {
         if let Some(known) = sizes.known() {
             return self.op("stablehlo.dynamic_slice", &operands, attributes([("slice_sizes", numbers(&known))]), &ty);
         }
-        // Starts are moved into range, then the window is a slice whose bounds are computed.
+        // A size that is computed stands in a gather of one window, which moves its start into range as a slice does.
         let vector = |n: usize| Type::new(DType::I32, [n].as_slice());
         let mut places = Vec::new();
-        for (axis, start) in starts.iter().enumerate() {
+        for start in starts {
             let start = self.converted(*start, DType::I32)?;
-            let shape = self.shape(x);
-            let (Some(n), Some(size)) = (shape.get(axis), sizes.get(axis)) else { fail!(Internal, "a start too many") };
-            let room = self.size(&(n - size))?;
-            let zero = self.integer(DType::I32, 0)?;
-            let start = self.same("stablehlo.clamp", &[zero, start, room])?;
             places.push(self.op("stablehlo.reshape", &[start], no_attributes(), &vector(1))?);
         }
-        let start = match places.len() {
+        let at = match places.len() {
             1 => places[0], // invariant: there is one
             n => self.op("stablehlo.concatenate", &places, attributes([("dimension", number(0))]), &vector(n))?,
         };
-        let sizes = self.dims(sizes)?;
-        let limit = self.same("stablehlo.add", &[start, sizes])?;
-        let one = self.like(start, 1.0)?;
-        self.op("stablehlo.real_dynamic_slice", &[x, start, limit, one], no_attributes(), &ty)
+        let axes: Vec<usize> = (0..starts.len()).collect();
+        let gather = Gather {
+            offset_dims: axes.clone(),
+            collapsed_dims: vec![],
+            operand_batch_dims: vec![],
+            index_batch_dims: vec![],
+            index_map: axes,
+            sizes: sizes.clone(),
+            bounds: Bounds::Clip,
+        };
+        self.bare_gather(&gather, x, at, &ty)
     }
 
     /// StableHLO moves every window into range. One that was out of range is filled afterwards.
@@ -72,7 +74,7 @@ impl Emit<'_> {
         // Where no window fits at all StableHLO has no gather.
         let shape = self.shape(x);
         let too_large = |(n, size): (&Dim, &Dim)| n.as_usize().zip(size.as_usize()).is_some_and(|(n, size)| size > n);
-        if shape.iter().zip(gather.sizes.iter()).any(too_large) {
+        if shape.count() == Some(0) || shape.iter().zip(gather.sizes.iter()).any(too_large) {
             return self.splat(ty, filling);
         }
         let moved = self.bare_gather(gather, x, indices, ty)?;
@@ -163,6 +165,10 @@ impl Emit<'_> {
 
     fn scatter(&mut self, scatter: &Scatter, x: Value, indices: Value, updates: Value) -> Result<Value> {
         let dtype = self.dtype(x);
+        // Nothing is written to nothing, and nothing by no update.
+        if self.shape(x).count() == Some(0) || self.shape(updates).count() == Some(0) {
+            return Ok(x);
+        }
         let combine = match scatter.kind {
             ScatterKind::Set if scatter.unique => return self.bare_scatter(scatter, None, x, indices, updates),
             ScatterKind::Set => return self.scatter_last(scatter, x, indices, updates),
@@ -205,9 +211,6 @@ impl Emit<'_> {
             sizes: [1usize].as_slice().into(),
             bounds: Bounds::Clip,
         };
-        if count.count() == Some(0) {
-            return Ok(x);
-        }
         let written = self.gather(&reader, flat, at, &x_ty)?;
         let zero = self.like(last, 0.0)?;
         let is_written = self.compare("GE", last, zero)?;

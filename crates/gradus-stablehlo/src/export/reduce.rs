@@ -1,6 +1,7 @@
 //! Many elements made one: sums and extremes, places of extremes, running ones, products of matrices, orders.
 
 use gradus_core::primitives::Op;
+use gradus_core::primitives::control::Scan;
 use gradus_core::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::reduce::{
@@ -138,6 +139,10 @@ impl Emit<'_> {
     }
 
     fn reduce(&mut self, combine: Combine, x: Value, axes: &[usize]) -> Result<Value> {
+        // Without an axis nothing is combined, not even with what changes nothing: of complex infinities that would.
+        if axes.is_empty() {
+            return Ok(x);
+        }
         self.widened(combine, x, |e, x| {
             let dtype = e.dtype(x);
             let start = e.splat(&Type::scalar(dtype), combine.neutral(dtype))?;
@@ -168,7 +173,9 @@ impl Emit<'_> {
     fn cumulative(&mut self, combine: Combine, x: Value, axis: usize, reverse: bool) -> Result<Value> {
         let shape = self.shape(x);
         let Some(n) = shape.get(axis) else { fail!(Axis, "there is no axis {axis}") };
-        let n = self.known(n, "the axis of a running reduction")?;
+        let Some(n) = n.as_usize().filter(|_| !shape.is_symbolic()) else {
+            return self.running_loop(combine, x, axis, reverse);
+        };
         if n == 0 || shape.count() == Some(0) {
             return Ok(x);
         }
@@ -189,6 +196,35 @@ impl Emit<'_> {
             window_dilations: vec![1; rank],
         };
         self.reduce_window(combine, x, &window, &shape)
+    }
+
+    /// A running reduction where a size is a symbol: a loop, one place at a time.
+    fn running_loop(&mut self, combine: Combine, x: Value, axis: usize, reverse: bool) -> Result<Value> {
+        self.widened(combine, x, |e, x| {
+            let ty = e.ty(x);
+            let front: Vec<usize> = std::iter::once(axis).chain((0..ty.rank()).filter(|a| *a != axis)).collect();
+            let mut back = front.clone();
+            front.iter().enumerate().for_each(|(to, from)| back[*from] = to); // invariant: an order of all axes
+            let sequence = e.transpose(x, &front)?;
+            let one = ty.with_shape(ty.shape().without(|a| a == axis));
+            let step = e.traced("running", &[one.clone(), one.clone()], |inputs| {
+                let [so_far, next] = inputs else { fail!(Internal, "a step takes two arrays") };
+                let made = match combine {
+                    Combine::Sum => so_far + next,
+                    Combine::Prod => so_far * next,
+                    Combine::Max => so_far.maximum(next),
+                    _ => so_far.minimum(next),
+                };
+                Ok(vec![made.clone(), made])
+            })?;
+            let length = ty.shape().get(axis).cloned().unwrap_or_else(|| 1usize.into());
+            let scan = Scan { body: step.into(), consts: 0, carries: 1, length, reverse };
+            let start = e.splat(&one, combine.neutral(ty.dtype()))?;
+            let results = [one, e.ty(sequence)];
+            let made = e.scan(&scan, &[start, sequence], &results)?;
+            let Some(made) = made.get(1) else { fail!(Internal, "a loop without its results") };
+            e.transpose(*made, &back)
+        })
     }
 
     /// A reduction of windows.

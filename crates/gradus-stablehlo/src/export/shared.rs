@@ -22,7 +22,14 @@ pub(super) struct Shared {
     by_address: FxHashMap<usize, (Arc<Program>, String)>,
     by_fingerprint: FxHashMap<u128, String>,
     pub callbacks: Vec<Op>,
+    /// The symbols of the whole program.
+    symbols: Vec<Arc<str>>,
     depth: usize,
+}
+
+/// Whether a symbol stands in a program, in its types or in what its operations say.
+fn mentions_symbols(program: &Program) -> bool {
+    program.is_symbolic() || program.equations().iter().any(|e| e.op().params().iter().any(|(_, p)| p.is_symbolic()))
 }
 
 /// Programs nest no deeper than this; the builder of programs sees to it.
@@ -37,6 +44,7 @@ impl Shared {
             by_address: FxHashMap::default(),
             by_fingerprint: FxHashMap::default(),
             callbacks: Vec::new(),
+            symbols: Vec::new(),
             depth: 0,
         }
     }
@@ -44,6 +52,7 @@ impl Shared {
     /// All functions of a program, the public one first.
     pub fn main(&mut self, program: &Program) -> Result<Vec<Function>> {
         let symbols = symbols_of(program);
+        self.symbols = symbols.clone();
         let main = if symbols.is_empty() {
             if program.is_symbolic() {
                 fail!(Signature, "`{}` computes with a dimension that its inputs do not determine", program.name());
@@ -69,6 +78,11 @@ impl Shared {
         tried
     }
 
+    /// The symbols that the function of a program is given: all or none, since a shape inside may have one that no input has.
+    pub fn symbols_in(&self, program: &Program) -> Vec<Arc<str>> {
+        if mentions_symbols(program) { self.symbols.clone() } else { Vec::new() }
+    }
+
     /// The private function of a program, made at its first call. Its symbols come in front of its inputs.
     pub fn called(&mut self, program: &Arc<Program>) -> Result<String> {
         let address = Arc::as_ptr(program) as usize;
@@ -81,7 +95,7 @@ impl Shared {
             Some(name) => name.clone(),
             None => {
                 let name = self.unique(program.name());
-                let symbols = symbols_of(program);
+                let symbols = self.symbols_in(program);
                 let made = self.function(name.clone(), program, &symbols, Visibility::Private)?;
                 self.functions.push(made);
                 self.by_fingerprint.insert(fingerprint, name.clone());

@@ -26,7 +26,7 @@ impl Emit<'_> {
             ("reduce_window", [x]) => {
                 let Some(reduce) = op.downcast::<ReduceWindow>() else { return Ok(None) };
                 // Windows whose sizes are symbols are made of others.
-                let Some(window) = window_of(reduce) else { return Ok(None) };
+                let Some(window) = window_of(reduce).filter(|_| !ty.shape().is_symbolic()) else { return Ok(None) };
                 let combine = match reduce.kind {
                     WindowKind::Sum => Combine::Sum,
                     WindowKind::Prod => Combine::Prod,
@@ -100,6 +100,9 @@ impl Emit<'_> {
 
     /// A convolution, if its sizes are numbers.
     fn convolution(&mut self, convolve: &Convolve, image: Value, kernel: Value, ty: &Type) -> Result<Option<Value>> {
+        if self.shape(image).is_symbolic() || self.shape(kernel).is_symbolic() {
+            return Ok(None);
+        }
         let spatial = convolve.strides.len();
         let known = |dims: &[Dim]| dims.iter().map(Dim::constant).collect::<Option<Vec<i64>>>();
         let (Some(low), Some(high)) = (known(&convolve.low), known(&convolve.high)) else { return Ok(None) };
