@@ -153,7 +153,7 @@ fn bytes(literal: &str) -> Vec<u8> {
 fn constants_have_the_bytes_that_ieee_754_says() {
     assert_eq!(bytes("dense<1.0> : tensor<f32>"), 1.0f32.to_le_bytes());
     assert_eq!(bytes("dense<0x7F800000> : tensor<f32>"), f32::INFINITY.to_le_bytes());
-    assert_eq!(bytes("dense<[-1, 255]> : tensor<2xi8>"), [0xFF, 0xFF]);
+    assert_eq!(bytes("dense<[-1, 254]> : tensor<2xi8>"), [0xFF, 0xFE]);
     assert_eq!(bytes("dense<[true, false]> : tensor<2xi1>"), [1, 0]);
     assert_eq!(bytes("dense<-3> : tensor<i4>"), [0xFD]);
     assert_eq!(bytes("dense<[[1, 2], [3, 4]]> : tensor<2x2xui16>"), [1, 0, 2, 0, 3, 0, 4, 0]);
