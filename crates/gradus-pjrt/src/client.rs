@@ -124,9 +124,8 @@ impl Client {
         let values = named_values(options);
         let mut a = args!(PJRT_Client_Create_Args { create_options: values.as_ptr(), num_options: values.len() });
         // SAFETY: the arguments are of this function; the values and what they point at outlive the call.
-        unsafe { call!(api, PJRT_Client_Create, &raw mut a) }.map_err(|e| {
-            e.note(format!("a client of {} was to be made with {options:?}", plugin.path().display()))
-        })?;
+        unsafe { call!(api, PJRT_Client_Create, &raw mut a) }
+            .map_err(|e| e.note(format!("a client of {} was to be made with {options:?}", plugin.path().display())))?;
         let Some(raw) = NonNull::new(a.client) else {
             return Err(error!(Device, "{} made no client and gave no reason", api.name));
         };

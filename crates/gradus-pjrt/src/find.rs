@@ -67,7 +67,9 @@ fn find_in(name: &str, variable: Option<&str>, folders: &[PathBuf]) -> Result<Pa
     }
     let known = KNOWN.iter().find(|k| k.name == name);
     for folder in folders {
-        if let Some(path) = known.and_then(|k| k.places.iter().find_map(|(sub, start)| library(&folder.join(sub), start))) {
+        if let Some(path) =
+            known.and_then(|k| k.places.iter().find_map(|(sub, start)| library(&folder.join(sub), start)))
+        {
             return Ok(path);
         }
         looked.push(folder.display().to_string());

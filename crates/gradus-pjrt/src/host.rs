@@ -23,10 +23,10 @@ use crate::loaded::Outputs;
 use crate::memory::{address, dense, filled};
 use crate::plugin::Plugin;
 use crate::sys::{
-    PJRT_ExecuteContext, PJRT_Extension_Type, PJRT_FFI_Extension, PJRT_FFI_Type_Info, PJRT_FFI_UserData, Struct, XLA_FFI_Api,
-    XLA_FFI_AttrType, XLA_FFI_Buffer, XLA_FFI_CallFrame, XLA_FFI_DataType, XLA_FFI_Error, XLA_FFI_Error_Code,
-    XLA_FFI_ExecutionStage, XLA_FFI_InternalExtension_Type, XLA_FFI_Metadata_Extension, XLA_FFI_Scalar, XLA_FFI_TypeId,
-    args,
+    PJRT_ExecuteContext, PJRT_Extension_Type, PJRT_FFI_Extension, PJRT_FFI_Type_Info, PJRT_FFI_UserData, Struct,
+    XLA_FFI_Api, XLA_FFI_AttrType, XLA_FFI_Buffer, XLA_FFI_CallFrame, XLA_FFI_DataType, XLA_FFI_Error,
+    XLA_FFI_Error_Code, XLA_FFI_ExecutionStage, XLA_FFI_InternalExtension_Type, XLA_FFI_Metadata_Extension,
+    XLA_FFI_Scalar, XLA_FFI_TypeId, args,
 };
 
 /// What programs call the host by.
@@ -103,8 +103,9 @@ fn extension(api: &Api) -> Option<&'static PJRT_FFI_Extension> {
 
 #[cold]
 fn lacks(api: &Api) -> Error {
-    error!(Device, "programs on {} cannot call functions of the host", api.name)
-        .help("run this function with the backend `Cpu` or `Interpreter`, or take callbacks, prints and checks out of it")
+    error!(Device, "programs on {} cannot call functions of the host", api.name).help(
+        "run this function with the backend `Cpu` or `Interpreter`, or take callbacks, prints and checks out of it",
+    )
 }
 
 /// Makes a plugin know the function that programs call, and gives the number of runs there. An error says why programs on it cannot call the host.
@@ -133,7 +134,9 @@ pub(crate) fn register(api: &Api) -> Result<i64> {
         api.check(register_type(&raw mut t))?;
     }
     match RUN_TYPE.compare_exchange(0, t.type_id, Ordering::Relaxed, Ordering::Relaxed) {
-        Err(other) if other != t.type_id => Err(lacks(api).note("another plugin of this process has taken the calls of the host")),
+        Err(other) if other != t.type_id => {
+            Err(lacks(api).note("another plugin of this process has taken the calls of the host"))
+        }
         _ => Ok(t.type_id),
     }
 }
@@ -338,9 +341,10 @@ unsafe fn execute(frame: &XLA_FFI_CallFrame) -> Result<()> {
     let Some(run) = run else { fail!(Callback, "a program calls the host, and nobody here runs it") };
     let keys = &run.find(id)?.keys;
     // SAFETY: each argument is a buffer, the only kind there is, in memory of the host.
-    let given = inputs.iter().enumerate().map(|(i, b)| unsafe {
-        array(&*b.cast::<XLA_FFI_Buffer>(), keys.get(i).copied().unwrap_or(false))
-    });
+    let given = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, b)| unsafe { array(&*b.cast::<XLA_FFI_Buffer>(), keys.get(i).copied().unwrap_or(false)) });
     let results = run.make(id, given.collect::<Result<Vec<_>>>()?)?;
     if results.len() != outputs.len() {
         fail!(Callback, "a function of the host gave {} arrays where {} are wanted", results.len(), outputs.len());
@@ -472,7 +476,9 @@ unsafe fn type_of(buffer: &XLA_FFI_Buffer, key: bool) -> Result<Type> {
     let dims = unsafe { slice_of(buffer.dims.cast_const(), length(buffer.rank)) };
     let dims: Vec<usize> = dims.iter().map(|d| length(*d)).collect();
     let dtype = DType::VALUES.into_iter().find(|d| data_type(*d) == buffer.dtype);
-    let Some(dtype) = dtype else { fail!(Callback, "XLA hands over element type {}, which Gradus lacks", buffer.dtype) };
+    let Some(dtype) = dtype else {
+        fail!(Callback, "XLA hands over element type {}, which Gradus lacks", buffer.dtype)
+    };
     Ok(Type::new(if key { DType::Key } else { dtype }, &dims[..]))
 }
 

@@ -110,7 +110,8 @@ impl Executable {
             .map(|(t, rank)| {
                 let (mine, rest) = dims.split_at(*rank);
                 dims = rest;
-                let dtype = dtype(*t).ok_or_else(|| error!(DType, "an output has element type {t}, which Gradus lacks"))?;
+                let dtype =
+                    dtype(*t).ok_or_else(|| error!(DType, "an output has element type {t}, which Gradus lacks"))?;
                 let mine: Vec<usize> = mine.iter().map(|d| usize::try_from(*d).unwrap_or(0)).collect();
                 Ok(Type::new(dtype, &mine[..]))
             })
@@ -191,14 +192,8 @@ impl Loaded {
     ) -> Result<Loaded> {
         let Some(raw) = NonNull::new(raw) else { fail!(Device, "{} gave no code and no error", client.api().name) };
         // From here on it is destroyed with this value, also by an error below.
-        let mut loaded = Loaded {
-            client,
-            device,
-            raw,
-            outputs: Vec::new(),
-            memory: CodeMemory::default(),
-            time: Duration::ZERO,
-        };
+        let mut loaded =
+            Loaded { client, device, raw, outputs: Vec::new(), memory: CodeMemory::default(), time: Duration::ZERO };
         let about = loaded.executable()?;
         loaded.outputs = about.outputs()?;
         loaded.memory = about.memory();
@@ -222,9 +217,8 @@ impl Loaded {
 
     /// The same code with the types that a program has for its outputs: XLA has keys as numbers.
     pub(crate) fn typed(mut self, outputs: Vec<Type>) -> Result<Loaded> {
-        let same = |(a, b): (&Type, &Type)| {
-            a.shape() == b.shape() && element_type(a.dtype()) == element_type(b.dtype())
-        };
+        let same =
+            |(a, b): (&Type, &Type)| a.shape() == b.shape() && element_type(a.dtype()) == element_type(b.dtype());
         if outputs.len() != self.outputs.len() || !outputs.iter().zip(&self.outputs).all(same) {
             fail!(Device, "code gives {:?} where the program gives {outputs:?}", self.outputs);
         }
@@ -262,7 +256,8 @@ impl Loaded {
         told: bool,
     ) -> Result<(Outputs, Option<Event>)> {
         let api = self.client.api();
-        let mut outputs: SmallVec<[*mut PJRT_Buffer; 8]> = SmallVec::from_elem(std::ptr::null_mut(), self.outputs.len());
+        let mut outputs: SmallVec<[*mut PJRT_Buffer; 8]> =
+            SmallVec::from_elem(std::ptr::null_mut(), self.outputs.len());
         let mut options = args!(PJRT_ExecuteOptions {
             non_donatable_input_indices: keep.as_ptr(),
             num_non_donatable_input_indices: keep.len(),

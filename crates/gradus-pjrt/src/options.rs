@@ -80,11 +80,8 @@ pub(crate) type Named = BTreeMap<String, Value>;
 /// Options as plugins take them. They point into the map.
 pub(crate) fn named_values(options: &Named) -> Vec<PJRT_NamedValue> {
     let each = |(name, value): (&String, &Value)| {
-        let mut n = args!(PJRT_NamedValue {
-            name: name.as_ptr().cast::<c_char>(),
-            name_size: name.len(),
-            value_size: 1,
-        });
+        let mut n =
+            args!(PJRT_NamedValue { name: name.as_ptr().cast::<c_char>(), name_size: name.len(), value_size: 1 });
         match value {
             Value::Text(v) => {
                 n.kind = PJRT_NamedValue_Type::STRING;

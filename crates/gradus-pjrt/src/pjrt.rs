@@ -56,10 +56,14 @@ pub fn pjrt(name: &str) -> Result<Pjrt> {
     let file = plugin.path().file_name().map(|f| f.to_string_lossy().to_lowercase()).unwrap_or_default();
     let known = ["cpu", "cuda", "tpu", "rocm", "mps"].into_iter().find(|k| name == *k || file.contains(k));
     let platform = known.unwrap_or("other");
-    let mut options = Named::new();
+    let (mut options, mut flags) = (Named::new(), Named::new());
     match platform {
-        // Left alone it makes four of one processor.
-        "cpu" => drop(options.insert("cpu_device_count".into(), Value::Int(1))),
+        "cpu" => {
+            // Left alone it makes four of one processor.
+            options.insert("cpu_device_count".into(), Value::Int(1));
+            // Left alone its maximum of a NaN and a number is the number.
+            flags.insert("xla_cpu_enable_fast_min_max".into(), Value::Bool(false));
+        }
         // Left alone it takes three quarters of the memory at once, from everybody else on the machine.
         "cuda" | "rocm" => drop(options.insert("preallocate".into(), Value::Bool(false))),
         _ => {}
@@ -68,7 +72,7 @@ pub fn pjrt(name: &str) -> Result<Pjrt> {
         plugin,
         platform,
         options,
-        flags: Named::new(),
+        flags,
         device: 0,
         precision: Precision::default(),
         accuracy: Accuracy::default(),

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use common::cpu;
 use gradus_core::error::{Error, ErrorKind, Location};
+use gradus_core::hunt::Hunt;
 use gradus_core::oracle::Verify;
 use gradus_core::pipeline::Pipeline;
 use gradus_core::primitives::Op;
-use gradus_core::hunt::Hunt;
 use gradus_core::primitives::effects::{Callback, Host, Kind};
 use gradus_core::trace::{bind_all, trace};
 use gradus_core::{Array, Backend, Executable, Mode, Program, Result, interpret};
@@ -70,7 +70,9 @@ fn results_stay_on_the_device_and_go_into_the_next_call() {
 #[test]
 fn sizes_are_compiled_once_each_and_kept_within_a_bound() {
     let Some(p) = cpu() else { return };
-    let program = parsed("fn f(x0: f64[N]) -> f64[] {\n  x1: f64[N] = mul x0 x0\n  x2: f64[] = reduce_sum{axes=[0]} x1\n  return x2\n}\n");
+    let program = parsed(
+        "fn f(x0: f64[N]) -> f64[] {\n  x1: f64[N] = mul x0 x0\n  x2: f64[] = reduce_sum{axes=[0]} x1\n  return x2\n}\n",
+    );
     let f = code(&p, &program);
     let of = |n: usize| f.run(&[Array::full([n], 2.0f64)]).unwrap()[0].item::<f64>().unwrap();
     for n in [3, 5, 3, 0, 5, 3] {
@@ -239,7 +241,10 @@ fn many_threads_call_the_host_each_for_itself() {
 #[test]
 fn what_is_given_away_is_written_over_and_what_is_held_is_not() {
     let Some(p) = cpu() else { return };
-    let f = code(&p, &parsed("fn f(x0: f32[4096], x1: f32[4096]) -> f32[4096] {\n  x2: f32[4096] = add x0 x1\n  return x2\n}\n"));
+    let f = code(
+        &p,
+        &parsed("fn f(x0: f32[4096], x1: f32[4096]) -> f32[4096] {\n  x2: f32[4096] = add x0 x1\n  return x2\n}\n"),
+    );
     let place = p.place().unwrap();
     let on = |v: f32| Array::full([4096], v).to(&place).unwrap();
     let (x, y) = (on(1.0), on(2.0));
@@ -263,7 +268,8 @@ fn code_is_kept_on_disk_and_what_is_damaged_is_made_again() {
     let Some(p) = cpu() else { return };
     let folder = std::env::temp_dir().join(format!("gradus_pjrt_disk_{}", std::process::id()));
     gradus_cpu::set_disk_cache(&folder, 1 << 30).unwrap();
-    let program = parsed("fn f(x0: f64[5]) -> f64[5] {\n  x1: f64[5] = cos x0\n  x2: f64[5] = mul x1 x0\n  return x2\n}\n");
+    let program =
+        parsed("fn f(x0: f64[5]) -> f64[5] {\n  x1: f64[5] = cos x0\n  x2: f64[5] = mul x1 x0\n  return x2\n}\n");
     let first = code(&p, &program);
     assert!(!first.is_loaded());
     let again = code(&p, &program);
@@ -296,7 +302,9 @@ fn the_backend_says_what_it_is() {
 #[test]
 fn random_numbers_are_the_same_bits() {
     let Some(p) = cpu() else { return };
-    let program = parsed("fn f(x0: key[3]) -> (u32[3,4], key[3]) {\n  x1: u32[3,4] = random_bits{dtype=u32, shape=[4]} x0\n  return x1, x0\n}\n");
+    let program = parsed(
+        "fn f(x0: key[3]) -> (u32[3,4], key[3]) {\n  x1: u32[3,4] = random_bits{dtype=u32, shape=[4]} x0\n  return x1, x0\n}\n",
+    );
     let keys = interpret(
         &parsed("fn k(x0: u64[3]) -> key[3] {\n  x1: key[3] = bitcast{dtype=key} x0\n  return x1\n}\n"),
         &[Array::from([1u64, 2, u64::MAX])],

@@ -33,6 +33,16 @@ fn a_module_gives_its_numbers() {
     assert_eq!(out[1].ty().unwrap().to_string(), "f32[]");
 }
 
+#[test]
+fn a_maximum_with_a_nan_is_a_nan() {
+    let Some(p) = cpu() else { return };
+    let text = "func.func @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> tensor<3xf32> {\n  %0 = stablehlo.maximum %x, %y : tensor<3xf32>\n  \
+                return %0 : tensor<3xf32>\n}";
+    let (x, y) = (Array::from([f32::NAN, 1.0, 2.0]), Array::from([1.0, f32::NAN, 3.0]));
+    let out = p.run(&load(&p, text), &[x, y]).unwrap()[0].to_vec::<f32>().unwrap();
+    assert!(out[0].is_nan() && out[1].is_nan() && out[2] == 3.0, "{out:?}");
+}
+
 /// The name of a dtype in StableHLO.
 fn written(d: DType) -> &'static str {
     match d {
@@ -63,7 +73,7 @@ fn every_dtype_goes_up_and_comes_down_as_it_was() {
             let count: usize = shape.iter().product();
             let numbers = Array::from((0..count).map(|i| (i % 7) as f64).collect::<Vec<_>>());
             let x = numbers.cast(if d == DType::Bool { DType::F64 } else { d });
-            let x = if d == DType::Bool { x.gt(&Array::from(2.0)) } else { x };
+            let x = if d == DType::Bool { x.gt(Array::from(2.0)) } else { x };
             let x = x.reshape(shape.clone()).ok().unwrap();
             let there = p.upload(x.concrete().unwrap()).unwrap();
             let back = Array::on_device(Arc::new(there));
@@ -83,10 +93,9 @@ fn views_go_up_as_they_look() {
     let Some(p) = cpu() else { return };
     let x = Array::from((0..12).map(f64::from).collect::<Vec<_>>()).reshape([3, 4]);
     let splat = Array::full([3, 4], 2.5f64);
-    for (view, want) in [
-        (x.t(), (0..12).map(|i| f64::from(i % 3 * 4 + i / 3)).collect::<Vec<_>>()),
-        (splat, vec![2.5; 12]),
-    ] {
+    for (view, want) in
+        [(x.t(), (0..12).map(|i| f64::from(i % 3 * 4 + i / 3)).collect::<Vec<_>>()), (splat, vec![2.5; 12])]
+    {
         let there = p.upload(view.concrete().unwrap()).unwrap();
         assert_eq!(Array::on_device(Arc::new(there)).to_vec::<f64>().unwrap(), want);
     }
@@ -98,7 +107,9 @@ fn what_xla_refuses_is_an_error_with_its_text() {
     let refused = |text: &str| p.load(text.as_bytes()).unwrap_err().to_string();
     let e = refused("module { func.func @main() { return");
     assert!(e.contains("xla_cpu_pjrt.so says") && e.contains("-:1:") && e.contains("expected"), "{e}");
-    let e = refused("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { %0 = stablehlo.add %x, %x : tensor<?xf32> return %0 : tensor<?xf32> }");
+    let e = refused(
+        "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { %0 = stablehlo.add %x, %x : tensor<?xf32> return %0 : tensor<?xf32> }",
+    );
     assert!(e.contains("dynamism"), "{e}");
     assert!(p.load(b"").is_err());
 }
