@@ -27,7 +27,7 @@ OPAQUE = {"PJRT_Error", "PJRT_Memory", "PJRT_SendCallbackInfo", "PJRT_RecvCallba
 NULL = ("kv_get_callback", "kv_put_callback", "kv_try_get_callback")
 # Enums, and which of their values are wanted.
 ENUMS = {
-    "PJRT_Error_Code": "INVALID_ARGUMENT NOT_FOUND RESOURCE_EXHAUSTED UNIMPLEMENTED INTERNAL UNAVAILABLE",
+    "PJRT_Error_Code": "RESOURCE_EXHAUSTED UNIMPLEMENTED",
     "PJRT_NamedValue_Type": "STRING INT64 INT64_LIST FLOAT BOOL",
     "PJRT_Buffer_Type": "PRED S8 S16 S32 S64 U8 U16 U32 U64 F16 F32 F64 BF16 C64 C128",
     "PJRT_HostBufferSemantics": "IMMUTABLE_ONLY_DURING_CALL IMMUTABLE_UNTIL_TRANSFER_COMPLETES IMMUTABLE_ZERO_COPY",

@@ -10,6 +10,7 @@ use gradus_core::array::Form;
 use gradus_core::error::counted;
 use gradus_core::executables::{Sizes, sizes_of};
 use gradus_core::phases::{Phase, report};
+use gradus_core::primitives::Op;
 use gradus_core::primitives::effects::Callback;
 use gradus_core::{Array, DType, Executable, Facts, Location, Program, Type, Usage};
 use gradus_stablehlo::export::{Exported, exported};
@@ -19,7 +20,7 @@ use smallvec::SmallVec;
 
 use crate::buffer::Buffer;
 use crate::client::Client;
-use crate::error::{Result, error, fail};
+use crate::error::{Error, Result, error};
 use crate::host::{HostCall, Run};
 use crate::loaded::{CodeMemory, Loaded};
 use crate::pjrt::Pjrt;
@@ -208,7 +209,7 @@ impl Compiled {
     }
 
     #[cold]
-    fn misfit(&self, have: usize) -> crate::error::Error {
+    fn misfit(&self, have: usize) -> Error {
         let want = counted(self.program.inputs().len(), "input");
         error!(Signature, "`{}` takes {want}, not {have}", self.program.name())
     }
@@ -258,7 +259,7 @@ impl Compiled {
     }
 
     #[cold]
-    fn wrong_input(&self, i: usize, array: &Array, want: &Type) -> crate::error::Error {
+    fn wrong_input(&self, i: usize, array: &Array, want: &Type) -> Error {
         if let Some(e) = array.error() {
             return e.clone();
         }
@@ -338,7 +339,7 @@ fn mark_donors(module: &mut Exported, program: &Program) -> Vec<i64> {
 
 /// What the host does in a module, with what the text does not say: which operands are keys, which are numbers to everybody else.
 fn host_calls(module: &Exported, program: &Program) -> Arc<[HostCall]> {
-    let call = |op: &gradus_core::primitives::Op| {
+    let call = |op: &Op| {
         let host = op.downcast::<Callback>().map(|c| c.host().clone());
         let place = host.as_ref().map_or_else(Location::unknown, |h| h.place());
         let keys = host.map(|h| keys_of(program, h.id())).unwrap_or_default();

@@ -26,6 +26,7 @@ mod pjrt;
 mod plugin;
 mod remote;
 mod sys;
+mod topology;
 
 pub use buffer::Buffer;
 pub use client::{Client, Device, DeviceMemory, Traffic};
@@ -37,3 +38,4 @@ pub use options::Value;
 pub use pjrt::{Allocator, Pjrt, pjrt};
 pub use plugin::Plugin;
 pub use remote::Place;
+pub use topology::{AheadOfTime, Topology};

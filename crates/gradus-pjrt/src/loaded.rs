@@ -14,6 +14,7 @@ use crate::error::{Result, error, fail};
 use crate::event::Event;
 use crate::memory::{dtype, element_type};
 use crate::options::{Named, compile_options};
+use crate::plugin::Plugin;
 use crate::sys::{PJRT_Buffer, PJRT_Executable, PJRT_ExecuteContext, PJRT_LoadedExecutable, args};
 
 /// A program that is ready on a device.
@@ -53,15 +54,20 @@ pub struct CodeMemory {
 
 /// Code as the plugin has it, apart from any device: it has outputs and can be written down.
 pub(crate) struct Executable {
-    client: &'static crate::plugin::Plugin,
+    plugin: &'static Plugin,
     raw: NonNull<PJRT_Executable>,
 }
+
+// SAFETY: it is a description that no call changes; it may be asked from any thread, and is destroyed once.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
 
 impl Drop for Executable {
     fn drop(&mut self) {
         let mut a = args!(PJRT_Executable_Destroy_Args { executable: self.raw.as_ptr() });
         // SAFETY: it is ours, and this is its last use.
-        drop(unsafe { call!(&self.client.api, PJRT_Executable_Destroy, &raw mut a) });
+        drop(unsafe { call!(&self.plugin.api, PJRT_Executable_Destroy, &raw mut a) });
     }
 }
 
@@ -71,16 +77,16 @@ impl Executable {
     /// # Safety
     ///
     /// A call of this plugin gave it, and nobody else destroys it.
-    pub unsafe fn new(plugin: &'static crate::plugin::Plugin, raw: *mut PJRT_Executable) -> Result<Executable> {
+    pub unsafe fn new(plugin: &'static Plugin, raw: *mut PJRT_Executable) -> Result<Executable> {
         match NonNull::new(raw) {
-            Some(raw) => Ok(Executable { client: plugin, raw }),
+            Some(raw) => Ok(Executable { plugin, raw }),
             None => Err(error!(Device, "{} gave no code and no error", plugin.api.name)),
         }
     }
 
     /// The types of its outputs.
     pub fn outputs(&self) -> Result<Vec<Type>> {
-        let api = &self.client.api;
+        let api = &self.plugin.api;
         let mut n = args!(PJRT_Executable_NumOutputs_Args { executable: self.raw.as_ptr() });
         let mut t = args!(PJRT_Executable_OutputElementTypes_Args { executable: self.raw.as_ptr() });
         let mut d = args!(PJRT_Executable_OutputDimensions_Args { executable: self.raw.as_ptr() });
@@ -116,7 +122,7 @@ impl Executable {
         let mut a = args!(PJRT_Executable_Serialize_Args { executable: self.raw.as_ptr().cast_const() });
         // SAFETY: the executable lives; what it gives lives until it is deleted, which is below and once.
         unsafe {
-            call!(&self.client.api, PJRT_Executable_Serialize, &raw mut a)?;
+            call!(&self.plugin.api, PJRT_Executable_Serialize, &raw mut a)?;
             let bytes = slice_of(a.serialized_bytes.cast::<u8>(), a.serialized_bytes_size).to_vec();
             if let Some(delete) = a.serialized_executable_deleter {
                 delete(a.serialized_executable);
@@ -129,7 +135,7 @@ impl Executable {
     pub fn memory(&self) -> CodeMemory {
         let mut a = args!(PJRT_Executable_GetCompiledMemoryStats_Args { executable: self.raw.as_ptr() });
         // SAFETY: the executable lives, and the arguments are of this function.
-        match unsafe { call!(&self.client.api, PJRT_Executable_GetCompiledMemoryStats, &raw mut a) } {
+        match unsafe { call!(&self.plugin.api, PJRT_Executable_GetCompiledMemoryStats, &raw mut a) } {
             Ok(()) => CodeMemory {
                 code: a.generated_code_size_in_bytes,
                 arguments: a.argument_size_in_bytes,

@@ -88,8 +88,15 @@ impl Plugin {
     }
 }
 
+/// The variable without which `libtpu` asks the metadata server of a cloud where it is, and waits for the answer for minutes.
+const NO_QUERY: &str = "TPU_SKIP_MDS_QUERY";
+
 fn open(path: &Path) -> Result<Plugin> {
     let name = path.display().to_string();
+    if path.file_name().is_some_and(|f| f.to_string_lossy().contains("libtpu")) && std::env::var_os(NO_QUERY).is_none() {
+        return Err(error!(Device, "libtpu would ask a cloud where it is, and wait for minutes if it is nowhere")
+            .help(format!("set {NO_QUERY}=1 where there is no TPU, or {NO_QUERY}=0 where there is one")));
+    }
     let refused = |why: String| {
         error!(Device, "{name} cannot be loaded as a PJRT plugin: {why}")
             .help("a plugin is a shared library with the function `GetPjrtApi`; what it needs itself must be found by the loader")

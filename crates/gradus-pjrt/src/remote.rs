@@ -59,6 +59,9 @@ impl Remote for Buffer {
     fn is_ready(&self) -> bool {
         Buffer::is_ready(self)
     }
+    fn wait(&self) -> Result<()> {
+        Buffer::wait(self)
+    }
     fn download(&self) -> Result<Data> {
         Buffer::download(self)
     }

@@ -76,6 +76,9 @@ impl Remote for Buffer {
     fn is_ready(&self) -> bool {
         true
     }
+    fn wait(&self) -> Result<()> {
+        if self.fails { Err(Error::new(ErrorKind::Device, "the device fell over")) } else { Ok(()) }
+    }
     fn download(&self) -> Result<Data> {
         self.device.counts.downloads.fetch_add(1, Ordering::Relaxed);
         if self.fails {

@@ -21,6 +21,8 @@ pub trait Remote: Any + fmt::Debug + Send + Sync {
     fn bytes(&self) -> usize;
     /// Whether its numbers are there, or why not is known: a download would not wait for a computation.
     fn is_ready(&self) -> bool;
+    /// Waits until its numbers are there, without moving them. An error of the computation that makes them comes out here, too.
+    fn wait(&self) -> Result<()>;
     /// The numbers, row-major and dense; waits for them. An error of the computation that makes them comes out here. It is asked
     /// once for each array.
     fn download(&self) -> Result<Data>;
@@ -151,6 +153,24 @@ impl Array {
             Repr::Failed(e) => Err(e.clone()),
             Repr::Spec(ty) => Err(error!(NotConcrete, "{ty} is only a type and has no numbers")),
             Repr::Traced(t) => Err(error!(NotConcrete, "{t:?} has no numbers until its program runs")),
+        }
+    }
+
+    /// Waits until a device has computed the array; its numbers stay there. For measuring times, and for errors that should come out here. An array of the
+    /// host is there already.
+    ///
+    /// ```
+    /// # use gradus_core::Array;
+    /// assert!(Array::from([1.0, 2.0]).wait().is_ok());
+    /// ```
+    #[doc(alias = "block_until_ready")]
+    pub fn wait(&self) -> Result<()> {
+        match &self.repr {
+            Repr::Remote(r) => {
+                r.buffer.wait().map_err(|e| e.at(r.place.get().copied().unwrap_or_else(Location::unknown)))
+            }
+            Repr::Concrete(_) => Ok(()),
+            Repr::Failed(_) | Repr::Spec(_) | Repr::Traced(_) => self.on_host().map(|_| ()),
         }
     }
 

@@ -7,12 +7,8 @@ use super::api::XLA_FFI_Api;
 use super::{Unused, c_structs};
 
 pub mod PJRT_Error_Code {
-    pub const INVALID_ARGUMENT: u32 = 3;
-    pub const NOT_FOUND: u32 = 5;
     pub const RESOURCE_EXHAUSTED: u32 = 8;
     pub const UNIMPLEMENTED: u32 = 12;
-    pub const INTERNAL: u32 = 13;
-    pub const UNAVAILABLE: u32 = 14;
 }
 
 pub mod PJRT_NamedValue_Type {
