@@ -280,4 +280,3 @@ pub(crate) fn location(file: &str, line: u32) -> Attribute {
     let number = |n: u32| Attribute::Integer(i128::from(n), Type::Scalar(crate::module::Element::I64));
     Attribute::Array(vec![Attribute::of_text(file), number(line), number(0)])
 }
-

@@ -32,7 +32,9 @@ fn difference(want: &[Array], have: &[Array], rounded: bool) -> Option<String> {
         return Some(format!("{} results for {}", have.len(), want.len()));
     }
     for (i, (w, h)) in want.iter().zip(have).enumerate() {
-        let (Some(w), Some(h)) = (w.concrete(), h.concrete()) else { return Some(format!("result {i} has no numbers")) };
+        let (Some(w), Some(h)) = (w.concrete(), h.concrete()) else {
+            return Some(format!("result {i} has no numbers"));
+        };
         if w.dims() != h.dims() {
             return Some(format!("result {i} is {} for {}", h.ty(), w.ty()));
         }
@@ -45,9 +47,16 @@ fn difference(want: &[Array], have: &[Array], rounded: bool) -> Option<String> {
             };
             let near = || {
                 let real = |s: gradus_core::Scalar| Array::scalar(s).real().cast(DType::F64).item::<f64>().unwrap();
-                let part = |s: gradus_core::Scalar| if s.dtype().is_complex() { Array::scalar(s).imag().cast(DType::F64).item::<f64>().unwrap() } else { 0.0 };
+                let part = |s: gradus_core::Scalar| {
+                    if s.dtype().is_complex() {
+                        Array::scalar(s).imag().cast(DType::F64).item::<f64>().unwrap()
+                    } else {
+                        0.0
+                    }
+                };
                 let bound = if matches!(w.ty().dtype(), DType::F32 | DType::C64) { 1e-4 } else { 1e-9 };
-                let close = |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound * (1.0 + x.abs());
+                let close =
+                    |x: f64, y: f64| x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= bound * (1.0 + x.abs());
                 close(real(a), real(b)) && close(part(a), part(b))
             };
             if bits(a) != bits(b) && !(rounded && near()) {

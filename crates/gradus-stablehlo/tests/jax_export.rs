@@ -111,7 +111,8 @@ fn exported_programs_give_the_results_of_jax() {
             for (i, (have, want)) in made.iter().zip(&case.outputs).enumerate() {
                 let off = difference(have, want, case.rtol);
                 if off > 1.0 {
-                    wrong.push(format!("{} on {backend}: result {i} is off by {off:.1} times the tolerance", case.name));
+                    wrong
+                        .push(format!("{} on {backend}: result {i} is off by {off:.1} times the tolerance", case.name));
                 }
             }
         }

@@ -46,7 +46,9 @@ impl Emit<'_> {
         let name = self.shared.called(program)?;
         let mut all = Vec::new();
         for s in symbols_of(program) {
-            let Some(value) = self.symbols.get(&s) else { fail!(Size, "nothing says what `{s}` is in a call of `{name}`") };
+            let Some(value) = self.symbols.get(&s) else {
+                fail!(Size, "nothing says what `{s}` is in a call of `{name}`")
+            };
             all.push(*value);
         }
         for (value, ty) in operands.iter().zip(program.inputs()) {

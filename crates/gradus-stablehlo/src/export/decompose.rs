@@ -235,7 +235,8 @@ fn unit_phase(v: &Array, columns: usize) -> (Array, Array) {
     let lead = sum(&leads.select(v, number(0.0, dtype)), 0).reshape([1, columns]);
     let length = lead.abs();
     let none = length.eq(number(0.0, dtype.real_part()));
-    let phase = none.select(number(1.0, dtype), lead / none.select(number(1.0, dtype.real_part()), &length).cast(dtype));
+    let phase =
+        none.select(number(1.0, dtype), lead / none.select(number(1.0, dtype.real_part()), &length).cast(dtype));
     let turned = v * phase.conj();
     // What a rotation leaves of an imaginary part is rounding.
     let exact = turned.real().cast(dtype);

@@ -216,7 +216,8 @@ impl Emit<'_> {
         let (zero, one) = (self.splat(&int, Scalar::I64(0))?, self.splat(&int, Scalar::I64(1))?);
         let magnitude = self.splat(&int, Scalar::highest(bits))?;
         let sign = self.splat(&int, Scalar::lowest(bits))?;
-        let (a_size, b_size) = (self.same("stablehlo.and", &[a, magnitude])?, self.same("stablehlo.and", &[b, magnitude])?);
+        let (a_size, b_size) =
+            (self.same("stablehlo.and", &[a, magnitude])?, self.same("stablehlo.and", &[b, magnitude])?);
         let (a_sign, b_sign) = (self.same("stablehlo.and", &[a, sign])?, self.same("stablehlo.and", &[b, sign])?);
         // From zero: the smallest number with the sign of the other. Elsewhere: one step of the size, up if the other is farther out on the same side.
         let smallest = self.same("stablehlo.or", &[b_sign, one])?;

@@ -87,8 +87,16 @@ pub(super) fn no_attributes() -> Attributes {
 
 /// The bytes of a buffer as `dense` has them.
 fn bytes_of(data: &Data) -> Vec<u8> {
-    macro_rules! little { ($v:expr) => { $v.iter().flat_map(|x| x.to_le_bytes()).collect() } }
-    macro_rules! pairs { ($v:expr) => { $v.iter().flat_map(|z| [z.re.to_le_bytes(), z.im.to_le_bytes()]).flatten().collect() } }
+    macro_rules! little {
+        ($v:expr) => {
+            $v.iter().flat_map(|x| x.to_le_bytes()).collect()
+        };
+    }
+    macro_rules! pairs {
+        ($v:expr) => {
+            $v.iter().flat_map(|z| [z.re.to_le_bytes(), z.im.to_le_bytes()]).flatten().collect()
+        };
+    }
     match data {
         Data::Bool(v) => v.iter().map(|b| u8::from(*b)).collect(),
         Data::I8(v) => little!(v),

@@ -129,7 +129,9 @@ impl Emit<'_> {
             let limit = ty.shape().replaced(last, Dim::from(i + 1));
             let one = self.slice(places, &start, limit.dims(), &vec![1; ty.rank()])?;
             let one = self.reshape(one, &ty.shape().without(|a| a == last))?;
-            let (Some(n), Some(size)) = (shape.get(*axis), gather.sizes.get(*axis)) else { fail!(Internal, "an axis too many") };
+            let (Some(n), Some(size)) = (shape.get(*axis), gather.sizes.get(*axis)) else {
+                fail!(Internal, "an axis too many")
+            };
             let room = n - size;
             let most = match room.constant() {
                 Some(room) => {

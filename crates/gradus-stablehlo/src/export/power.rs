@@ -54,7 +54,8 @@ impl Emit<'_> {
             let base = e.same("stablehlo.multiply", &[base, base])?;
             Ok(vec![n, base, product])
         })?;
-        let made = self.operation("stablehlo.while", &[left, x, one], no_attributes(), vec![condition, body], &types)?;
+        let made =
+            self.operation("stablehlo.while", &[left, x, one], no_attributes(), vec![condition, body], &types)?;
         Ok(made[2]) // invariant: a loop over three
     }
 

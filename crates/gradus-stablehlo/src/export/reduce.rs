@@ -3,7 +3,9 @@
 use gradus_core::primitives::Op;
 use gradus_core::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
 use gradus_core::primitives::dot::DotGeneral;
-use gradus_core::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
+use gradus_core::primitives::reduce::{
+    ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum,
+};
 use gradus_core::primitives::sort::{Sort, TopK};
 use gradus_core::{DType, Result, Scalar, Shape, Type};
 
@@ -126,7 +128,13 @@ impl Emit<'_> {
         let ty = self.ty(x);
         let body = self.applying(name, ty.dtype())?;
         let left = ty.with_shape(ty.shape().without(|a| axes.contains(&a)));
-        self.with_regions("stablehlo.reduce", &[x, start], attributes([("dimensions", numbers(axes))]), vec![body], &left)
+        self.with_regions(
+            "stablehlo.reduce",
+            &[x, start],
+            attributes([("dimensions", numbers(axes))]),
+            vec![body],
+            &left,
+        )
     }
 
     fn reduce(&mut self, combine: Combine, x: Value, axes: &[usize]) -> Result<Value> {
@@ -141,7 +149,12 @@ impl Emit<'_> {
     }
 
     /// Runs a reduction in `f32` where the elements are halves.
-    fn widened(&mut self, combine: Combine, x: Value, f: impl FnOnce(&mut Self, Value) -> Result<Value>) -> Result<Value> {
+    fn widened(
+        &mut self,
+        combine: Combine,
+        x: Value,
+        f: impl FnOnce(&mut Self, Value) -> Result<Value>,
+    ) -> Result<Value> {
         let dtype = self.dtype(x);
         if !(is_half(dtype) && combine.rounds()) {
             return f(self, x);
@@ -160,7 +173,8 @@ impl Emit<'_> {
             return Ok(x);
         }
         let rank = shape.rank();
-        let along = |here: usize, elsewhere: usize| (0..rank).map(|a| if a == axis { here } else { elsewhere }).collect();
+        let along =
+            |here: usize, elsewhere: usize| (0..rank).map(|a| if a == axis { here } else { elsewhere }).collect();
         let edge = (n - 1) as i64;
         let pad = |a: usize| match (a == axis, reverse) {
             (false, _) => [0, 0],
@@ -188,7 +202,9 @@ impl Emit<'_> {
                 ("window_strides", numbers(&window.strides)),
                 ("padding", pairs(&window.padding)),
             ]);
-            for (name, list) in [("base_dilations", &window.base_dilations), ("window_dilations", &window.window_dilations)] {
+            for (name, list) in
+                [("base_dilations", &window.base_dilations), ("window_dilations", &window.window_dilations)]
+            {
                 if list.iter().any(|d| *d != 1) {
                     more.set(name, numbers(list));
                 }

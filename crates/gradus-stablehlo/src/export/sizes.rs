@@ -18,7 +18,8 @@ impl Emit<'_> {
             return self.integer(DType::I32, n);
         }
         let text = dim.to_string();
-        let terms = terms_of(&text).ok_or_else(|| error!(Size, "the dimension {dim} cannot be written as arithmetic"))?;
+        let terms =
+            terms_of(&text).ok_or_else(|| error!(Size, "the dimension {dim} cannot be written as arithmetic"))?;
         self.term(&terms, dim)
     }
 
@@ -248,7 +249,9 @@ pub(super) fn entry(shared: &mut Shared, program: &Program, inner: &str, symbols
         e.assert(fits, &[value], &format!("Expected value >= 0 for dimension variable '{s}', found {{0}}"))?;
     }
     for (i, axis, size) in &read {
-        let Some(dim) = dim_of(*i, *axis).filter(|d| d.as_symbol().is_none() || first_use(program, d) != Some((*i, *axis))) else {
+        let Some(dim) =
+            dim_of(*i, *axis).filter(|d| d.as_symbol().is_none() || first_use(program, d) != Some((*i, *axis)))
+        else {
             continue;
         };
         let wanted = e.size(&dim)?;

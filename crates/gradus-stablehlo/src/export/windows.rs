@@ -103,7 +103,8 @@ impl Emit<'_> {
         let spatial = convolve.strides.len();
         let known = |dims: &[Dim]| dims.iter().map(Dim::constant).collect::<Option<Vec<i64>>>();
         let (Some(low), Some(high)) = (known(&convolve.low), known(&convolve.high)) else { return Ok(None) };
-        let (Some(features), Some(batches)) = (convolve.feature_groups.as_usize(), convolve.batch_groups.as_usize()) else {
+        let (Some(features), Some(batches)) = (convolve.feature_groups.as_usize(), convolve.batch_groups.as_usize())
+        else {
             return Ok(None);
         };
         let padding: Vec<[i64; 2]> = low.into_iter().zip(high).map(|(a, b)| [a, b]).collect();

@@ -81,7 +81,8 @@ impl On<'_, '_> {
 
     fn product(&mut self, dot: DotGeneral) -> Result<Array> {
         let (a, b, to) = (self.x(0)?, self.x(1)?, self.result_dtype()?);
-        let terms = dot.lhs_contract.iter().try_fold(1usize, |n, axis| n.checked_mul(a.dim(*axis as isize).as_usize()?));
+        let terms =
+            dot.lhs_contract.iter().try_fold(1usize, |n, axis| n.checked_mul(a.dim(*axis as isize).as_usize()?));
         let within = rounded_once(computed_in(a.dtype(), b.dtype(), to), terms, &self.result_shape());
         let y = bind(Op::new(dot), &[convert(&a, within), convert(&b, within)]);
         convert(&y, to).ok()
@@ -250,7 +251,8 @@ fn channel_by_channel(x: &Array, w: &Array, op: &Convolve) -> Option<Array> {
         let shape = part.shape().inserted(part.rank(), Dim::from(each));
         let axes: Vec<usize> = (0..part.rank()).collect();
         let factor = kernel.index(place as i64);
-        let product = broadcast_in_dim(&part, &shape, &axes) * broadcast_in_dim(&factor, &shape, &[part.rank() - 1, part.rank()]);
+        let product =
+            broadcast_in_dim(&part, &shape, &axes) * broadcast_in_dim(&factor, &shape, &[part.rank() - 1, part.rank()]);
         // Exact in `f64`, so the product is rounded by itself and not together with the sum.
         convert(&product, DType::F32)
     };

@@ -73,7 +73,8 @@ fn element(out: &mut String, ty: &Element, bytes: &[u8]) {
         }
         Element::Quantized(q) => element(out, &q.storage, bytes),
         integer => {
-            let mut wide = [if integer.is_signed() && bytes.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 16];
+            let mut wide =
+                [if integer.is_signed() && bytes.last().is_some_and(|b| b & 0x80 != 0) { 0xff } else { 0 }; 16];
             wide[..bytes.len().min(16)].copy_from_slice(&bytes[..bytes.len().min(16)]);
             let _ = write!(out, "{}", i128::from_le_bytes(wide)); // a text takes what is written
         }

@@ -23,20 +23,63 @@ fn plain(name: &str) -> Option<Types> {
     Some(match (dialect, short) {
         (
             "stablehlo",
-            "abs" | "add" | "and" | "atan2" | "cbrt" | "ceil" | "clamp" | "convert" | "cosine" | "count_leading_zeros"
-            | "divide" | "exponential" | "exponential_minus_one" | "floor" | "imag" | "is_finite" | "log" | "log_plus_one"
-            | "logistic" | "maximum" | "minimum" | "multiply" | "negate" | "not" | "or" | "popcnt" | "power" | "real"
-            | "remainder" | "round_nearest_afz" | "round_nearest_even" | "rsqrt" | "shift_left" | "shift_right_arithmetic"
-            | "shift_right_logical" | "sign" | "sine" | "sqrt" | "subtract" | "tan" | "tanh" | "xor",
+            "abs"
+            | "add"
+            | "and"
+            | "atan2"
+            | "cbrt"
+            | "ceil"
+            | "clamp"
+            | "convert"
+            | "cosine"
+            | "count_leading_zeros"
+            | "divide"
+            | "exponential"
+            | "exponential_minus_one"
+            | "floor"
+            | "imag"
+            | "is_finite"
+            | "log"
+            | "log_plus_one"
+            | "logistic"
+            | "maximum"
+            | "minimum"
+            | "multiply"
+            | "negate"
+            | "not"
+            | "or"
+            | "popcnt"
+            | "power"
+            | "real"
+            | "remainder"
+            | "round_nearest_afz"
+            | "round_nearest_even"
+            | "rsqrt"
+            | "shift_left"
+            | "shift_right_arithmetic"
+            | "shift_right_logical"
+            | "sign"
+            | "sine"
+            | "sqrt"
+            | "subtract"
+            | "tan"
+            | "tanh"
+            | "xor",
         ) => Types::Same,
-        ("stablehlo", "bitcast_convert" | "dynamic_pad" | "dynamic_reshape" | "dynamic_update_slice" | "real_dynamic_slice" | "reshape") => {
-            Types::All
-        }
+        (
+            "stablehlo",
+            "bitcast_convert"
+            | "dynamic_pad"
+            | "dynamic_reshape"
+            | "dynamic_update_slice"
+            | "real_dynamic_slice"
+            | "reshape",
+        ) => Types::All,
         (
             "chlo",
             "acos" | "acosh" | "asin" | "asinh" | "atan" | "atanh" | "bessel_i1e" | "conj" | "cosh" | "digamma" | "erf"
-            | "erf_inv" | "erfc" | "is_inf" | "is_neg_inf" | "is_pos_inf" | "lgamma" | "next_after" | "polygamma" | "sinh"
-            | "square" | "tan" | "zeta",
+            | "erf_inv" | "erfc" | "is_inf" | "is_neg_inf" | "is_pos_inf" | "lgamma" | "next_after" | "polygamma"
+            | "sinh" | "square" | "tan" | "zeta",
         ) => Types::Arrow,
         _ => return None,
     })
@@ -45,16 +88,19 @@ fn plain(name: &str) -> Option<Types> {
 /// An attribute in the text behind the operands: what it is called there, and in the tree.
 fn listed(name: &str) -> Option<(&'static [(&'static str, &'static str)], Types)> {
     Some(match name {
-        "stablehlo.broadcast_in_dim" | "stablehlo.dynamic_broadcast_in_dim" => (&[("dims", "broadcast_dimensions")], Types::All),
+        "stablehlo.broadcast_in_dim" | "stablehlo.dynamic_broadcast_in_dim" => {
+            (&[("dims", "broadcast_dimensions")], Types::All)
+        }
         "stablehlo.transpose" => (&[("dims", "permutation")], Types::All),
         "stablehlo.reverse" => (&[("dims", "dimensions")], Types::Same),
         "stablehlo.concatenate" => (&[("dim", "dimension")], Types::All),
         "stablehlo.get_dimension_size" => (&[("dim", "dimension")], Types::All),
         "stablehlo.dynamic_iota" => (&[("dim", "iota_dimension")], Types::All),
         "stablehlo.dynamic_slice" => (&[("sizes", "slice_sizes")], Types::All),
-        "stablehlo.pad" => {
-            (&[("low", "edge_padding_low"), ("high", "edge_padding_high"), ("interior", "interior_padding")], Types::All)
-        }
+        "stablehlo.pad" => (
+            &[("low", "edge_padding_low"), ("high", "edge_padding_high"), ("interior", "interior_padding")],
+            Types::All,
+        ),
         _ => return None,
     })
 }
@@ -78,7 +124,9 @@ impl Writer<'_> {
             return self.types(op, types);
         }
         // A slice of an array without axes has no starts, which its syntax cannot say.
-        if let Some((attributes, types)) = listed(name).filter(|_| name != "stablehlo.dynamic_slice" || op.operands.len() > 1) {
+        if let Some((attributes, types)) =
+            listed(name).filter(|_| name != "stablehlo.dynamic_slice" || op.operands.len() > 1)
+        {
             self.operands(op);
             for (shown, held) in attributes {
                 // A text takes what is written.
@@ -234,8 +282,7 @@ impl Writer<'_> {
     }
 
     fn slice(&mut self, op: &Operation) -> Option<()> {
-        let [start, limit, step] =
-            ["start_indices", "limit_indices", "strides"].map(|n| op.attributes.integers(n));
+        let [start, limit, step] = ["start_indices", "limit_indices", "strides"].map(|n| op.attributes.integers(n));
         let (start, limit, step) = (start?, limit?, step?);
         self.operands(op);
         self.out.push_str(" [");
@@ -270,7 +317,8 @@ impl Writer<'_> {
         }
         let Attribute::Struct(_, dims) = op.attributes.get("dot_dimension_numbers")? else { return None };
         self.operands(op);
-        for (shown, held) in [("batching_dims", "batching_dimensions"), ("contracting_dims", "contracting_dimensions")] {
+        for (shown, held) in [("batching_dims", "batching_dimensions"), ("contracting_dims", "contracting_dimensions")]
+        {
             let lists = ["lhs", "rhs"].map(|side| dims.integers(&format!("{side}_{held}")).unwrap_or_default());
             if held == "batching_dimensions" && lists.iter().all(Vec::is_empty) {
                 continue;
@@ -323,7 +371,12 @@ impl Writer<'_> {
         let written = |n: &str| {
             matches!(
                 n,
-                "dimension_numbers" | "window_strides" | "padding" | "lhs_dilation" | "rhs_dilation" | "window_reversal"
+                "dimension_numbers"
+                    | "window_strides"
+                    | "padding"
+                    | "lhs_dilation"
+                    | "rhs_dilation"
+                    | "window_reversal"
             )
         };
         self.extra(op, &written);

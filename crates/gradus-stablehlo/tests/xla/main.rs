@@ -34,8 +34,16 @@ fn program_of(sample: &Sample) -> Program {
 
 fn bytes(x: &Array) -> Vec<u8> {
     let dense = x.concrete().unwrap().try_dense().unwrap();
-    macro_rules! little { ($v:expr) => { $v.iter().flat_map(|x| x.to_le_bytes()).collect() } }
-    macro_rules! pairs { ($v:expr) => { $v.iter().flat_map(|z| [z.re.to_le_bytes(), z.im.to_le_bytes()]).flatten().collect() } }
+    macro_rules! little {
+        ($v:expr) => {
+            $v.iter().flat_map(|x| x.to_le_bytes()).collect()
+        };
+    }
+    macro_rules! pairs {
+        ($v:expr) => {
+            $v.iter().flat_map(|z| [z.re.to_le_bytes(), z.im.to_le_bytes()]).flatten().collect()
+        };
+    }
     let all: Vec<u8> = match &**dense.data() {
         Data::Bool(v) => v.iter().map(|b| u8::from(*b)).collect(),
         Data::I8(v) => little!(v),
