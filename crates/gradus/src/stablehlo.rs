@@ -24,16 +24,17 @@
 //! ```
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gradus_core::error::counted;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::program::{Builder, Constant};
 use gradus_core::trace;
-use gradus_core::{Array, Error, ErrorKind, Location, Program, Result};
+use gradus_core::{Array, Dim, Error, ErrorKind, Location, Program, Result, Type};
 use gradus_stablehlo::module::Module;
 use gradus_stablehlo::{Export, is_bytecode, read_bytecode, read_one};
+use rustc_hash::FxHashMap;
 
 use crate::arguments::Arguments;
 use crate::function::{Fun, Transformed};
@@ -47,7 +48,12 @@ pub use gradus_stablehlo::{Accuracy, Precision};
 #[derive(Clone, Debug)]
 pub struct Imported {
     program: Arc<Program>,
+    /// The program for sizes that it was called with, of one whose sizes are symbols.
+    bound: Arc<Mutex<FxHashMap<Vec<Type>, Arc<Program>>>>,
 }
+
+/// So many combinations of sizes are remembered.
+const REMEMBERED: usize = 64;
 
 /// The program of a StableHLO text: of its function `@main`, or of the only public one.
 ///
@@ -98,7 +104,7 @@ impl Imported {
             true => Arc::new(imported.program.as_ref().clone().select_outputs(&Vec::from_iter(0..imported.results))),
             false => imported.program,
         };
-        Ok(Imported { program })
+        Ok(Imported { program, bound: Arc::default() })
     }
 
     /// The program.
@@ -110,8 +116,8 @@ impl Imported {
     #[track_caller]
     pub fn call(&self, inputs: &[Array]) -> Result<Vec<Array>> {
         let place = trace::caller_or_known(Location::caller());
-        self.check(inputs).map_err(|e| e.at(place))?;
-        let outputs = trace::bind_all(Op::new(Call { program: self.program.clone() }), inputs);
+        let program = self.check(inputs).and_then(|()| self.bound_to(inputs)).map_err(|e| e.at(place))?;
+        let outputs = trace::bind_all(Op::new(Call { program }), inputs);
         match outputs.iter().find_map(Array::error) {
             Some(e) => Err(e.clone()),
             None => Ok(outputs.to_vec()),
@@ -135,6 +141,39 @@ impl Imported {
             }
         }
         Ok(())
+    }
+
+    /// The program with the sizes of its inputs in the place of its symbols.
+    fn bound_to(&self, inputs: &[Array]) -> Result<Arc<Program>> {
+        if !self.program.is_symbolic() {
+            return Ok(self.program.clone());
+        }
+        let types = inputs.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<Type>>>()?;
+        let bound = || self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = bound().get(&types) {
+            return Ok(found.clone());
+        }
+        let program = if types.iter().any(|t| t.shape().is_symbolic()) {
+            // Sizes of an outer program: each symbol is what stands in its place there.
+            let mut there: FxHashMap<String, Dim> = FxHashMap::default();
+            for (want, have) in self.program.inputs().iter().zip(&types) {
+                for (want, have) in want.shape().iter().zip(have.shape().iter()) {
+                    if let Some(symbol) = want.as_symbol() {
+                        there.entry(symbol.to_string()).or_insert_with(|| have.clone());
+                    }
+                }
+            }
+            self.program.map_dims(&|d| d.substitute(&|s| there.get(s).cloned()))
+        } else {
+            self.program.bind_symbols(&types)?
+        };
+        let program = Arc::new(program);
+        let mut bound = bound();
+        if bound.len() >= REMEMBERED {
+            bound.clear();
+        }
+        bound.insert(types, program.clone());
+        Ok(program)
     }
 
     fn signature(&self) -> String {

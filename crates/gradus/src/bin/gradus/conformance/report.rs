@@ -110,15 +110,16 @@ impl fmt::Display for Report {
         if counts.len() > 1 {
             row(f, "all", &total.0, total.1)?;
         }
-        for status in [Status::Failed, Status::Refused, Status::Disabled] {
+        for status in [Status::Failed, Status::Refused, Status::Disabled, Status::Passed] {
             let mut reasons: BTreeMap<String, Vec<&Outcome>> = BTreeMap::new();
-            for o in self.outcomes.iter().filter(|o| o.status == status) {
+            for o in self.outcomes.iter().filter(|o| o.status == status && !o.reason.is_empty()) {
                 reasons.entry(essence(&o.reason, &o.file)).or_default().push(o);
             }
             let mut reasons: Vec<(String, Vec<&Outcome>)> = reasons.into_iter().collect();
             reasons.sort_by_key(|(_, files)| std::cmp::Reverse(files.len()));
             if !reasons.is_empty() {
-                writeln!(f, "\n{}:", status.name())?;
+                let remark = if status == Status::Passed { ", with a remark" } else { "" };
+                writeln!(f, "\n{}{remark}:", status.name())?;
             }
             for (_, files) in reasons {
                 let first = files[0].reason.lines().next().unwrap_or_default();
