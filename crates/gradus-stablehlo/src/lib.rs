@@ -20,7 +20,7 @@ pub mod read;
 mod verify;
 mod words;
 
-pub use quantized::legalize_quantized;
 pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
+pub use quantized::legalize_quantized;
 pub use read::{read, read_one};
 pub use verify::verify;

@@ -74,7 +74,10 @@ impl<'m> On<'_, 'm> {
     /// Pairs of padding, low and high, one for each of so many axes.
     pub(super) fn padding(&self, count: usize) -> Result<(Vec<Dim>, Vec<Dim>)> {
         let all = self.integers_or("padding", 2 * count, 0)?;
-        Ok((all.iter().step_by(2).map(|n| Dim::from(*n)).collect(), all.iter().skip(1).step_by(2).map(|n| Dim::from(*n)).collect()))
+        Ok((
+            all.iter().step_by(2).map(|n| Dim::from(*n)).collect(),
+            all.iter().skip(1).step_by(2).map(|n| Dim::from(*n)).collect(),
+        ))
     }
 
     /// The type of a result in the text.

@@ -46,7 +46,9 @@ impl<'m> On<'_, 'm> {
 
     pub(super) fn call_of(&mut self, function: &'m Function) -> Answer {
         if function.body.operations.is_empty() {
-            return Err(self.refused(format!("`@{}` is declared and not defined", function.name), "define it in the module"));
+            return Err(
+                self.refused(format!("`@{}` is declared and not defined", function.name), "define it in the module")
+            );
         }
         let sized = function.arguments.iter().any(|a| a.has("jax.global_constant"));
         if sized || function.values.iter().any(is_open) {

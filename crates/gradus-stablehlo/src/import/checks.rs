@@ -69,7 +69,10 @@ impl Check {
             }
         }
         Ok(first.map(|(i, x, y)| {
-            format!("{wrong} of {} elements are not as expected; the first, element {i}, is {x:?} and not {y:?}", a.count())
+            format!(
+                "{wrong} of {} elements are not as expected; the first, element {i}, is {x:?} and not {y:?}",
+                a.count()
+            )
         }))
     }
 }
@@ -116,9 +119,7 @@ impl CheckKind {
                 };
                 (min_ulp..=max_ulp).contains(&apart)
             }
-            CheckKind::AlmostEqual { tolerance } => {
-                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance
-            }
+            CheckKind::AlmostEqual { tolerance } => a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance,
         };
         xs.iter().zip(&ys).all(|(a, b)| one(a, b))
     }
@@ -163,7 +164,10 @@ pub(super) fn outputs(pending: Vec<Pending>, outputs: &mut Vec<Array>) -> Vec<Ch
 impl On<'_, '_> {
     pub(super) fn add_check(&mut self, pending: Pending) -> Result<()> {
         if self.scope.closed > 0 {
-            return Err(self.refused("a check inside of a loop or branch has no one value", "check what the loop or branch gives"));
+            return Err(self.refused(
+                "a check inside of a loop or branch has no one value",
+                "check what the loop or branch gives",
+            ));
         }
         self.scope.checks.push(pending);
         Ok(())
@@ -190,7 +194,8 @@ impl On<'_, '_> {
             Some(Attribute::Dense(dense)) => Some(types::constant(dense)?),
             _ => None,
         };
-        let ulp = |name, default| self.op.attributes.integer(name).and_then(|n| u64::try_from(n).ok()).unwrap_or(default);
+        let ulp =
+            |name, default| self.op.attributes.integer(name).and_then(|n| u64::try_from(n).ok()).unwrap_or(default);
         let close = CheckKind::Close { max_ulp: ulp("max_ulp_difference", 1), min_ulp: ulp("min_ulp_difference", 0) };
         match (name, constant) {
             ("expect_eq", _) => self.compared(CheckKind::Equal, self.x(1)?),
@@ -199,7 +204,8 @@ impl On<'_, '_> {
             ("expect_eq_const", Some(value)) => self.compared(CheckKind::Equal, value),
             ("expect_almost_eq_const", Some(value)) => self.compared(almost, value),
             ("expect_serialized_eq", _) => {
-                Err(self.refused("it compares with a file that an interpreter wrote", "compare with numbers in the text"))
+                Err(self
+                    .refused("it compares with a file that an interpreter wrote", "compare with numbers in the text"))
             }
             _ => Ok(None),
         }

@@ -177,7 +177,8 @@ impl<'m> On<'_, 'm> {
         let wide = |x: &Array| -> Result<Array> {
             match &written {
                 Some(axes) if axes.len() == x.rank() && x.rank() < shape.rank() => {
-                    let axes = axes.iter().map(|a| self.natural("broadcast_dimensions", *a)).collect::<Result<Vec<_>>>()?;
+                    let axes =
+                        axes.iter().map(|a| self.natural("broadcast_dimensions", *a)).collect::<Result<Vec<_>>>()?;
                     Ok(broadcast_in_dim(x, &shape, &axes))
                 }
                 _ => Ok(to_shape(x, &shape)),
@@ -279,7 +280,10 @@ fn mulhi_wide(a: &Array, b: &Array) -> Array {
     let low = &al * &bl;
     let (cross, other) = (&ah * &bl, &al * &bh);
     let carried = low.shift_right_logical(&half) + (&cross & &mask) + (&other & &mask);
-    let high = &ah * &bh + cross.shift_right_logical(&half) + other.shift_right_logical(&half) + carried.shift_right_logical(&half);
+    let high = &ah * &bh
+        + cross.shift_right_logical(&half)
+        + other.shift_right_logical(&half)
+        + carried.shift_right_logical(&half);
     if !a.dtype().is_signed_int() {
         return high;
     }

@@ -41,8 +41,14 @@ impl<'m> On<'_, 'm> {
             }
         }
         match name {
-            "Sharding" | "LayoutConstraint" | "annotate_device_placement" | "SPMDFullToShardShape" | "SPMDShardToFullShape"
-            | "xla.sdy.FuncResultSharding" | "xla.sdy.Sharding" | "AnnotateDevicePlacement" => Ok(Some(vec![self.item(0)?])),
+            "Sharding"
+            | "LayoutConstraint"
+            | "annotate_device_placement"
+            | "SPMDFullToShardShape"
+            | "SPMDShardToFullShape"
+            | "xla.sdy.FuncResultSharding"
+            | "xla.sdy.Sharding"
+            | "AnnotateDevicePlacement" => Ok(Some(vec![self.item(0)?])),
             "shape_assertion" => self.shape_assertion(),
             "cu_threefry2x32_ffi" | "cu_threefry2x32" => super::random::threefry(self),
             _ => match name.strip_prefix("lapack_").and_then(|n| n.strip_suffix("_ffi")) {
@@ -75,7 +81,10 @@ impl<'m> On<'_, 'm> {
 
     #[cfg(not(feature = "linalg"))]
     fn lapack(&mut self, name: &str, _: &str) -> Answer {
-        Err(self.refused(format!("`{name}` needs the feature `linalg`"), "turn on the feature `linalg` of `gradus-stablehlo`"))
+        Err(self.refused(
+            format!("`{name}` needs the feature `linalg`"),
+            "turn on the feature `linalg` of `gradus-stablehlo`",
+        ))
     }
 
     #[cfg(feature = "linalg")]
@@ -132,7 +141,9 @@ impl<'m> On<'_, 'm> {
                 let parts = all(bind_all(Op::new(op), std::slice::from_ref(&a)))?;
                 let [u, s, vt] = parts.as_slice() else { return Err(self.unknown(name)) };
                 if mode == 'N' {
-                    return Err(self.refused("singular values alone leave the vectors undefined", "ask for the vectors"));
+                    return Err(
+                        self.refused("singular values alone leave the vectors undefined", "ask for the vectors")
+                    );
                 }
                 many([a, s.clone(), u.clone(), vt.clone(), self.info(4)?])
             }

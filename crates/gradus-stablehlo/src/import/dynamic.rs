@@ -99,7 +99,9 @@ impl Scope<'_> {
             "maximum" => pairwise(&|a, b| Some(a.max(b))),
             "minimum" => pairwise(&|a, b| Some(a.min(b))),
             // Toward zero and down are the same for sizes, which are not negative; other numbers are not folded.
-            "divide" => pairwise(&|a, b| whole_and_positive(a, b).then(|| a.exact_quotient(b).unwrap_or_else(|| a.floor_div(b)))),
+            "divide" => pairwise(&|a, b| {
+                whole_and_positive(a, b).then(|| a.exact_quotient(b).unwrap_or_else(|| a.floor_div(b)))
+            }),
             "remainder" => pairwise(&|a, b| whole_and_positive(a, b).then(|| a.modulo(b))),
             // JAX's dimension variables are at least 1, which its text asserts only later.
             "sign" => operand(0)?.iter().map(|d| self.sign(d)).collect(),
@@ -213,7 +215,9 @@ impl On<'_, '_> {
         match name {
             "get_dimension_size" => {
                 let (x, axis, to) = (self.x(0)?, self.index("dimension")?, self.result_dtype()?);
-                let Some(dim) = x.shape().get(axis).cloned() else { return Err(self.wrong("there is no such dimension")) };
+                let Some(dim) = x.shape().get(axis).cloned() else {
+                    return Err(self.wrong("there is no such dimension"));
+                };
                 one(Array::from_dim(&dim, to))
             }
             "dynamic_reshape" => {
@@ -239,7 +243,8 @@ impl On<'_, '_> {
             "real_dynamic_slice" => {
                 let x = self.x(0)?;
                 let (start, limit) = (self.sizes_at(1)?, self.sizes_at(2)?);
-                let step = self.numbers_at(3)?.into_iter().map(|n| self.natural("strides", n)).collect::<Result<_>>()?;
+                let step =
+                    self.numbers_at(3)?.into_iter().map(|n| self.natural("strides", n)).collect::<Result<_>>()?;
                 one(bind(Op::new(Slice { start, limit, step }), &[x]))
             }
             "dynamic_gather" => {

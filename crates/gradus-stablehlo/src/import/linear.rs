@@ -55,10 +55,16 @@ impl On<'_, '_> {
             // Removed from the specification: the last axis of the left operand with the first of the right one.
             "dot" => {
                 let last = self.x(0)?.rank().saturating_sub(1);
-                one(self.product(DotGeneral { lhs_contract: vec![last], rhs_contract: vec![0], ..DotGeneral::default() })?)
+                one(self.product(DotGeneral {
+                    lhs_contract: vec![last],
+                    rhs_contract: vec![0],
+                    ..DotGeneral::default()
+                })?)
             }
             "einsum" | "unary_einsum" => {
-                let Some(equation) = self.word("einsum_config") else { return Err(self.wrong("it lacks `einsum_config`")) };
+                let Some(equation) = self.word("einsum_config") else {
+                    return Err(self.wrong("it lacks `einsum_config`"));
+                };
                 one(Array::einsum(equation, self.xs()?.iter()))
             }
             "convolution" => {

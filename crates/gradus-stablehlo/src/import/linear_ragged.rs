@@ -14,7 +14,8 @@ use super::{Answer, On, one};
 /// One place of an axis, which goes.
 fn place(x: &Array, axis: usize, at: usize) -> Array {
     let start = (0..x.rank()).map(|a| Dim::from(if a == axis { at } else { 0 })).collect();
-    let limit = x.shape().iter().enumerate().map(|(a, d)| if a == axis { Dim::from(at + 1) } else { d.clone() }).collect();
+    let limit =
+        x.shape().iter().enumerate().map(|(a, d)| if a == axis { Dim::from(at + 1) } else { d.clone() }).collect();
     let cut = bind(Op::new(Slice { start, limit, step: vec![1; x.rank()] }), std::slice::from_ref(x));
     reshape(&cut, cut.shape().without(|a| a == axis))
 }
@@ -28,9 +29,13 @@ pub(super) fn ragged_dot(on: &mut On<'_, '_>) -> Answer {
     let (lhs_contract, rhs_contract) = (field("lhs_contracting_dimensions")?, field("rhs_contracting_dimensions")?);
     let (ragged, group) = (field("lhs_ragged_dimensions")?, field("rhs_group_dimensions")?);
     let ([ragged], true) = (ragged.as_slice(), sizes.rank() == 1) else {
-        return Err(on.refused("groups that differ between batches have no form here", "give one vector of group sizes"));
+        return Err(
+            on.refused("groups that differ between batches have no form here", "give one vector of group sizes")
+        );
     };
-    let Some(count) = sizes.dim(0).as_usize() else { return Err(on.refused("the number of groups is not known", "fix it")) };
+    let Some(count) = sizes.dim(0).as_usize() else {
+        return Err(on.refused("the number of groups is not known", "fix it"));
+    };
     // Where each group begins and ends along the ragged axis of the left operand.
     let ends = sizes.cumsum(0);
     let starts = &ends - &sizes;

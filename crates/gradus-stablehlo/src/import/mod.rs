@@ -17,9 +17,9 @@ mod linear_ragged;
 mod narrow;
 mod normalize;
 mod random;
+mod reduce;
 #[cfg(feature = "linalg")]
 mod reflectors;
-mod reduce;
 mod regions;
 mod scatter;
 mod shaping;
@@ -28,6 +28,7 @@ mod special;
 mod types;
 mod windows;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -39,8 +40,9 @@ use rustc_hash::FxHashMap;
 
 pub use checks::{Check, CheckKind, Expected};
 
-use crate::legalize_quantized;
-use crate::module::{Attributes, Element, Function, Module, Operation, Region, Type, Value, Visibility};
+use crate::module::{Attributes, Function, Module, Operation, Region, Type, Value, Visibility};
+use crate::quantized::{is_quantized, legalize_quantized};
+use crate::verify::verify;
 use checks::Pending;
 
 /// What a module becomes.
@@ -58,6 +60,7 @@ pub struct Imported {
 
 /// The program of a module's entry: `@main`, or else its only public function.
 pub fn import(module: &Module) -> Result<Imported> {
+    let module = &*prepared(module)?;
     let main = module.functions.iter().find(|f| f.name == "main");
     let mut public = module.functions.iter().filter(|f| f.visibility != Visibility::Private);
     let only = || match (public.next(), public.next()) {
@@ -68,26 +71,27 @@ pub fn import(module: &Module) -> Result<Imported> {
         return Err(Error::new(ErrorKind::Parse, format!("{}: there is no function `@main`", module.source))
             .help("name the function that is meant: `import_function(&module, name)`"));
     };
-    import_function(module, &entry.name)
-}
-
-/// Whether a value of a function is quantized.
-fn is_quantized(function: &Function) -> bool {
-    let quantized = |t: &Type| t.tensor().is_some_and(|t| matches!(t.element, Element::Quantized(_)));
-    function.values.iter().any(quantized)
+    Importer::new(module).entry(entry)
 }
 
 /// The program of a module's function of this name.
 pub fn import_function(module: &Module, name: &str) -> Result<Imported> {
-    if module.functions.iter().any(is_quantized) {
-        return import_function(&legalize_quantized(module.clone())?, name);
-    }
+    let module = &*prepared(module)?;
     let Some(entry) = module.functions.iter().find(|f| f.name == name) else {
         let names = module.functions.iter().map(|f| format!("@{}", f.name)).collect::<Vec<_>>().join(", ");
         return Err(Error::new(ErrorKind::Parse, format!("{}: there is no function `@{name}`", module.source))
             .help(format!("its functions are {names}")));
     };
     Importer::new(module).entry(entry)
+}
+
+/// The module, verified and without quantized types.
+fn prepared(module: &Module) -> Result<Cow<'_, Module>> {
+    verify(module)?;
+    match is_quantized(module) {
+        true => legalize_quantized(module.clone()).map(Cow::Owned),
+        false => Ok(Cow::Borrowed(module)),
+    }
 }
 
 /// What is at hand for the whole module.
@@ -286,7 +290,10 @@ impl<'m> Scope<'m> {
         let mut on = On { scope: self, op };
         match on.dispatch()? {
             Some(items) => Ok(items),
-            None => Err(on.refused("it is not among the operations that Gradus knows", "write it with others, or remove it")),
+            None => {
+                Err(on
+                    .refused("it is not among the operations that Gradus knows", "write it with others, or remove it"))
+            }
         }
     }
 }
@@ -367,15 +374,28 @@ impl<'m> On<'_, 'm> {
             "map" => return self.map_region(),
             "batch_norm_inference" | "batch_norm_training" | "batch_norm_grad" => return self.batch_norm(name),
             "infeed" | "outfeed" | "send" | "recv" => {
-                return Err(self.refused("programs have no streams", "pass what is read as an argument and return the rest"));
+                return Err(
+                    self.refused("programs have no streams", "pass what is read as an argument and return the rest")
+                );
             }
-            "all_gather" | "all_reduce" | "all_to_all" | "collective_broadcast" | "collective_permute"
-            | "collective_reduce" | "reduce_scatter" | "partition_id" | "replica_id" | "cross-replica-sum" | "async_start"
+            "all_gather"
+            | "all_reduce"
+            | "all_to_all"
+            | "collective_broadcast"
+            | "collective_permute"
+            | "collective_reduce"
+            | "reduce_scatter"
+            | "partition_id"
+            | "replica_id"
+            | "cross-replica-sum"
+            | "async_start"
             | "async_done" => {
                 return Err(self.refused("it speaks with other devices", "export the program for one device"));
             }
             "set_dimension_size" => {
-                return Err(self.refused("arrays have no bounded dimensions", "pad and mask, or use a symbolic dimension"));
+                return Err(
+                    self.refused("arrays have no bounded dimensions", "pad and mask, or use a symbolic dimension")
+                );
             }
             _ => return Ok(None),
         }))
@@ -399,7 +419,8 @@ impl<'m> On<'_, 'm> {
 
     /// What is wrong with an operation's operands or attributes.
     fn wrong(&self, what: impl std::fmt::Display) -> Error {
-        Error::new(ErrorKind::Verify, format!("`{}`: {what}", self.op.name)).at(self.scope.importer.place(self.op.place))
+        Error::new(ErrorKind::Verify, format!("`{}`: {what}", self.op.name))
+            .at(self.scope.importer.place(self.op.place))
     }
 
     fn item(&self, at: usize) -> Result<Item> {

@@ -47,11 +47,16 @@ impl<'m> On<'_, 'm> {
                 let x = self.x(0)?;
                 // Floats are held in range; integers keep their low bits.
                 let held = self.result_dtype()?;
-                let wide = if x.dtype().is_inexact() { convert(&x, held) } else { convert(&convert(&x, DType::I64), held) };
+                let wide =
+                    if x.dtype().is_inexact() { convert(&x, held) } else { convert(&convert(&x, DType::I64), held) };
                 let made = if x.dtype() == DType::Bool { convert(&x, held) } else { wide };
                 one(wrapped(&made, bits))
             }
-            ("add" | "subtract" | "multiply" | "negate" | "abs" | "divide" | "shift_left" | "not" | "power", _, Some(bits)) => {
+            (
+                "add" | "subtract" | "multiply" | "negate" | "abs" | "divide" | "shift_left" | "not" | "power",
+                _,
+                Some(bits),
+            ) => {
                 let made = self.elementwise(name)?;
                 let Some([Item::Array(x)]) = made.as_deref() else { return Ok(made) };
                 one(wrapped(x, bits))

@@ -4,7 +4,9 @@ use gradus_core::array::Concrete;
 use gradus_core::error::Result;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::elementwise::{Compare, Direction, Select};
-use gradus_core::primitives::reduce::{ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
+use gradus_core::primitives::reduce::{
+    ArgMax, ArgMin, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum,
+};
 use gradus_core::trace::{Traced, bind, trace_as_written};
 use gradus_core::{Array, DType, Program, Scalar, Type as Ty};
 
@@ -127,7 +129,9 @@ impl On<'_, '_> {
         for (direction, end) in
             [(Direction::Gt, Scalar::lowest(x.dtype())), (Direction::Lt, Scalar::highest(x.dtype()))]
         {
-            let same = body.captures.is_empty() && is_all(worst, end) && better(types, direction)?.computes_same(&body.program);
+            let same = body.captures.is_empty()
+                && is_all(worst, end)
+                && better(types, direction)?.computes_same(&body.program);
             if !same {
                 continue;
             }

@@ -140,12 +140,13 @@ pub(super) fn with_outputs(program: &Program, name: &str, which: &[gradus_core::
         *slot = Some(b.input(ty.clone())?.into());
     }
     let lost = || Error::new(ErrorKind::Rule, "a value of a region was lost");
-    let read = |b: &mut gradus_core::program::Builder, values: &[Option<gradus_core::program::Atom>], atom| {
-        match program.constant(atom) {
+    let read =
+        |b: &mut gradus_core::program::Builder, values: &[Option<gradus_core::program::Atom>], atom| match program
+            .constant(atom)
+        {
             Some(c) => Ok(b.constant(c.clone())),
             None => atom.value().and_then(|v| values.get(v.index()).copied().flatten()).ok_or_else(lost),
-        }
-    };
+        };
     for e in program.equations() {
         let operands = program.operands(e).iter().map(|a| read(&mut b, &values, *a)).collect::<Result<Vec<_>>>()?;
         let made: Vec<_> = b.equation(e.op().clone(), &operands, e.place())?.results().collect();

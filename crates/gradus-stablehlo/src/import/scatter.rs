@@ -41,7 +41,8 @@ impl Combining<'_> {
 
 /// Numbers put at places of a line, where those below 0 are nowhere.
 pub(super) fn scattered(how: Combining<'_>, line: &Array, places: &Array, numbers: &Array) -> Result<Array> {
-    let axes = Axes { window: vec![], inserted: vec![0], index_map: vec![0], operand_batch: vec![], index_batch: vec![] };
+    let axes =
+        Axes { window: vec![], inserted: vec![0], index_map: vec![0], operand_batch: vec![], index_batch: vec![] };
     let indices = reshape(places, places.shape().inserted(places.rank(), Dim::from(1usize)));
     let mut made = axes.scatter(how, std::slice::from_ref(line), &indices, std::slice::from_ref(numbers), false)?;
     Ok(made.swap_remove(0))
@@ -73,7 +74,14 @@ impl Axes {
         })
     }
 
-    fn scatter(&self, how: Combining<'_>, xs: &[Array], indices: &Array, updates: &[Array], unique: bool) -> Result<Vec<Array>> {
+    fn scatter(
+        &self,
+        how: Combining<'_>,
+        xs: &[Array],
+        indices: &Array,
+        updates: &[Array],
+        unique: bool,
+    ) -> Result<Vec<Array>> {
         if let ([x], [update]) = (xs, updates) {
             // A few sums of halves are rounded one by one, as the text says; of many it would take too long.
             let half = matches!(x.dtype(), DType::F16 | DType::BF16) && !unique;
@@ -128,7 +136,8 @@ impl Axes {
         };
         let vector_shape = vectors.shape().without(|a| a == 0);
         let specs = xs.iter().map(|x| x.ty().cloned());
-        let elements = [&vectors].into_iter().chain(&windows).map(|a| a.ty().map(|t| t.with_shape(t.shape().without(|i| i == 0))));
+        let elements =
+            [&vectors].into_iter().chain(&windows).map(|a| a.ty().map(|t| t.with_shape(t.shape().without(|i| i == 0))));
         let specs = specs.chain(elements).map(|t| t.map(Array::of_type)).collect::<Result<Vec<_>>>()?;
         let count = xs.len();
         let step = trace_as_written("scatter", &specs, |all| {

@@ -185,7 +185,8 @@ fn from_pairs(x: &Array) -> Array {
     let last = x.rank().saturating_sub(1);
     let part = |k: usize| {
         let start = (0..x.rank()).map(|a| Dim::from(if a == last { k } else { 0 })).collect();
-        let limit = x.shape().iter().enumerate().map(|(a, d)| if a == last { Dim::from(k + 1) } else { d.clone() }).collect();
+        let limit =
+            x.shape().iter().enumerate().map(|(a, d)| if a == last { Dim::from(k + 1) } else { d.clone() }).collect();
         let cut = bind(Op::new(Slice { start, limit, step: vec![1; x.rank()] }), std::slice::from_ref(x));
         reshape(&cut, cut.shape().without(|a| a == last))
     };

@@ -77,7 +77,8 @@ fn side(p: &Program, atom: Atom) -> Option<(Atom, Atom, bool)> {
     let reads = |p: &Program, odd: usize| p.read_inputs().iter().enumerate().all(|(i, read)| !read || i % 2 == odd);
     let own = p.inputs().len();
     let swapped = exchanged(&right)?;
-    (own % 2 == 0 && reads(&left, 0) && reads(&right, 1) && swapped.computes_same(&left)).then_some((*a, *b, descending))
+    (own % 2 == 0 && reads(&left, 0) && reads(&right, 1) && swapped.computes_same(&left))
+        .then_some((*a, *b, descending))
 }
 
 /// The same program with each pair of inputs exchanged.
@@ -122,7 +123,10 @@ impl On<'_, '_> {
         // One operand that is its own key needs no other.
         if let ([key], [x]) = (keys, xs) {
             if key.left.value().is_some_and(|v| v.index() == 0) {
-                return many([bind(Op::new(Sort { axis, keys: 1, descending: key.descending }), std::slice::from_ref(x))]);
+                return many([bind(
+                    Op::new(Sort { axis, keys: 1, descending: key.descending }),
+                    std::slice::from_ref(x),
+                )]);
             }
         }
         let pairs: Vec<Array> = xs.iter().flat_map(|x| [x.clone(), x.clone()]).collect();

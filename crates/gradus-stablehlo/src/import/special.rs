@@ -30,8 +30,7 @@ pub(super) fn bessel_i1e(x: &Array) -> Array {
         let ratios: Vec<f64> = (1..56).map(|k| 1.0 / (f64::from(k) * (f64::from(k) + 1.0))).collect();
         let inside = &inner * &nested(&quarter, &ratios) * 0.5_f64 * (-inner.abs()).exp();
         let outer = near.select(&like(x, FAR), &size);
-        let ratios: Vec<f64> =
-            (1..34).map(|k| (f64::from(2 * k - 1).powi(2) - 4.0) / f64::from(k)).collect();
+        let ratios: Vec<f64> = (1..34).map(|k| (f64::from(2 * k - 1).powi(2) - 4.0) / f64::from(k)).collect();
         let series = nested(&(like(x, 0.125) / &outer), &ratios);
         let beyond = x.sign() * series / (&outer * std::f64::consts::TAU).sqrt();
         let ends = size.eq(&like(x, f64::INFINITY));

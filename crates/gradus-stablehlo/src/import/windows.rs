@@ -211,7 +211,12 @@ impl On<'_, '_> {
         let count = x.shape().size();
         let line = spread(&init, &[count].into_iter().collect());
         let combining = Combining { body: &scatter, swapped: true };
-        let made = scattered(combining, &line, &reshape(&chosen, vec![source.shape().size()]), &reshape(&source, vec![source.shape().size()]))?;
+        let made = scattered(
+            combining,
+            &line,
+            &reshape(&chosen, vec![source.shape().size()]),
+            &reshape(&source, vec![source.shape().size()]),
+        )?;
         one(reshape(&made, x.shape().clone()))
     }
 }

@@ -112,18 +112,27 @@ const FLOATS: &[&str] = &[
 pub fn legalize_quantized(mut module: Module) -> Result<Module> {
     let source = module.source.clone();
     for function in &mut module.functions {
-        if function.values.iter().any(is_quantized) || function.results.iter().any(|(ty, _)| is_quantized(ty)) {
+        if uses(function) {
             *function = rewrite(&source, std::mem::take(function))?;
         }
     }
     Ok(module)
 }
 
+/// Whether a module uses quantized types.
+pub(crate) fn is_quantized(module: &Module) -> bool {
+    module.functions.iter().any(uses)
+}
+
+fn uses(function: &Function) -> bool {
+    function.values.iter().chain(function.results.iter().map(|(ty, _)| ty)).any(has_quantized)
+}
+
 /// Whether there is something quantized in a type.
-fn is_quantized(ty: &Type) -> bool {
+fn has_quantized(ty: &Type) -> bool {
     match ty {
         Type::Tensor(tensor) => matches!(tensor.element, Element::Quantized(_)),
-        Type::Tuple(parts) => parts.iter().any(is_quantized),
+        Type::Tuple(parts) => parts.iter().any(has_quantized),
         _ => false,
     }
 }
@@ -225,7 +234,7 @@ impl Walk {
             .operands
             .iter()
             .chain(&operation.results)
-            .any(|v| self.old.get(v.0 as usize).is_some_and(is_quantized));
+            .any(|v| self.old.get(v.0 as usize).is_some_and(has_quantized));
         let name = &*operation.name;
         if !any {
             return self.keep(operation);

@@ -304,7 +304,10 @@ impl<'a> Reader<'a> {
                 r.operation(&mut region.operations)?;
             }
             r.scope -= 1;
-            r.forget(mark);
+            // Names of a whole function are cleared at once when the next one starts.
+            if r.scope > 0 {
+                r.forget(mark);
+            }
             Ok(region)
         })
     }
