@@ -16,7 +16,7 @@ use gradus_stablehlo::{Imported, import_function, read};
 /// What became of a file.
 enum Outcome {
     Passed,
-    /// Nothing in it can be run: no function without arguments, or no check. It became a program all the same.
+    /// Nothing in it can be run: no function without arguments. It became a program all the same.
     Imported,
     Refused(String),
     Failed(String),
@@ -45,7 +45,7 @@ fn kind(path: &Path, text: &str) -> &'static str {
         () if path.contains("/quantized/") || path.contains("quantized_ops") => "quantized",
         () if path.contains("/interpret/") && text.contains("interpreter.run_parallel") => "interpret, collective",
         () if path.contains("/interpret/") => "interpret",
-        () if text.contains("tensor<?") => "dynamic",
+        () if path.contains("/dynamic/") || text.contains("tensor<?") => "dynamic",
         () if disabled => "disabled upstream",
         () if text.contains("chlo.") => "chlo",
         () => "static",
@@ -124,10 +124,12 @@ fn one_file(path: &Path, text: &str, backends: &[&str]) -> Outcome {
                     Ok(outputs) => outputs,
                     Err(e) => return Outcome::Failed(e.lines().take(2).collect::<Vec<_>>().join(" ")),
                 };
+                // Upstream counts a function that only has to run.
+                ran += 1;
                 for check in &imported.checks {
                     let place = check.place.to_string();
                     match check.compare(&outputs) {
-                        Ok(None) => ran += 1,
+                        Ok(None) => {}
                         Ok(Some(why)) => return Outcome::Failed(format!("{backend}: {why} at {}", file_name(&place))),
                         Err(e) => return Outcome::Failed(format!("{backend}: {}", first_line(&e.to_string()))),
                     }

@@ -284,7 +284,11 @@ fn bind_at(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     }
     // A loop over numbers is a part of the program that is being traced: it may take its time, and compiled code is faster.
     let is_loop = op.is::<Scan>() || op.is::<While>();
-    let later = symbolic || is_loop || state::is_as_written() || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
+    let later = symbolic
+        || is_loop
+        || state::is_as_written()
+        || !op.effects().is_pure()
+        || belongs_to_program(&op, inputs, &results);
     if later && !spec && is_tracing() {
         return state::record(op, inputs, place);
     }

@@ -4,6 +4,7 @@
 //! refused by its name and place. Each operation's result is held against the type that the text gives it.
 
 mod attributes;
+mod bits;
 mod calls;
 mod checks;
 mod chlo;
