@@ -13,7 +13,7 @@ fn run(text: &str, inputs: &[Array]) -> Vec<Array> {
 
 fn refusal(text: &str) -> gradus_core::Error {
     let module = read_one("here.mlir", text).unwrap_or_else(|e| panic!("{e}"));
-    import(&module).err().expect("it is refused")
+    import(&module).expect_err("it is refused")
 }
 
 #[test]

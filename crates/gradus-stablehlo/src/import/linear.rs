@@ -278,5 +278,5 @@ pub(super) fn adjoint(x: &Array) -> Array {
 pub(super) fn lower_mask(x: &Array) -> Array {
     let (shape, rank) = (x.shape().clone(), x.rank());
     let (row, column) = (rank.saturating_sub(2), rank.saturating_sub(1));
-    iota(DType::I64, shape.clone(), row).ge(&iota(DType::I64, shape, column))
+    iota(DType::I64, shape.clone(), row).ge(iota(DType::I64, shape, column))
 }

@@ -286,10 +286,8 @@ impl<'a> Cursor<'a> {
                 b'<' => open.push(b'>'),
                 // An arrow is no bracket.
                 b'-' if bytes.get(i + 1) == Some(&b'>') => i += 1,
-                b')' | b']' | b'}' | b'>' => {
-                    if open.pop() != Some(b) {
-                        return Err(self.error_at(i, &format!("`{}` closes nothing", char::from(b))));
-                    }
+                b')' | b']' | b'}' | b'>' if open.pop() != Some(b) => {
+                    return Err(self.error_at(i, &format!("`{}` closes nothing", char::from(b))));
                 }
                 b'"' => {
                     i += 1;
