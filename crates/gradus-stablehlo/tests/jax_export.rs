@@ -190,8 +190,14 @@ fn weighted(outputs: &[Array]) -> f64 {
 #[test]
 fn gradients_of_exported_programs_agree_with_finite_differences() {
     let Some(folder) = folder() else { return };
-    // Sorted places, bits and draws are steps, and halves have too few digits for differences.
-    let rough = ["argsort_topk_unique", "integer_bitwise", "random_uniform_normal", "transformer_block_bf16"];
+    // Sorted places, bits and draws are steps, halves have too few digits for differences, and `next_after` has no derivative: it is NaN.
+    let rough = [
+        "argsort_topk_unique",
+        "integer_bitwise",
+        "random_uniform_normal",
+        "transformer_block_bf16",
+        "special_functions",
+    ];
     let mut checked = 0;
     for case in &cases(&folder, true, &rough) {
         let active: Vec<bool> = case.inputs.iter().map(|x| x.dtype().is_float()).collect();
@@ -212,7 +218,10 @@ fn gradients_of_exported_programs_agree_with_finite_differences() {
             // In proportion to the numbers: a step that is small beside some is large beside others.
             let along = (weights(i + 3, x) - 0.8_f64) * x;
             let gradient = gradients.next().expect("a gradient for each");
-            slope += (gradient.cast(DType::F64) * along.cast(DType::F64)).sum().item::<f64>().expect("a number");
+            let (gradient, direction) = (gradient.cast(DType::F64), along.cast(DType::F64));
+            // Where nothing moves the slope may be infinite: that of the cube root at 0 is.
+            let part = direction.eq(0.0).select(&direction, &gradient * &direction);
+            slope += part.sum().item::<f64>().expect("a number");
             sides[0][i] = x + &along * step;
             sides[1][i] = x - &along * step;
         }

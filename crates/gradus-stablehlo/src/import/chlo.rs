@@ -149,7 +149,7 @@ impl<'m> On<'_, 'm> {
 
     fn polygamma(&mut self) -> Answer {
         let (n, x) = (self.x(0)?, self.x(1)?);
-        let known = n.concrete().and_then(|c| c.splat_value()).map(Scalar::to_f64);
+        let known = self.op.operands.first().and_then(|v| self.scope.splat(*v)).map(Scalar::to_f64);
         match known.filter(|n| n.fract() == 0.0 && (0.0..=64.0).contains(n)) {
             Some(0.0) => one(apply(&p::Digamma, &[x])),
             Some(order) => one(bind(Op::new(Polygamma { order: order as u32 }), &[x])),
