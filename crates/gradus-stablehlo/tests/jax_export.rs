@@ -190,18 +190,13 @@ fn weighted(outputs: &[Array]) -> f64 {
 #[test]
 fn gradients_of_exported_programs_agree_with_finite_differences() {
     let Some(folder) = folder() else { return };
-    // Sorted places, bits and draws are steps, halves have too few digits for differences, and `next_after` has no derivative: it is NaN.
-    let rough = [
-        "argsort_topk_unique",
-        "integer_bitwise",
-        "random_uniform_normal",
-        "transformer_block_bf16",
-        "special_functions",
-    ];
+    // Sorted places, bits and draws are steps, and halves have too few digits for differences.
+    let rough = ["argsort_topk_unique", "integer_bitwise", "random_uniform_normal", "transformer_block_bf16"];
     let mut checked = 0;
     for case in &cases(&folder, true, &rough) {
         let active: Vec<bool> = case.inputs.iter().map(|x| x.dtype().is_float()).collect();
-        if !active.contains(&true) {
+        // `jax.export` writes `lgamma` and its like out as formulas; branches that are not taken have slopes that are not finite. The lowered text keeps them.
+        if !active.contains(&true) || case.name == "special_functions.mlir" {
             continue;
         }
         let back = vjp(&case.program, &active).unwrap_or_else(|e| panic!("{}: {e}", case.name));
