@@ -1,9 +1,10 @@
-//! How fast text is read: files or folders of `.mlir` as arguments, or two made-up texts without any. Prints what does not read or is no module of StableHLO.
+//! How fast text and bytecode are read: files or folders of `.mlir` and `.bc` as arguments, or two made-up texts without any. Prints what does not read or is
+//! no module of StableHLO.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use gradus_stablehlo::{read, verify};
+use gradus_stablehlo::{is_bytecode, read, read_bytecode, verify};
 
 fn files(path: &Path, into: &mut Vec<PathBuf>) {
     if path.is_dir() {
@@ -11,7 +12,7 @@ fn files(path: &Path, into: &mut Vec<PathBuf>) {
             std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
         entries.sort();
         entries.iter().for_each(|p| files(p, into));
-    } else if path.extension().is_some_and(|e| e == "mlir") {
+    } else if path.extension().is_some_and(|e| e == "mlir" || e == "bc") {
         into.push(path.to_owned());
     }
 }
@@ -25,11 +26,16 @@ fn main() {
     }
     let (mut bytes, mut time, mut wrong) = (0, Duration::ZERO, 0);
     for path in &paths {
-        let Ok(text) = std::fs::read_to_string(path) else { continue };
+        let Ok(content) = std::fs::read(path) else { continue };
+        let name = path.display().to_string();
         let start = Instant::now();
-        let result = read(&path.display().to_string(), &text);
+        let result = if is_bytecode(&content) {
+            read_bytecode(&name, &content).map(|module| vec![module])
+        } else {
+            read(&name, &String::from_utf8_lossy(&content))
+        };
         time += start.elapsed();
-        bytes += text.len();
+        bytes += content.len();
         if let Err(error) = result.and_then(|modules| modules.iter().try_for_each(verify)) {
             wrong += 1;
             println!("{}", error.message());

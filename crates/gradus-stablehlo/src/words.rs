@@ -15,6 +15,7 @@ pub(crate) fn of_type(ty: &Type) -> String {
         Type::Scalar(element) => of_element(element),
         Type::Function(inputs, outputs) => format!("({}) -> ({})", list(inputs), list(outputs)),
         Type::None => "none".into(),
+        Type::Opaque(text) if Type::is_plain(text) => text.clone(),
         Type::Opaque(text) => format!("!{text}"),
     }
 }

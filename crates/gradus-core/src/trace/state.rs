@@ -251,6 +251,21 @@ fn atom_of(array: &Array, place: Location) -> Result<Atom> {
         Form::Spec(ty) => Err(error!(NotConcrete, "{ty} is only a type and cannot be a value of a program")
             .at(place)
             .help("pass specs as arguments of `trace` or `compile`; inside a function use arrays")),
+        // A program takes it from where it is. Only what must stand alone has the numbers in it; no borrow is held while they come.
+        Form::Remote(r) => match STACK.with_borrow(|s| s.last().is_some_and(|state| state.closed)) {
+            true => {
+                let c = array.on_host().map_err(|e| e.at(place))?;
+                STACK.with_borrow_mut(|s| {
+                    let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
+                    Ok(state.builder.constant(Constant::array(c)))
+                })
+            }
+            false => STACK.with_borrow_mut(|s| {
+                let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
+                let key = CaptureKey::Buffer(Arc::as_ptr(r) as usize);
+                Ok(state.capture(array, key, r.ty()))
+            }),
+        },
         Form::Concrete(c) => STACK.with_borrow_mut(|s| {
             let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
             if state.closed || c.splat_value().is_some() || c.count() <= EMBED_LIMIT {
@@ -426,6 +441,7 @@ fn number(trace: TraceId, value: ValueId) -> Result<Option<Array>> {
 pub(super) fn peek_array(array: &Array) -> Result<Option<Array>> {
     match array.form() {
         Form::Concrete(_) => Ok(Some(array.clone())),
+        Form::Remote(_) => array.on_host().map(|_| Some(array.clone())),
         Form::Traced(t) => number(t.trace, t.value),
         Form::Failed(e) => Err(e.clone()),
         Form::Spec(_) => Ok(None),

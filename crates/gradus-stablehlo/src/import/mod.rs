@@ -62,7 +62,6 @@ pub struct Imported {
 
 /// The program of a module's entry: `@main`, or else its only public function.
 pub fn import(module: &Module) -> Result<Imported> {
-    let module = &*prepared(module)?;
     let main = module.functions.iter().find(|f| f.name == "main");
     let mut public = module.functions.iter().filter(|f| f.visibility != Visibility::Private);
     let only = || match (public.next(), public.next()) {
@@ -73,7 +72,7 @@ pub fn import(module: &Module) -> Result<Imported> {
         return Err(Error::new(ErrorKind::Parse, format!("{}: there is no function `@main`", module.source))
             .help("name the function that is meant: `import_function(&module, name)`"));
     };
-    Importer::new(module).entry(entry)
+    import_function(module, &entry.name)
 }
 
 /// The program of a module's function of this name.

@@ -296,9 +296,7 @@ impl Walk {
             let region = self.region(region)?;
             operation.regions.push(region);
         }
-        if operation.name == "stablehlo.constant"
-            && let Some(Attribute::Dense(dense)) = operation.attributes.get("value")
-        {
+        if let Some(Attribute::Dense(dense)) = operation.attributes.get("value") {
             let mut dense = dense.clone();
             dense.ty.element = stored_element(&dense.ty.element);
             operation.attributes.set("value", Attribute::Dense(dense));

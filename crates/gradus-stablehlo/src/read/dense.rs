@@ -14,8 +14,8 @@ impl Reader<'_> {
     /// `dense<..> : tensor<..>`.
     pub(super) fn dense(&mut self) -> Result<Dense> {
         let start = self.cur.at();
-        self.cur.expect_word("dense")?;
-        self.cur.expect("<")?;
+        self.cur.take_word("dense")?;
+        self.cur.take("<")?;
         let body = self.cur.at();
         if self.cur.peek() == b'"' {
             let rest = &self.cur.rest()[1..];
@@ -23,54 +23,53 @@ impl Reader<'_> {
                 return Err(self.cur.error_at(body, "this text has no closing `\"`"));
             };
             self.cur.go(body + n + 2);
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             let ty = self.dense_type()?;
-            let (bytes, splat) = self.hex(body + 1, &rest[..n], &ty, 0)?;
-            return Ok(Dense { ty, bytes, splat });
+            let bytes = self.hex(body + 1, &rest[..n], &ty, 0)?;
+            return Ok(Dense::new(ty, bytes));
         }
         let Some(n) = self.cur.rest().iter().position(|b| *b == b'>') else {
             return Err(self.cur.error_at(start, "`dense<` is not closed"));
         };
         self.cur.go(body + n);
-        self.cur.expect(">")?;
+        self.cur.take(">")?;
         let ty = self.dense_type()?;
         let after = self.cur.at();
         self.cur.go(body);
-        let (bytes, splat) = self.elements(&ty)?;
+        let bytes = self.elements(&ty)?;
         if self.cur.at() != body + n {
             return Err(self.cur.expected("`>`"));
         }
         self.cur.go(after);
-        Ok(Dense { ty, bytes: bytes.into(), splat })
+        Ok(Dense::new(ty, bytes))
     }
 
     /// `dense_resource<name> : tensor<..>`, whose bytes stand at the end of the file.
     pub(super) fn dense_resource(&mut self) -> Result<Dense> {
-        self.cur.expect_word("dense_resource")?;
-        self.cur.expect("<")?;
+        self.cur.take_word("dense_resource")?;
+        self.cur.take("<")?;
         let at = self.cur.at();
         let name = if self.cur.peek() == b'"' {
             self.cur.text()?
         } else {
             self.cur.word("the name of a resource")?.to_owned()
         };
-        self.cur.expect(">")?;
+        self.cur.take(">")?;
         let ty = self.dense_type()?;
-        let Some((from, to)) = self.resources.get(name.as_str()).copied() else {
+        let Some((from, hex)) = self.resources.get(name.as_str()).copied() else {
             return Err(self.cur.error_at(
                 at,
                 &format!("the file has no resource `{name}` (in `{{-# dialect_resources: .. #-}}` at its end)"),
             ));
         };
         // In front of the numbers stands how they are aligned: four bytes.
-        let hex = self.cur.between(from, to).as_bytes();
-        let (bytes, splat) = self.hex(from, hex, &ty, 4)?;
-        Ok(Dense { ty, bytes, splat })
+        let bytes = self.hex(from, hex.as_bytes(), &ty, 4)?;
+        Ok(Dense::new(ty, bytes))
     }
 
     /// `: tensor<2x3xf32>`, of known dimensions.
     fn dense_type(&mut self) -> Result<Tensor> {
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         let at = self.cur.at();
         match self.ty()? {
             Type::Tensor(ty) if ty.count().is_some() => Ok(ty),
@@ -78,8 +77,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The bytes of `0x..`, and whether they are one element for all; `lead` bytes in front are left out.
-    fn hex(&self, at: usize, text: &[u8], ty: &Tensor, lead: usize) -> Result<(Arc<[u8]>, bool)> {
+    /// The bytes of `0x..`, of all elements or of one for all; `lead` bytes in front are left out.
+    fn hex(&self, at: usize, text: &[u8], ty: &Tensor, lead: usize) -> Result<Arc<[u8]>> {
         let digits = match text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")) {
             Some(digits) if digits.len() % 2 == 0 && digits.len() >= 2 * lead => &digits[2 * lead..],
             _ => return Err(self.cur.error_at(at, "expected `0x` and two hex digits for each byte")),
@@ -100,41 +99,38 @@ impl Reader<'_> {
         if count.checked_mul(one) == Some(bytes.len()) {
             let bytes =
                 if ty.element == Element::I1 { bytes.iter().map(|b| u8::from(*b != 0)).collect() } else { bytes };
-            return Ok((bytes, false));
+            return Ok(bytes);
         }
         if ty.element == Element::I1 && bytes.len() == count.div_ceil(8) {
             // Older files have eight booleans in a byte, the first one in its lowest bit.
-            return Ok(((0..count).map(|i| bytes[i / 8] >> (i % 8) & 1).collect(), false));
+            return Ok((0..count).map(|i| bytes[i / 8] >> (i % 8) & 1).collect());
         }
         if bytes.len() == one && count > 0 {
             let bytes = if ty.element == Element::I1 { [u8::from(bytes[0] != 0)].into() } else { bytes };
-            return Ok((bytes, true));
+            return Ok(bytes);
         }
         Err(self.cur.error_at(at, &format!("{} bytes for {count} elements of {one} bytes each", bytes.len())))
     }
 
     /// One element for all, or lists as deep as the tensor has axes.
-    fn elements(&mut self, ty: &Tensor) -> Result<(Vec<u8>, bool)> {
+    fn elements(&mut self, ty: &Tensor) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let dims: Vec<u64> = ty.dims.iter().map(|d| d.unwrap_or(0)).collect();
         if self.cur.peek() == b'>' {
             if ty.count() != Some(0) {
                 return Err(self.cur.expected("numbers"));
             }
-            return Ok((bytes, false));
+            return Ok(bytes);
         }
         if self.cur.peek() != b'[' {
             self.element_value(&ty.element, &mut bytes)?;
-            if ty.count() == Some(0) {
-                return Ok((Vec::new(), false));
-            }
-            return Ok((bytes, !dims.is_empty()));
+            return Ok(if ty.count() == Some(0) { Vec::new() } else { bytes });
         }
         // At most as many bytes as the text has room for, whatever the type says.
         let room = self.cur.rest().len();
         bytes.reserve(ty.count().and_then(|n| n.checked_mul(ty.element.bytes())).unwrap_or(0).min(room));
         self.nested(&dims, &ty.element, &mut bytes)?;
-        Ok((bytes, false))
+        Ok(bytes)
     }
 
     /// The list of one axis and of those behind it.
@@ -142,7 +138,7 @@ impl Reader<'_> {
         let Some((first, inner)) = dims.split_first() else { return self.element_value(element, bytes) };
         let start = self.cur.at();
         self.deeper(|r| {
-            r.cur.expect("[")?;
+            r.cur.take("[")?;
             let mut n = 0u64;
             if !r.cur.eat("]") {
                 loop {
@@ -153,7 +149,7 @@ impl Reader<'_> {
                     }
                     n += 1;
                     if !r.cur.eat(",") {
-                        break r.cur.expect("]")?;
+                        break r.cur.take("]")?;
                     }
                 }
             }
@@ -168,11 +164,11 @@ impl Reader<'_> {
     fn element_value(&mut self, element: &Element, bytes: &mut Vec<u8>) -> Result<()> {
         match element {
             Element::Complex(part) => {
-                self.cur.expect("(")?;
+                self.cur.take("(")?;
                 self.float_value(*part, bytes)?;
-                self.cur.expect(",")?;
+                self.cur.take(",")?;
                 self.float_value(*part, bytes)?;
-                self.cur.expect(")")
+                self.cur.take(")")
             }
             Element::Float(kind) => self.float_value(*kind, bytes),
             Element::Quantized(q) => self.element_value(&q.storage, bytes),
@@ -238,14 +234,16 @@ impl Reader<'_> {
     }
 
     /// Finds `{-# dialect_resources: {builtin: {name: "0x.."}} #-}` at the end of a text; gives where the text ends without it.
-    pub(super) fn file_resources(&mut self, text: &str, end: usize) -> Result<usize> {
-        let Some(start) = text.get(..end).unwrap_or(text).rfind("{-#") else { return Ok(end) };
+    pub(super) fn file_resources(&mut self, text: &str, from: usize, end: usize) -> Result<usize> {
+        let Some(start) = text.get(from..end).and_then(|part| part.rfind("{-#")).map(|at| from + at) else {
+            return Ok(end);
+        };
         let back = self.cur.at();
         self.cur.go(start);
-        self.cur.expect("{-#")?;
+        self.cur.take("{-#")?;
         while !self.cur.eat("#-}") {
             let section = self.cur.word("the name of a section")?;
-            self.cur.expect(":")?;
+            self.cur.take(":")?;
             if section == "dialect_resources" {
                 self.braced(|r, _| {
                     r.braced(|r, name| {
@@ -253,7 +251,7 @@ impl Reader<'_> {
                         r.cur.string()?;
                         let inner = r.cur.between(from + 1, r.cur.at());
                         let n = inner.find('"').unwrap_or(inner.len());
-                        r.resources.insert(name, (from + 1, from + 1 + n));
+                        r.resources.insert(name, (from + 1, &inner[..n]));
                         Ok(())
                     })
                 })?;
@@ -269,10 +267,10 @@ impl Reader<'_> {
 
     /// `{name: .., name: ..}`.
     fn braced(&mut self, mut item: impl FnMut(&mut Self, String) -> Result<()>) -> Result<()> {
-        self.cur.expect("{")?;
+        self.cur.take("{")?;
         self.list("}", |r| {
             let name = if r.cur.peek() == b'"' { r.cur.text()? } else { r.cur.word("a name")?.to_owned() };
-            r.cur.expect(":")?;
+            r.cur.take(":")?;
             item(r, name)
         })?;
         Ok(())
@@ -350,7 +348,13 @@ pub(crate) fn float_bits(value: f64, kind: Float) -> u64 {
         }
         Float::F8E8M0FNU => match value {
             _ if value.is_nan() || value <= 0.0 || value.is_infinite() => 255,
-            _ => (value.log2().round_ties_even() + 127.0).clamp(0.0, 254.0) as u64,
+            _ => {
+                // Powers of two only: the nearest one, the even exponent's of two that are as near.
+                let (low, last) = (value.log2().floor(), (value.log2().floor() as i64) & 1);
+                let part = value / low.exp2();
+                let up = part > 1.5 || (part == 1.5 && last == 0);
+                (low + f64::from(u8::from(up)) + 127.0).clamp(0.0, 254.0) as u64
+            }
         },
         _ => match small(kind) {
             Some(format) => small_bits(value, &format),

@@ -190,7 +190,7 @@ const OTHERS: &[&str] = &[
 ];
 
 /// A name, without a copy of its own where it is a known one.
-pub(super) fn known(name: &str) -> Name {
+pub(crate) fn known(name: &str) -> Name {
     static ALL: OnceLock<FxHashSet<&'static str>> = OnceLock::new();
     let all = ALL.get_or_init(|| OTHERS.iter().copied().chain(pretty::names()).collect());
     match all.get(name) {
