@@ -339,7 +339,13 @@ unsafe fn execute(frame: &XLA_FFI_CallFrame) -> Result<()> {
         (inputs, outputs, id(frame)?, run(frame))
     };
     let Some(run) = run else { fail!(Callback, "a program calls the host, and nobody here runs it") };
-    let keys = &run.find(id)?.keys;
+    let found = run.find(id)?;
+    let keys = &found.keys;
+    // Calls that do something come one after the other: what they hand on for that is not the function's.
+    let waits = !found.op.effects().is_pure();
+    let of_function = |n: usize| if waits { n.saturating_sub(1) } else { n };
+    let (inputs, _) = inputs.split_at(of_function(inputs.len()));
+    let (outputs, turn) = outputs.split_at(of_function(outputs.len()));
     // SAFETY: each argument is a buffer, the only kind there is, in memory of the host.
     let given = inputs
         .iter()
@@ -352,6 +358,10 @@ unsafe fn execute(frame: &XLA_FFI_CallFrame) -> Result<()> {
     for (to, from) in outputs.iter().zip(&results) {
         // SAFETY: as for the arguments; XLA made room for the result.
         unsafe { write(&*to.cast::<XLA_FFI_Buffer>(), from) }?;
+    }
+    for to in turn {
+        // SAFETY: as above.
+        unsafe { write(&*to.cast::<XLA_FFI_Buffer>(), &Array::from(0_i32)) }?;
     }
     Ok(())
 }

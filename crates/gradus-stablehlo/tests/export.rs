@@ -4,6 +4,7 @@ use gradus_core::primitives::effects::{Callback, Host, Kind};
 use gradus_core::primitives::{BUILT_IN, Op, Sample};
 use gradus_core::program::{Atom, Builder};
 use gradus_core::testing::{RandomProgram, Recipe, canonical};
+use gradus_core::transform::{jvp, vjp};
 use gradus_core::{Array, DType, Location, Program, Type, interpret};
 use gradus_stablehlo::{Accuracy, Export, Precision, Target, exported, import, read_one, stablehlo_text, write};
 
@@ -143,6 +144,35 @@ fn random_programs(symbolic: bool, seeds: std::ops::Range<u64>) {
 #[test]
 fn random_programs_come_back_with_their_bits() {
     random_programs(false, 0..300);
+}
+
+/// Both modes: a program with tangents, one that keeps what its linear half needs, and that half.
+#[test]
+fn derivatives_come_back_with_their_bits() {
+    let (mut faults, mut count) = (Vec::new(), 0);
+    for seed in 0..100 {
+        let recipe = Recipe { smooth: true, equations: 2 + (seed % 13) as usize, ..Recipe::default() };
+        let r = RandomProgram::from_recipe(seed, recipe);
+        let active = vec![true; r.inputs.len()];
+        let both: Vec<Array> = r.inputs.iter().cloned().chain(r.more_inputs(seed + 1, true)).collect();
+        let back = vjp(&r.program, &active).unwrap();
+        let values = interpret(&back.primal, &r.inputs).unwrap();
+        let (outputs, residuals) = values.split_at(r.program.outputs().len());
+        let bars = outputs.iter().zip(&back.varies).filter(|(_, varies)| **varies).map(|(y, _)| y.ones_like());
+        let late: Vec<Array> = residuals.iter().cloned().chain(bars).collect();
+        let forward = jvp(&r.program, &active).unwrap().0;
+        for (program, inputs) in [(forward, both), (back.primal, r.inputs), (back.linear, late)] {
+            if has_refused(&program) {
+                continue;
+            }
+            count += 1;
+            if let Err(e) = round_trip(&program, &inputs, has_rounded(&program)) {
+                faults.push(format!("seed {seed}: {e}\n{program}"));
+            }
+        }
+    }
+    let shown: Vec<String> = faults.iter().take(4).map(|f| f.chars().take(9000).collect()).collect();
+    assert!(faults.is_empty() && count > 200, "{} of {count} programs:\n{}", faults.len(), shown.join("\n"));
 }
 
 #[test]

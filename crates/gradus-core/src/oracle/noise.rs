@@ -2,7 +2,8 @@
 //! its results move says how far apart two right runs may be.
 //!
 //! Sums are where right runs part: compiled code contracts a product into a sum, adds up in another order, and leaves products of
-//! matrices to a library. So are decompositions, which are exact for a matrix near the one they were given. Elementwise functions have the same bits everywhere and get no noise. So a result without sums is exact,
+//! matrices to a library. So are decompositions, which are exact for a matrix near the one they were given. Elementwise functions have the same bits in
+//! every tier and get no noise, unless a compiler that is not ours makes them ([`Freedom::Functions`]). So a result without sums is exact,
 //! one that cancels may move by what was added, one behind a jump (`floor`, a comparison) by the whole of it, and a sum that leaves
 //! the range of its dtype in one order may stay in it in another.
 
@@ -12,11 +13,15 @@ use super::Run;
 use super::compare::{epsilon, size, sizes, smallest};
 use crate::array::{Array, Concrete};
 use crate::error::{Result, error};
+use crate::primitives::convert::{Bitcast, Convert};
 use crate::primitives::convolve::Convolve;
 use crate::primitives::cumulative::{CumProd, CumSum};
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::effects::replay::Event;
-use crate::primitives::elementwise::{Add, Mul, MulAdd, Sub};
+use crate::primitives::elementwise::{
+    Abs, Add, Ceil, Clamp, Complex, Conj, Digamma, Div, Floor, Imag, IntegerPow, Lgamma, Max, Min, Mul, MulAdd, Neg,
+    Nextafter, Polygamma, Real, Rem, Round, Rsqrt, Select, Sign, Sqrt, Sub, Trunc,
+};
 use crate::primitives::index::{Scatter, ScatterKind};
 use crate::primitives::reduce::{ReduceProd, ReduceSum};
 use crate::primitives::reduce_window::{ReduceWindow, WindowKind};
@@ -37,6 +42,12 @@ const FEW: f64 = 8.0;
 /// A difference of so many times what noise does is explained by it.
 const SPARE: f64 = 8.0;
 
+/// Whether an operation is rounded once, as the standard says: two units are those of a compiler that writes quotients and powers otherwise.
+fn is_arithmetic(op: &Op) -> bool {
+    let roots = op.is::<Sqrt>() || op.is::<Rsqrt>() || op.is::<Abs>();
+    op.is::<Mul>() || op.is::<Div>() || op.is::<IntegerPow>() || roots
+}
+
 /// How often a sum that noise could take to 0 is 0.
 const NOTHING: f64 = 0.25;
 
@@ -49,7 +60,8 @@ pub enum Freedom {
     Sums,
     /// Sums of two terms, too: a product is contracted into them.
     Contraction,
-    /// Elementwise functions, too: another library computes them, and takes the smallest numbers for 0.
+    /// Functions of one element as well, which another library computes, and numbers below the smallest normal one, which may be 0: what a device does
+    /// whose compiler is not ours.
     Functions,
 }
 
@@ -59,15 +71,32 @@ const FUNCTION: f64 = 128.0;
 
 impl Freedom {
     /// How many units in the last place of its terms an operation may move its result by.
-    fn units(self, op: &Op) -> Option<f64> {
+    fn units(self, op: &Op, dtype: DType) -> Option<f64> {
         match Terms::of(op) {
             Some(Terms::Products) => Some(32.0),
-            Some(Terms::Many | Terms::Factors) => (self >= Freedom::Sums).then_some(32.0),
+            Some(Terms::Many | Terms::Factors) if self >= Freedom::Sums => Some(32.0),
             // A term is rounded once where two are added.
-            Some(Terms::Two) => (self >= Freedom::Contraction).then_some(2.0),
-            None => (self >= Freedom::Functions && op.is_elementwise()).then_some(FUNCTION),
+            Some(Terms::Two) if self >= Freedom::Contraction => Some(2.0),
+            Some(_) => None,
+            // Half floats are computed in wider ones; which roundings on the way are left out is the compiler's choice.
+            None if self >= Freedom::Functions && dtype.size() == 2 => {
+                (is_function(op) || op.is::<Convert>()).then_some(2.0)
+            }
+            None if self >= Freedom::Functions && is_function(op) => {
+                Some(if is_arithmetic(op) { 2.0 } else { FUNCTION })
+            }
+            None => None,
         }
     }
+}
+
+/// Whether an operation rounds each element by itself: those that do not choose, move or cut numbers.
+fn is_function(op: &Op) -> bool {
+    let chooses = op.is::<Select>() || op.is::<Clamp>() || op.is::<Max>() || op.is::<Min>();
+    let signs = op.is::<Neg>() || op.is::<Sign>() || op.is::<Conj>() || op.is::<Nextafter>();
+    let cuts = op.is::<Floor>() || op.is::<Ceil>() || op.is::<Round>() || op.is::<Trunc>() || op.is::<Rem>();
+    let parts = op.is::<Real>() || op.is::<Imag>() || op.is::<Complex>();
+    op.is_elementwise() && !(chooses || signs || cuts || parts || op.is::<Convert>() || op.is::<Bitcast>())
 }
 
 /// What an operation adds up or multiplies, for each element of its result.
@@ -114,6 +143,8 @@ struct Noise {
     kind: Kind,
     /// Whether a sum was there to move.
     moves: bool,
+    /// Whether numbers below the smallest normal one are 0.
+    flushes: bool,
 }
 
 /// Which sums are moved.
@@ -164,6 +195,7 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     let contracts = noise.freedom >= Freedom::Contraction && op.is::<Mul>();
     noise.rounded |= contracts && outputs.iter().all(is_whole) && !operands.iter().all(is_whole);
     NOISE.set(Some(noise));
+    let outputs = if noise.flushes { noise.flushed(op, operands, outputs)? } else { outputs };
     #[cfg(feature = "linalg")]
     if noise.amplitude != 0.0 && crate::primitives::linalg::is_decomposition(op) {
         let moved = operands.iter().map(|a| noise.near(a)).collect::<Vec<_>>();
@@ -175,7 +207,7 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
         return Ok(outputs);
     }
     let y = &outputs[0];
-    let Some(units) = noise.freedom.units(op).filter(|_| y.dtype().is_inexact()) else { return Ok(outputs) };
+    let Some(units) = noise.freedom.units(op, y.dtype()).filter(|_| y.dtype().is_inexact()) else { return Ok(outputs) };
     // Sums of small whole numbers are exact in every order; a product of many leaves the range in one order and is 0 in another.
     let rounded = noise.rounded && Terms::of(op) == Some(Terms::Two);
     let exact = !is_product(op) && !rounded && operands.iter().chain([y]).all(is_whole);
@@ -192,9 +224,7 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     // Many terms, one after the other, are off by as many roundings.
     let units = units.max(roundings(op, operands, y));
     let (relative, dtype) = (units * epsilon(y.dtype()), y.dtype());
-    // Who takes the smallest numbers for 0 is off by as much.
-    let part = if noise.freedom >= Freedom::Functions { 1.0 } else { relative };
-    let step = Step { relative, least: part * smallest(dtype), most: Scalar::highest_finite(dtype).to_f64() };
+    let step = Step { relative, least: relative * smallest(dtype), most: Scalar::highest_finite(dtype).to_f64() };
     let still = as_they_were(op, operands, y);
     noise.moves = true;
     let moved: Array = dispatch_number!(c.ty().dtype(), T => {
@@ -202,6 +232,9 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
         let values = values.iter().zip(&terms).enumerate().map(|(i, (v, scale))| T::from_wide(match v.to_wide() {
             as_it_was if still.as_ref().is_some_and(|still| still[i]) => as_it_was,
             Wide::Real(x) => Wide::Real(noise.moved(x, &step, *scale)),
+            Wide::Complex(re, im) if noise.freedom >= Freedom::Functions && !(re.is_finite() && im.is_finite()) => {
+                Wide::Complex(noise.lost(re), noise.lost(im))
+            }
             Wide::Complex(re, im) => Wide::Complex(noise.moved(re, &step, *scale), noise.moved(im, &step, *scale)),
             other => other,
         }));
@@ -262,7 +295,30 @@ impl Noise {
     fn new(freedom: Freedom, run: u64) -> Noise {
         let left = u64::MAX / 2;
         let kind = Kind::of(run);
-        Noise { freedom, way: None, state: run, left, rounded: false, amplitude: 1.0, kind, moves: false }
+        // Moves keep what arithmetic makes 0, so some runs keep all.
+        let flushes = freedom >= Freedom::Functions && run % 3 != 1;
+        Noise { freedom, way: None, state: run, left, rounded: false, amplitude: 1.0, kind, moves: false, flushes }
+    }
+
+    /// What an operation gives where numbers below the smallest normal one are 0, among its operands and its results. What it holds is flushed as it runs.
+    fn flushed(&mut self, op: &Op, operands: &[Array], outputs: Outputs) -> Result<Outputs> {
+        if op.holds_programs() || !op.effects().is_pure() {
+            return Ok(outputs);
+        }
+        let taken: Vec<Option<Array>> = operands.iter().map(without_small).collect();
+        let outputs = if taken.iter().any(Option::is_some) {
+            let pairs = taken.into_iter().zip(operands);
+            op.evaluate(&pairs.map(|(small, a)| small.unwrap_or_else(|| a.clone())).collect::<Vec<_>>())?
+        } else {
+            let given: Vec<Option<Array>> = outputs.iter().map(without_small).collect();
+            if given.iter().all(Option::is_none) {
+                return Ok(outputs);
+            }
+            given.into_iter().zip(outputs).map(|(small, y)| small.unwrap_or(y)).collect()
+        };
+        self.moves = true;
+        NOISE.set(Some(*self));
+        Ok(outputs.into_iter().map(|y| without_small(&y).unwrap_or(y)).collect())
     }
 
     /// A number between -1 and 1. splitmix64: any sequence will do.
@@ -290,6 +346,15 @@ impl Noise {
             }));
             Concrete::dense(c.ty().clone(), values.collect()).into()
         }, else a.clone())
+    }
+
+    /// What a part of a complex number is that is not finite: of infinite operands some libraries keep the infinity, and others have NaN.
+    fn lost(&mut self, x: f64) -> f64 {
+        match self.random() {
+            fate if fate < -0.5 => f64::NAN,
+            fate if fate < 0.0 => f64::INFINITY.copysign(self.random()),
+            _ => x,
+        }
     }
 
     fn moved(&mut self, x: f64, step: &Step, scale: f64) -> f64 {
@@ -338,6 +403,30 @@ impl Noise {
     }
 }
 
+/// An array with zeros in place of numbers below the smallest normal one, if it has any.
+fn without_small(a: &Array) -> Option<Array> {
+    let c = a.concrete().filter(|_| a.dtype().is_inexact())?;
+    let least = smallest(a.dtype());
+    let small = |x: f64| x != 0.0 && x.abs() < least;
+    let flushed = |x: f64| if small(x) { 0.0_f64.copysign(x) } else { x };
+    dispatch_number!(c.ty().dtype(), T => {
+        let values = c.values::<T>();
+        let any = values.iter().any(|v| match v.to_wide() {
+            Wide::Real(x) => small(x),
+            Wide::Complex(re, im) => small(re) || small(im),
+            Wide::Int(_) | Wide::UInt(_) => false,
+        });
+        any.then(|| {
+            let values = values.iter().map(|v| T::from_wide(match v.to_wide() {
+                Wide::Real(x) => Wide::Real(flushed(x)),
+                Wide::Complex(re, im) => Wide::Complex(flushed(re), flushed(im)),
+                other => other,
+            }));
+            Concrete::dense(c.ty().clone(), values.collect()).into()
+        })
+    }, else None)
+}
+
 /// Whether all numbers are whole and small: then sums of them are exact.
 fn is_whole(a: &Array) -> bool {
     // Far from the last whole number that has no gap behind it.
@@ -365,6 +454,11 @@ pub(super) fn terms(op: &Op, operands: &[Array], result: &Array) -> Vec<f64> {
     }
     if is_product(op) {
         return factors(op, operands, result);
+    }
+    if op.is::<Lgamma>() || op.is::<Digamma>() || op.is::<Polygamma>() {
+        // Beside their zeros they are differences of larger numbers.
+        let of = operands.first().map(sizes).unwrap_or_default();
+        return sizes(result).into_iter().zip(of).map(|(y, x)| 1.0 + x + y).collect();
     }
     if Terms::of(op).is_none() || !dtype.is_inexact() {
         return sizes(result);
@@ -519,7 +613,7 @@ pub(super) fn unexplained(
     if doubts.is_empty() {
         return Vec::new();
     }
-    let quiet = Noise { amplitude: 0.0, ..Noise::new(freedom, 0) };
+    let quiet = Noise { amplitude: 0.0, flushes: false, ..Noise::new(freedom, 0) };
     let (_, after) = within(quiet, || Run::interpreted(program, inputs, given));
     let equations = quiet.left - after.left;
     let allowed = 1000 + 4 * equations;

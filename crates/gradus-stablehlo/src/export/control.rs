@@ -12,7 +12,31 @@ use super::emit::{Emit, attributes, no_attributes};
 use super::{Target, error, fail};
 use crate::module::{Attribute, Attributes, Element, Type as TreeType, Value};
 
+/// The type of what calls of the host wait for.
+pub(super) fn turn_type() -> Type {
+    Type::scalar(DType::I32)
+}
+
 impl Emit<'_> {
+    /// What the next call of the host waits for. Calls come in the program's order: each takes a number from the one before it and gives one that nobody
+    /// reads, through calls, branches and loops. XLA keeps no order among those that do not need each other.
+    pub fn turn(&mut self) -> Result<Value> {
+        let turn = match self.turn {
+            Some(turn) => turn,
+            None => self.integer(DType::I32, 0)?,
+        };
+        self.turn = Some(turn);
+        Ok(turn)
+    }
+
+    /// Takes the turn from behind what an operation gave.
+    fn took_turn(&mut self, waits: bool, mut made: Vec<Value>) -> Vec<Value> {
+        if waits {
+            self.turn = made.pop();
+        }
+        made
+    }
+
     /// The rule of an operation that holds programs, if it is one.
     pub fn control(&mut self, op: &Op, operands: &[Value], results: &[Type]) -> Result<Option<Vec<Value>>> {
         if let Some(checkpoint) = op.downcast::<Checkpoint>() {
@@ -53,7 +77,14 @@ impl Emit<'_> {
         for (value, ty) in operands.iter().zip(program.inputs()) {
             all.push(self.retyped(*value, ty)?);
         }
-        self.call(&name, &all, &program.output_types())
+        let mut types = program.output_types();
+        let waits = waits(&[program]);
+        if waits {
+            all.push(self.turn()?);
+            types.push(turn_type());
+        }
+        let made = self.call(&name, &all, &types)?;
+        Ok(self.took_turn(waits, made))
     }
 
     /// What is computed again must not be merged with the first time: nobody looks past a barrier.
@@ -72,11 +103,20 @@ impl Emit<'_> {
         let zero = self.integer(DType::I32, 0)?;
         let last = self.integer(DType::I32, switch.branches.len() as i64 - 1)?;
         let index = self.same("stablehlo.clamp", &[zero, *index, last])?;
+        let waits = waits(&switch.branches.iter().collect::<Vec<_>>());
+        let before = if waits { Some(self.turn()?) } else { self.turn };
         let mut regions = Vec::new();
         for branch in &switch.branches {
-            regions.push(self.region(&[], |e, _| e.typed(branch, rest, results))?);
+            self.turn = before;
+            regions.push(self.region(&[], |e, _| {
+                let mut made = e.typed(branch, rest, results)?;
+                made.extend(if waits { Some(e.turn()?) } else { None });
+                Ok(made)
+            })?);
         }
-        self.operation("stablehlo.case", &[index], no_attributes(), regions, results)
+        let types: Vec<Type> = results.iter().cloned().chain(waits.then(turn_type)).collect();
+        let made = self.operation("stablehlo.case", &[index], no_attributes(), regions, &types)?;
+        Ok(self.took_turn(waits, made))
     }
 
     /// The outputs of a program, as the types that its place wants.
@@ -95,29 +135,69 @@ impl Emit<'_> {
             start.push(self.integer(DType::I64, 0)?);
             types.push(Type::scalar(DType::I64));
         }
+        let inputs = |args: &[Value]| -> Vec<Value> { consts.iter().chain(&args[..count]).copied().collect() };
+        // A condition that calls the host is asked at the entry and at the end of each step, in the program's order: when, and how often, the condition of
+        // a loop is run is XLA's choice.
+        let asks = waits(&[&looped.condition]);
+        if asks {
+            start.push(self.holds(looped, &inputs(&start), start.get(count).copied())?);
+            types.push(Type::scalar(DType::Bool));
+        }
+        let waits = asks || waits(&[&looped.body]);
+        if waits {
+            start.push(self.turn()?);
+            types.push(turn_type());
+        }
         if start.is_empty() {
             fail!(Internal, "a loop that carries nothing");
         }
-        let inputs = |args: &[Value]| -> Vec<Value> { consts.iter().chain(&args[..count]).copied().collect() };
-        let condition = self.region(&types, |e, args| {
-            let holds = e.program(&looped.condition, &inputs(args))?;
-            let Some(holds) = holds.first().copied() else { fail!(Internal, "a condition without a result") };
-            let Some(limit) = looped.limit else { return Ok(vec![holds]) };
-            let most = e.integer(DType::I64, limit as i64)?;
-            let before = e.compare("LT", args[count], most)?; // invariant: the counter is there
-            Ok(vec![e.same("stablehlo.and", &[before, holds])?])
+        let counter = |args: &[Value]| looped.limit.and_then(|_| args.get(count).copied());
+        let condition = self.region(&types, |e, args| match asks {
+            // The turn is last, and what was asked is before it.
+            true => Ok(args.iter().rev().skip(1).take(1).copied().collect()),
+            false => Ok(vec![e.holds(looped, &inputs(args), counter(args))?]),
         })?;
         let body = self.region(&types, |e, args| {
+            e.turn = if waits { args.last().copied() } else { e.turn };
             let mut next = e.typed(&looped.body, &inputs(args), &types)?;
-            if looped.limit.is_some() {
+            if let Some(counter) = counter(args) {
                 let one = e.integer(DType::I64, 1)?;
-                next.push(e.same("stablehlo.add", &[args[count], one])?); // invariant: as above
+                next.push(e.same("stablehlo.add", &[counter, one])?);
             }
+            if asks {
+                next.push(e.holds(looped, &inputs(&next), counter(&next))?);
+            }
+            next.extend(if waits { Some(e.turn()?) } else { None });
             Ok(next)
         })?;
-        let mut made = self.operation("stablehlo.while", &start, no_attributes(), vec![condition, body], &types)?;
+        let made = self.operation("stablehlo.while", &start, no_attributes(), vec![condition, body], &types)?;
+        let mut made = self.took_turn(waits, made);
         made.truncate(count);
         Ok(made)
+    }
+
+    /// Whether a loop goes on from these values, and from this step if it has a limit. A condition that calls the host is not asked at the limit.
+    fn holds(&mut self, looped: &While, inputs: &[Value], counter: Option<Value>) -> Result<Value> {
+        let asked = |e: &mut Self| -> Result<Value> {
+            let holds = e.program(&looped.condition, inputs)?;
+            holds.first().copied().ok_or_else(|| error!(Internal, "a condition without a result"))
+        };
+        let (Some(limit), Some(counter)) = (looped.limit, counter) else { return asked(self) };
+        let most = self.integer(DType::I64, limit as i64)?;
+        let before = self.compare("LT", counter, most)?;
+        if !waits(&[&looped.condition]) {
+            let holds = asked(self)?;
+            return self.same("stablehlo.and", &[before, holds]);
+        }
+        let bool = Type::scalar(DType::Bool);
+        let index = self.convert(before, DType::I32)?;
+        let turn = Some(self.turn()?);
+        let not = self.region(&[], |e, _| Ok(vec![e.splat(&bool, Scalar::Bool(false))?, e.turn()?]))?;
+        self.turn = turn;
+        let ask = self.region(&[], |e, _| Ok(vec![asked(e)?, e.turn()?]))?;
+        let made = self.operation("stablehlo.case", &[index], no_attributes(), vec![not, ask], &[bool, turn_type()])?;
+        let made = self.took_turn(true, made);
+        made.first().copied().ok_or_else(|| error!(Internal, "a choice without a result"))
     }
 
     /// A loop with a counter: sequences are read and results written one place at a time.
@@ -136,11 +216,16 @@ impl Emit<'_> {
         if scan.length.constant() == Some(0) {
             return Ok(start.split_off(1));
         }
+        let waits = waits(&[&scan.body]);
+        if waits {
+            start.push(self.turn()?);
+        }
         let types: Vec<Type> = start.iter().map(|v| self.ty(*v)).collect();
         let length = self.size(&scan.length)?;
         let condition = self.region(&types, |e, args| Ok(vec![e.compare("LT", args[0], length)?]))?; // invariant: the counter is first
         let body = self.region(&types, |e, args| {
             let (counter, state) = (args[0], &args[1..]); // invariant: as above
+            e.turn = if waits { args.last().copied() } else { e.turn };
             let one = e.integer(DType::I32, 1)?;
             let at = if scan.reverse {
                 let last = e.same("stablehlo.subtract", &[length, one])?;
@@ -160,10 +245,11 @@ impl Emit<'_> {
             for (value, stack) in made[carries.len()..].iter().zip(&state[carries.len()..]) {
                 next.push(e.put(*stack, *value, at)?);
             }
+            next.extend(if waits { Some(e.turn()?) } else { None });
             Ok(next)
         })?;
-        let mut made = self.operation("stablehlo.while", &start, no_attributes(), vec![condition, body], &types)?;
-        Ok(made.split_off(1))
+        let made = self.operation("stablehlo.while", &start, no_attributes(), vec![condition, body], &types)?;
+        Ok(self.took_turn(waits, made).split_off(1))
     }
 
     /// The element of a sequence at a place.
@@ -202,6 +288,16 @@ impl Emit<'_> {
             ("backend_config", Attribute::Dictionary(Attributes::default().with("id", number))),
             ("has_side_effect", Attribute::Bool(callback.kind() != Kind::Pure)),
         ]);
-        self.operation("stablehlo.custom_call", operands, more, vec![], results)
+        let waits = !op.effects().is_pure();
+        let turn = if waits { Some(self.turn()?) } else { None };
+        let operands: Vec<Value> = operands.iter().copied().chain(turn).collect();
+        let types: Vec<Type> = results.iter().cloned().chain(waits.then(turn_type)).collect();
+        let made = self.operation("stablehlo.custom_call", &operands, more, vec![], &types)?;
+        Ok(self.took_turn(waits, made))
     }
+}
+
+/// Whether one of these programs calls the host, so that who runs it waits for a turn.
+fn waits(programs: &[&Arc<Program>]) -> bool {
+    programs.iter().any(|p| !p.effects().is_pure())
 }

@@ -6,7 +6,7 @@ use gradus_core::primitives::elementwise::{Compare, Direction, IntegerPow, Polyg
 use gradus_core::{DType, Result, Scalar, Type};
 
 use super::emit::{Emit, is_half, no_attributes};
-use super::{Accuracy, fail};
+use super::{Accuracy, Target, fail};
 use crate::module::Value;
 
 /// Operations whose operands and result have one type and that mean the same here and there.
@@ -85,7 +85,17 @@ impl Emit<'_> {
             {
                 return Ok(Some(vec![made]));
             }
-            return self.op(other, operands, no_attributes(), ty).map(|v| Some(vec![v]));
+            if let ([x], Target::Plugin(_)) = (operands, &self.shared.options.target)
+                && ty.dtype().is_complex()
+                && let Some(made) = self.by_parts(name, *x)?
+            {
+                return Ok(Some(vec![made]));
+            }
+            let made = self.op(other, operands, no_attributes(), ty)?;
+            return match (name, operands) {
+                ("digamma", [x]) => self.at_pole(*x, false, made).map(|v| Some(vec![v])),
+                _ => Ok(Some(vec![made])),
+            };
         }
         let made = match (name, operands) {
             ("pow", [x, y]) => self.power(*x, *y)?,
@@ -114,8 +124,12 @@ impl Emit<'_> {
             }
             ("polygamma", [x]) => {
                 let Some(Polygamma { order }) = op.downcast() else { return Ok(None) };
-                let order = self.like(*x, f64::from(*order))?;
-                self.same("chlo.polygamma", &[order, *x])?
+                let (odd, order) = (order % 2 == 1, self.like(*x, f64::from(*order))?);
+                let made = self.same("chlo.polygamma", &[order, *x])?;
+                let (infinity, zero) = (self.like(*x, f64::INFINITY)?, self.like(*x, 0.0)?);
+                let far = self.compare("EQ", *x, infinity)?;
+                let made = self.select(far, zero, made)?;
+                self.at_pole(*x, odd, made)?
             }
             ("nextafter", [x, y]) => self.next_after(*x, *y)?,
             ("is_finite", [x]) => {
@@ -152,6 +166,40 @@ impl Emit<'_> {
             _ => return Ok(None),
         };
         Ok(Some(vec![made]))
+    }
+
+    /// A derivative of the logarithm of the gamma function with its value at 0, where XLA has NaN: an infinity, whose sign is that of the side unless the
+    /// pole is of even order.
+    fn at_pole(&mut self, x: Value, even: bool, made: Value) -> Result<Value> {
+        let (zero, minus) = (self.like(x, 0.0)?, self.like(x, -1.0)?);
+        let at = self.compare("EQ", x, zero)?;
+        let pole = if even { self.like(x, f64::INFINITY)? } else { self.same("stablehlo.divide", &[minus, x])? };
+        self.select(at, pole, made)
+    }
+
+    /// Functions of complex numbers made of real ones: where a part is small, XLA's own have none of its digits.
+    fn by_parts(&mut self, name: &str, z: Value) -> Result<Option<Value>> {
+        let hyperbolic = match name {
+            "sin" | "cos" => false,
+            "sinh" | "cosh" => true,
+            _ => return Ok(None),
+        };
+        let ty = self.ty(z);
+        let (re, im) = (self.part("stablehlo.real", z)?, self.part("stablehlo.imag", z)?);
+        // One part is in the exponential, the other goes around.
+        let (grows, turns) = if hyperbolic { (re, im) } else { (im, re) };
+        let (sinh, cosh) = (self.same("chlo.sinh", &[grows])?, self.same("chlo.cosh", &[grows])?);
+        let (sin, cos) = (self.same("stablehlo.sine", &[turns])?, self.same("stablehlo.cosine", &[turns])?);
+        let parts = match name {
+            "sin" => [(sin, cosh), (cos, sinh)],
+            "cos" => [(cos, cosh), (sin, sinh)],
+            "sinh" => [(sinh, cos), (cosh, sin)],
+            _ => [(cosh, cos), (sinh, sin)],
+        };
+        let [(a, b), (c, d)] = parts;
+        let (re, im) = (self.same("stablehlo.multiply", &[a, b])?, self.same("stablehlo.multiply", &[c, d])?);
+        let im = if name == "cos" { self.same("stablehlo.negate", &[im])? } else { im };
+        self.op("stablehlo.complex", &[re, im], no_attributes(), &ty).map(Some)
     }
 
     /// The real or imaginary part.

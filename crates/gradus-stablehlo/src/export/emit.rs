@@ -25,6 +25,8 @@ pub(super) struct Emit<'a> {
     pub symbols: FxHashMap<Arc<str>, Value>,
     /// The user's line of the equation at hand.
     pub place: Location,
+    /// What the last call of the host gave for the next one to wait for, if there was one.
+    pub turn: Option<Value>,
 }
 
 /// The block at hand: what it does so far, and the constants it has. A constant is never looked for outside, since some regions cannot see out.
@@ -120,7 +122,14 @@ fn bytes_of(data: &Data) -> Vec<u8> {
 impl<'a> Emit<'a> {
     pub fn new(shared: &'a mut Shared) -> Emit<'a> {
         let frames = vec![Frame::default()];
-        Emit { shared, types: Vec::new(), frames, symbols: FxHashMap::default(), place: Location::unknown() }
+        Emit {
+            shared,
+            types: Vec::new(),
+            frames,
+            symbols: FxHashMap::default(),
+            place: Location::unknown(),
+            turn: None,
+        }
     }
 
     /// The type of a value.

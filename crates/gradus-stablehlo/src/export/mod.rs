@@ -113,7 +113,8 @@ pub struct Export {
 pub struct Exported {
     /// The module.
     pub module: Module,
-    /// What the custom calls of `gradus_host` run: the one whose `backend_config` says `id = n` the operation `n`, on the operands of the custom call.
+    /// What the custom calls of `gradus_host` run: the one whose `backend_config` says `id = n` the operation `n`, on the operands of the custom call. One
+    /// with effects has an operand and a result more at the end, a number: by it calls wait for each other, and it is nobody's to read.
     pub callbacks: Vec<Op>,
 }
 

@@ -7,6 +7,7 @@ use gradus_core::program::Atom;
 use gradus_core::{DType, Program, Result, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::control::turn_type;
 use super::emit::{Emit, tensor};
 use super::sizes::{entry, symbols_of};
 use super::{Export, error, fail};
@@ -57,10 +58,10 @@ impl Shared {
             if program.is_symbolic() {
                 fail!(Signature, "`{}` computes with a dimension that its inputs do not determine", program.name());
             }
-            self.function("main".into(), program, &[], Visibility::Public)?
+            self.function("main".into(), program, &[], Visibility::Public, false)?
         } else {
             let inner = self.unique(&format!("_wrapped_{}", program.name()));
-            let wrapped = self.function(inner.clone(), program, &symbols, Visibility::Private)?;
+            let wrapped = self.function(inner.clone(), program, &symbols, Visibility::Private, false)?;
             self.functions.push(wrapped);
             entry(self, program, &inner, &symbols)?
         };
@@ -83,7 +84,8 @@ impl Shared {
         if mentions_symbols(program) { self.symbols.clone() } else { Vec::new() }
     }
 
-    /// The private function of a program, made at its first call. Its symbols come in front of its inputs.
+    /// The private function of a program, made at its first call. Its symbols come in front of its inputs; one that calls the host takes a turn behind them,
+    /// and gives one behind its results.
     pub fn called(&mut self, program: &Arc<Program>) -> Result<String> {
         let address = Arc::as_ptr(program) as usize;
         if let Some((_, name)) = self.by_address.get(&address) {
@@ -95,8 +97,8 @@ impl Shared {
             Some(name) => name.clone(),
             None => {
                 let name = self.unique(program.name());
-                let symbols = self.symbols_in(program);
-                let made = self.function(name.clone(), program, &symbols, Visibility::Private)?;
+                let (symbols, waits) = (self.symbols_in(program), !program.effects().is_pure());
+                let made = self.function(name.clone(), program, &symbols, Visibility::Private, waits)?;
                 self.functions.push(made);
                 self.by_fingerprint.insert(fingerprint, name.clone());
                 name
@@ -112,6 +114,7 @@ impl Shared {
         program: &Program,
         symbols: &[Arc<str>],
         visibility: Visibility,
+        waits: bool,
     ) -> Result<Function> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -128,11 +131,21 @@ impl Shared {
         }
         let inputs: Vec<Value> = program.inputs().iter().map(|t| e.value(t.clone())).collect();
         arguments.extend(&inputs);
+        if waits {
+            let turn = e.value(turn_type());
+            arguments.push(turn);
+            e.turn = Some(turn);
+        }
         said.resize(arguments.len(), Attributes::default());
-        let outputs = e.program(program, &inputs)?;
+        let mut outputs = e.program(program, &inputs)?;
+        let mut types = program.output_types();
+        if waits {
+            outputs.push(e.turn()?);
+            types.push(turn_type());
+        }
         let (body, values) = e.finish(arguments, &outputs)?;
         self.depth -= 1;
-        let results = program.output_types().iter().map(|t| (tensor(t).into(), Attributes::default())).collect();
+        let results = types.iter().map(|t| (tensor(t).into(), Attributes::default())).collect();
         Ok(Function { name, visibility, arguments: said, results, body, values, ..Function::default() })
     }
 }

@@ -7,8 +7,8 @@ use gradus_core::types::Constraint;
 use gradus_core::{DType, Dim, Location, Program, Result, Scalar, Shape, Type};
 
 use super::emit::{Emit, attributes, no_attributes, number, tensor};
-use super::shared::Shared;
 use super::error;
+use super::shared::Shared;
 use crate::module::{Attribute, Attributes, Element, Function, Type as TreeType, Value, Visibility};
 
 impl Emit<'_> {
