@@ -11,7 +11,7 @@ const ROOT: &str = "crates/gradus-core/src/";
 const MUTUAL: [(&str, &str, &str); 11] = [
     ("array", "primitives", "methods of arrays apply operations, and the rules of operations are written with arrays"),
     ("array", "trace", "an array may stand for a value of a trace, and a trace records what is done with arrays"),
-    ("backend", "oracle", "the oracle runs code of a backend, and a backend says what its code may round otherwise"),
+    ("backend", "oracle", "a backend says what may round otherwise, and the oracle watches the code that one made"),
     (
         "hunt",
         "optimize",

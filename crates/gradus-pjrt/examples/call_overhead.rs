@@ -1,12 +1,11 @@
 //! What a call through the backend costs over the bare C call: `cargo run --release -p gradus-pjrt --example call_overhead [PLATFORM]`.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gradus_core::pipeline::Pipeline;
 use gradus_core::{Array, Executable, Program, Result};
-use gradus_pjrt::{Buffer, pjrt};
+use gradus_pjrt::pjrt;
 
 const ROUNDS: usize = 15;
 const CALLS: u32 = 1000;
@@ -59,11 +58,7 @@ fn main() -> Result<()> {
         let code: Arc<dyn Executable> = Pipeline::on(backend.clone()).code(&program)?;
         // Each waits for its results, so that what is compared is the same work.
         let bare = least(|| loaded.run(&buffers, &[])?.iter().try_for_each(|b| b.wait()))?;
-        let wait = |a: &Array| -> Result<()> {
-            let there: Option<&dyn Any> = a.remote().map(|r| &**r as &dyn Any);
-            there.and_then(|b| b.downcast_ref::<Buffer>()).map_or(Ok(()), Buffer::wait)
-        };
-        let run = |inputs: &[Array]| code.run(inputs)?.iter().try_for_each(wait);
+        let run = |inputs: &[Array]| code.run(inputs)?.iter().try_for_each(Array::wait);
         let through = least(|| run(&there))?;
         let with_upload = least(|| run(&host))?;
         let us = |d: Duration| d.as_secs_f64() * 1e6;

@@ -59,8 +59,9 @@ pub fn pjrt(name: &str) -> Result<Pjrt> {
     let (mut options, mut flags) = (Named::new(), Named::new());
     match platform {
         "cpu" => {
-            // Left alone it makes four of one processor, and loses NaNs in `max` and `min`.
+            // Left alone it makes four of one processor.
             options.insert("cpu_device_count".into(), Value::Int(1));
+            // Left alone its maximum of a NaN and a number is the number.
             flags.insert("xla_cpu_enable_fast_min_max".into(), Value::Bool(false));
         }
         // Left alone it takes three quarters of the memory at once, from everybody else on the machine.

@@ -33,6 +33,16 @@ fn a_module_gives_its_numbers() {
     assert_eq!(out[1].ty().unwrap().to_string(), "f32[]");
 }
 
+#[test]
+fn a_maximum_with_a_nan_is_a_nan() {
+    let Some(p) = cpu() else { return };
+    let text = "func.func @main(%x: tensor<3xf32>, %y: tensor<3xf32>) -> tensor<3xf32> {\n  %0 = stablehlo.maximum %x, %y : tensor<3xf32>\n  \
+                return %0 : tensor<3xf32>\n}";
+    let (x, y) = (Array::from([f32::NAN, 1.0, 2.0]), Array::from([1.0, f32::NAN, 3.0]));
+    let out = p.run(&load(&p, text), &[x, y]).unwrap()[0].to_vec::<f32>().unwrap();
+    assert!(out[0].is_nan() && out[1].is_nan() && out[2] == 3.0, "{out:?}");
+}
+
 /// The name of a dtype in StableHLO.
 fn written(d: DType) -> &'static str {
     match d {

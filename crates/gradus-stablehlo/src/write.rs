@@ -11,6 +11,7 @@ mod pretty;
 use std::fmt::Write;
 
 use self::attributes::{entries, function, list, quoted, symbol, ty};
+use self::numbers::whole;
 use crate::module::{Attribute, Function, Module, Operation, Region, Type, Value, Visibility};
 
 /// The attribute whose three values, file, line and column, say where in the user's source an operation comes from.
@@ -152,12 +153,17 @@ impl<'a> Writer<'a> {
     }
 
     fn value(&mut self, value: Value) {
-        // A text takes what is written.
-        let _ = match self.shown(value) {
-            Shown::Argument(n) => write!(self.out, "%arg{n}"),
-            Shown::Result(n) => write!(self.out, "%{n}"),
-            Shown::Part(n, i) => write!(self.out, "%{n}#{i}"),
+        let (word, n, part) = match self.shown(value) {
+            Shown::Argument(n) => ("%arg", n, None),
+            Shown::Result(n) => ("%", n, None),
+            Shown::Part(n, i) => ("%", n, Some(i)),
         };
+        self.out.push_str(word);
+        whole(&mut self.out, n.into());
+        if let Some(part) = part {
+            self.out.push('#');
+            whole(&mut self.out, part.into());
+        }
     }
 
     fn values(&mut self, values: &[Value]) {
@@ -205,11 +211,13 @@ impl<'a> Writer<'a> {
         let number = self.results;
         if !op.results.is_empty() {
             self.results += 1;
-            // A text takes what is written.
-            let _ = match op.results.len() {
-                1 => write!(self.out, "%{number} = "),
-                n => write!(self.out, "%{number}:{n} = "),
-            };
+            self.out.push('%');
+            whole(&mut self.out, number.into());
+            if op.results.len() > 1 {
+                self.out.push(':');
+                whole(&mut self.out, op.results.len() as u64);
+            }
+            self.out.push_str(" = ");
         }
         if !self.pretty(op, in_function) {
             self.generic(op);

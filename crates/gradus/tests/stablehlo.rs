@@ -159,7 +159,9 @@ fn an_export_has_choices() {
     assert!(!text(ExportOptions::new().accuracy(Accuracy::Gradus)).contains("stablehlo.exponential"));
     assert!(text(ExportOptions::new().locations()).contains("stablehlo.rs"));
     // A function of the host cannot leave the process.
-    let host = jit(|x: &Array| pure_callback(|x| Ok(x.to_vec()), &[Type::new(DType::F32, [2_usize].as_slice())], &[x]).remove(0));
+    let host = jit(|x: &Array| {
+        pure_callback(|x| Ok(x.to_vec()), &[Type::new(DType::F32, [2_usize].as_slice())], &[x]).remove(0)
+    });
     let e = host.stablehlo(&Array::spec("f32[2]")).unwrap_err().to_string();
     assert!(e.contains("host"), "{e}");
 }

@@ -1,5 +1,6 @@
 //! The operations of a file: modules, functions, blocks and what stands in them.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use gradus_core::Result;
@@ -28,7 +29,8 @@ mod parts {
 /// Reads the module that a file holds.
 pub(super) fn module(source: &str, entries: Entries) -> Result<Module> {
     let mut cursor = entries.file.operations_section;
-    let mut body = Body { entries, scopes: Vec::new(), values: Vec::new(), depth: 0, count: 0 };
+    let known = vec![None; entries.file.operations.len()];
+    let mut body = Body { entries, known, scopes: Vec::new(), values: Vec::new(), depth: 0, count: 0 };
     let (operations, arguments) = cursor.flagged()?;
     if operations != 1 || arguments {
         return Err(
@@ -55,7 +57,7 @@ pub(super) fn module(source: &str, entries: Entries) -> Result<Module> {
 struct Head {
     at: usize,
     operation: Operation,
-    layout: Option<Layout>,
+    layout: Option<Rc<Layout>>,
     types: Vec<Type>,
     regions: usize,
     isolated: bool,
@@ -70,6 +72,8 @@ struct Frame {
 
 struct Body<'a> {
     entries: Entries<'a>,
+    /// What is known of the operations of the file's names, once one was met.
+    known: Vec<Option<Found>>,
     /// The regions around the current operation. One that sees nothing of what is around it begins a new list.
     scopes: Vec<Vec<Frame>>,
     /// The types of the values of the current function.
@@ -320,14 +324,17 @@ impl<'a> Body<'a> {
         let at = cursor.at();
         let index = self.count;
         self.count += 1;
-        let name = pick(&self.entries.file.operations, at, cursor.number()?, "operation name")?.clone();
-        let in_operation = |e: gradus_core::Error| e.within(format!("operation {index}, `{name}`, "));
-        self.parts(cursor, at, &name).map_err(in_operation)
+        let name = cursor.number()?;
+        pick(&self.entries.file.operations, at, name, "operation name")?;
+        let name = name as usize;
+        self.parts(cursor, at, name)
+            .map_err(|e| e.within(format!("operation {index}, `{}`, ", self.entries.file.operations[name])))
     }
 
-    fn parts(&mut self, cursor: &mut Cursor<'a>, at: usize, name: &str) -> Result<Head> {
-        let layout = match layouts::find(name) {
-            Found::Layout(layout) => Some(layout),
+    fn parts(&mut self, cursor: &mut Cursor<'a>, at: usize, name: usize) -> Result<Head> {
+        let name_text = &self.entries.file.operations[name];
+        let layout = match self.known[name].get_or_insert_with(|| layouts::find(name_text)) {
+            Found::Layout(layout) => Some(layout.clone()),
             Found::Foreign => None,
             Found::Newer => {
                 let producer = &self.entries.file.producer;
@@ -338,13 +345,16 @@ impl<'a> Body<'a> {
                     .help("write it for an older version, such as `serialize_portable_artifact(module, \"1.0.0\")`"));
             }
         };
+        let name = match &layout {
+            Some(layout) => Name::from(layout.name),
+            None => Name::from(name_text.clone()),
+        };
         let mask = cursor.byte()?;
         let has = |part: u8| mask & part != 0;
-        let mut operation = Operation { place: self.entries.place(cursor)?, ..Operation::default() };
-        operation.name = layout.map_or_else(|| Name::from(name.to_owned()), |l| Name::from(l.name));
+        let mut operation = Operation { name, place: self.entries.place(cursor)?, ..Operation::default() };
         if has(parts::ATTRIBUTES) {
             match self.entries.attribute(cursor)? {
-                Attribute::Dictionary(all) => operation.attributes = known_names(all, layout),
+                Attribute::Dictionary(all) => operation.attributes = all,
                 other => return Err(cursor.error(format!("{other:?} where a dictionary of attributes is expected"))),
             }
         }
@@ -352,9 +362,9 @@ impl<'a> Body<'a> {
             if self.entries.file.version < PROPERTIES {
                 return Err(cursor.error("properties, which this version of the format does not have"));
             }
-            self.properties(cursor, layout, &mut operation.attributes)?;
+            self.properties(cursor, layout.as_deref(), &mut operation.attributes)?;
         }
-        if layout.is_some_and(|l| l.versioned) {
+        if layout.as_ref().is_some_and(|l| l.versioned) {
             operation.attributes = legalize(at, &operation.name, operation.attributes)?;
         }
         let types = if has(parts::RESULTS) { self.entries.types(cursor)? } else { Vec::new() };
@@ -396,7 +406,7 @@ impl<'a> Body<'a> {
     }
 
     /// Reads the properties that an operation refers to.
-    fn properties(&mut self, cursor: &mut Cursor<'a>, layout: Option<Layout>, all: &mut Attributes) -> Result<()> {
+    fn properties(&mut self, cursor: &mut Cursor<'a>, layout: Option<&Layout>, all: &mut Attributes) -> Result<()> {
         let at = cursor.at();
         let mut blob = *pick(&self.entries.file.properties, at, cursor.number()?, "record of properties")?;
         let start = blob.at();
@@ -420,7 +430,7 @@ impl<'a> Body<'a> {
                 format!("{} properties, which no known version of this operation has", numbers.len()),
             ));
         };
-        for ((at, number), (name, optional)) in numbers.into_iter().zip(names) {
+        for ((at, number), &(name, optional)) in numbers.into_iter().zip(names) {
             if !optional {
                 all.set(name, self.entries.attribute_of(at, number)?);
             } else if number & 1 == 1 {
@@ -429,14 +439,6 @@ impl<'a> Body<'a> {
         }
         Ok(())
     }
-}
-
-/// Attributes with names of the table where it has them, which cost no memory.
-fn known_names(all: Attributes, layout: Option<Layout>) -> Attributes {
-    let Some(layout) = layout else { return all };
-    all.iter()
-        .map(|(name, a)| (layout.known(name).map_or_else(|| Name::from(name.to_owned()), Name::from), a.clone()))
-        .collect()
 }
 
 /// Skips the order in which uses were made, which no program depends on.

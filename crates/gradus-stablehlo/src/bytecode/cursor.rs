@@ -7,7 +7,8 @@ use gradus_core::{Error, ErrorKind, Result};
 /// What is wrong, and at which byte of the file.
 #[cold]
 pub(super) fn error(at: usize, message: impl Display) -> Error {
-    Error::new(ErrorKind::Parse, format!("byte {at}: {message}"))
+    // What a file holds may be long, and stands in some messages.
+    Error::new(ErrorKind::Parse, format!("byte {at}: {:.500}", message.to_string()))
 }
 
 /// A part of the file that is read from front to back.

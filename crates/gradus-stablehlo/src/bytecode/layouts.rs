@@ -3,6 +3,8 @@
 //! An operation of which versions differ in the number of properties has several rows. Names without properties are here as well, since VHLO's operations
 //! are those of StableHLO with a version behind the name.
 
+use std::rc::Rc;
+
 /// An operation and the names of its properties; `?` marks one that may be absent.
 type Row = (&'static str, &'static str);
 
@@ -353,36 +355,37 @@ const PLAIN: &str = "abs_v1 add_v1 after_all_v1 and_v1 async_done_v1 async_start
     sign_v1 sine_v1 sqrt_v1 subtract_v1 tan_v1 tanh_v1 tuple_v1 uniform_dequantize_v1 uniform_quantize_v1 while_v1 xor_v1";
 
 /// What is known of an operation by its name in the file.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Layout {
     /// The name in the tree.
     pub(super) name: &'static str,
     /// Whether it is one of VHLO's, whose attributes become StableHLO's.
     pub(super) versioned: bool,
-    rows: &'static [Row],
+    /// For each version of the operation the names of its properties, and whether each may be absent.
+    rows: Vec<Vec<(&'static str, bool)>>,
 }
 
 impl Layout {
-    /// The names of so many properties, each with whether it may be absent; nothing if no version of the operation has so many.
-    pub(super) fn properties(self, count: usize) -> Option<impl Iterator<Item = (&'static str, bool)>> {
-        let row = self.rows.iter().find(|(_, names)| names.split_whitespace().count() == count)?;
-        Some(row.1.split_whitespace().map(|name| match name.strip_suffix('?') {
+    fn new(name: &'static str, versioned: bool, rows: &'static [Row]) -> Layout {
+        let property = |name: &'static str| match name.strip_suffix('?') {
             Some(name) => (name, true),
             None => (name, false),
-        }))
+        };
+        let rows = rows.iter().map(|(_, names)| names.split_whitespace().map(property).collect()).collect();
+        Layout { name, versioned, rows }
     }
 
-    /// The name of an attribute, as a known one if the operation has it.
-    pub(super) fn known(self, name: &str) -> Option<&'static str> {
-        let names = self.rows.iter().flat_map(|(_, names)| names.split_whitespace());
-        names.map(|n| n.trim_end_matches('?')).find(|n| *n == name)
+    /// The names of so many properties; nothing if no version of the operation has so many.
+    pub(super) fn properties(&self, count: usize) -> Option<&[(&'static str, bool)]> {
+        self.rows.iter().find(|row| row.len() == count).map(Vec::as_slice)
     }
 }
 
 /// What is known of an operation.
+#[derive(Clone)]
 pub(super) enum Found {
     /// All of it.
-    Layout(Layout),
+    Layout(Rc<Layout>),
     /// It is one of VHLO, which has none of this name and version.
     Newer,
     /// It is of a dialect of which nothing is known here.
@@ -394,7 +397,7 @@ pub(super) fn find(name: &str) -> Found {
     let Some(short) = name.strip_prefix("vhlo.") else {
         return match rows_of(NATIVE, name) {
             [] => Found::Foreign,
-            rows => Found::Layout(Layout { name: rows[0].0, versioned: false, rows }),
+            rows => Found::Layout(Rc::new(Layout::new(rows[0].0, false, rows))),
         };
     };
     let rows = rows_of(VERSIONED, short);
@@ -409,7 +412,7 @@ pub(super) fn find(name: &str) -> Found {
     };
     match rows_of(NATIVE, &native) {
         [] => Found::Newer,
-        native => Found::Layout(Layout { name: native[0].0, versioned: true, rows }),
+        native => Found::Layout(Rc::new(Layout::new(native[0].0, true, rows))),
     }
 }
 

@@ -126,7 +126,8 @@ impl Emit<'_> {
                 let Some(Polygamma { order }) = op.downcast() else { return Ok(None) };
                 let (odd, order) = (order % 2 == 1, self.like(*x, f64::from(*order))?);
                 let made = self.same("chlo.polygamma", &[order, *x])?;
-                let (infinity, zero) = (self.like(*x, f64::INFINITY)?, self.like(*x, 0.0)?);
+                let infinity = self.like(*x, f64::INFINITY)?;
+                let zero = self.like(*x, if odd { 0.0 } else { -0.0 })?;
                 let far = self.compare("EQ", *x, infinity)?;
                 let made = self.select(far, zero, made)?;
                 let (below, none) = (self.like(*x, f64::NEG_INFINITY)?, self.like(*x, f64::NAN)?);

@@ -252,7 +252,7 @@ impl<'a> Emit<'a> {
             let one = Array::scalar(value);
             let Some(concrete) = one.concrete() else { fail!(Internal, "a number that is none") };
             let bytes = bytes_of(concrete.try_dense()?.data()).into();
-            self.dense(ty, bytes, true)?
+            self.dense(ty, bytes)?
         };
         self.frame()?.constants.insert(key, made);
         Ok(made)
@@ -279,16 +279,16 @@ impl<'a> Emit<'a> {
                 let bytes = bytes_of(dense.data());
                 let size = concrete.ty().dtype().size();
                 let bytes = if whole { bytes } else { bytes[dense.offset() * size..][..dense.count() * size].to_vec() };
-                self.dense(concrete.ty(), bytes.into(), false)
+                self.dense(concrete.ty(), bytes.into())
             }
         }
     }
 
-    fn dense(&mut self, ty: &Type, bytes: Arc<[u8]>, splat: bool) -> Result<Value> {
+    fn dense(&mut self, ty: &Type, bytes: Arc<[u8]>) -> Result<Value> {
         let tensor = tensor(ty);
         // An array of nothing has nothing that repeats.
         let empty = tensor.count() == Some(0);
-        let value = Dense { ty: tensor, bytes: if empty { Arc::new([]) } else { bytes }, splat: splat && !empty };
+        let value = Dense::new(tensor, if empty { Arc::new([]) } else { bytes });
         self.op("stablehlo.constant", &[], attributes([("value", Attribute::Dense(value))]), ty)
     }
 

@@ -7,8 +7,8 @@ use gradus_core::types::Constraint;
 use gradus_core::{DType, Dim, Location, Program, Result, Scalar, Shape, Type};
 
 use super::emit::{Emit, attributes, no_attributes, number, tensor};
+use super::error;
 use super::shared::Shared;
-use super::{error, fail};
 use crate::module::{Attribute, Attributes, Element, Function, Type as TreeType, Value, Visibility};
 
 impl Emit<'_> {
@@ -329,9 +329,6 @@ impl Emit<'_> {
                 .at(self.place)
                 .help("give the size as a number: `Program::bind_symbols` makes the program for given sizes"));
         };
-        if n > i64::MAX as usize {
-            fail!(Size, "{what} is too large: {n}");
-        }
         Ok(n)
     }
 }

@@ -9,7 +9,7 @@ use gradus_core::trace::bind_all;
 
 use super::checks::Pending;
 use super::{Answer, Callee, On, Scope, flat, unflat};
-use crate::module::{Attribute, Function, Type};
+use crate::module::{Attribute, Attributes, Function, Type};
 
 /// Whether a type has a dimension that is not known.
 fn is_open(ty: &Type) -> bool {
@@ -38,8 +38,23 @@ impl<'m> On<'_, 'm> {
         self.call_of(function)
     }
 
-    /// A composite is what its decomposition computes.
+    /// A composite is what its decomposition computes. One of `chlo` is the operation of that name: it has a derivative where the formula has none.
     pub(super) fn composite(&mut self) -> Answer {
+        let said = match self.op.attributes.get("composite_attributes") {
+            Some(Attribute::Dictionary(said)) => Some(said),
+            _ => None,
+        };
+        let short = self.word("name").and_then(|n| n.strip_prefix("chlo."));
+        if let Some(short) = short.filter(|_| said.is_none_or(Attributes::is_empty))
+            && let Some(items) = self.chlo(short)?
+        {
+            return Ok(Some(items));
+        }
+        if let (Some("top_k"), Some(k)) = (short, said.and_then(|s| s.integer("k"))) {
+            let largest = said.and_then(|s| s.integer("largest")).unwrap_or(1) != 0;
+            let k = self.natural("k", k)?;
+            return self.top_k(k, largest);
+        }
         let function = self.callee("decomposition")?;
         self.call_of(function)
     }

@@ -67,7 +67,7 @@ fn hyperbolic(x: &Array, sine: bool) -> Array {
     if !sine {
         return up + down;
     }
-    x.abs().lt(&like(x, 1.0)).select(&apply(&p::Sinh, std::slice::from_ref(x)), &(up - down))
+    x.abs().lt(like(x, 1.0)).select(apply(&p::Sinh, std::slice::from_ref(x)), &(up - down))
 }
 
 impl<'m> On<'_, 'm> {
@@ -96,7 +96,7 @@ impl<'m> On<'_, 'm> {
                 let x = self.x(0)?;
                 let x = if name == "is_inf" { x.abs() } else { x };
                 let end = if name == "is_neg_inf" { f64::NEG_INFINITY } else { f64::INFINITY };
-                one(x.eq(&like(&x, end)))
+                one(x.eq(like(&x, end)))
             }
             "constant" => self.constant(),
             "constant_like" => {
@@ -149,7 +149,7 @@ impl<'m> On<'_, 'm> {
 
     fn polygamma(&mut self) -> Answer {
         let (n, x) = (self.x(0)?, self.x(1)?);
-        let known = n.concrete().and_then(|c| c.splat_value()).map(Scalar::to_f64);
+        let known = self.op.operands.first().and_then(|v| self.scope.splat(*v)).map(Scalar::to_f64);
         match known.filter(|n| n.fract() == 0.0 && (0.0..=64.0).contains(n)) {
             Some(0.0) => one(apply(&p::Digamma, &[x])),
             Some(order) => one(bind(Op::new(Polygamma { order: order as u32 }), &[x])),
@@ -157,11 +157,11 @@ impl<'m> On<'_, 'm> {
             None => {
                 let up = &n + &like(&n, 1.0);
                 let even = (&n * 0.5_f64).floor().eq(&(&n * 0.5_f64));
-                let sign = even.select(&like(&n, -1.0), &like(&n, 1.0));
+                let sign = even.select(like(&n, -1.0), like(&n, 1.0));
                 let value = sign * up.lgamma().exp() * zeta(&up, &x)?;
-                let value = n.eq(&like(&n, 0.0)).select(&x.digamma(), &value);
-                let proper = n.floor().eq(&n) & n.ge(&like(&n, 0.0));
-                one(proper.select(&value, &like(&n, f64::NAN)))
+                let value = n.eq(like(&n, 0.0)).select(x.digamma(), &value);
+                let proper = n.floor().eq(&n) & n.ge(like(&n, 0.0));
+                one(proper.select(&value, like(&n, f64::NAN)))
             }
         }
     }
@@ -289,6 +289,6 @@ fn mulhi_wide(a: &Array, b: &Array) -> Array {
     }
     // A negative factor counts 2^64 too much of the other.
     let zero = whole(&ua, 0);
-    let less = |sign: &Array, other: &Array| sign.lt(&whole(sign, 0)).select(other, &zero);
+    let less = |sign: &Array, other: &Array| sign.lt(whole(sign, 0)).select(other, &zero);
     (high - less(a, &ub) - less(b, &ua)).bitcast(a.dtype())
 }

@@ -57,7 +57,7 @@ impl On<'_, '_> {
                 let count = self.op.regions.len();
                 let last = whole(&index, count as i64 - 1);
                 // Whatever is out of range, below too, means the last branch.
-                let inside = index.ge(&whole(&index, 0)) & index.lt(&whole(&index, count as i64));
+                let inside = index.ge(whole(&index, 0)) & index.lt(whole(&index, count as i64));
                 self.branches(&inside.select(&index, &last), &Vec::from_iter(0..count))
             }
             _ => Ok(None),

@@ -15,10 +15,10 @@ impl<'m> On<'_, 'm> {
             Some(Attribute::Symbol(path)) => path.first().map_or("", String::as_str),
             _ => return Err(self.wrong("it lacks `call_target_name`")),
         };
-        if name.starts_with("check.") {
-            if let Some(items) = self.check_call(name)? {
-                return Ok(Some(items));
-            }
+        if name.starts_with("check.")
+            && let Some(items) = self.check_call(name)?
+        {
+            return Ok(Some(items));
         }
         if let Some(short) = name.strip_prefix("mhlo.").or_else(|| name.strip_prefix("chlo.")) {
             if short == "topk" {
@@ -35,10 +35,10 @@ impl<'m> On<'_, 'm> {
                 return Ok(Some(items));
             }
         }
-        if let Some(short) = name.strip_prefix("stablehlo.") {
-            if let Some(items) = self.dynamic(short)? {
-                return Ok(Some(items));
-            }
+        if let Some(short) = name.strip_prefix("stablehlo.")
+            && let Some(items) = self.dynamic(short)?
+        {
+            return Ok(Some(items));
         }
         match name {
             "Sharding"

@@ -56,11 +56,11 @@ impl Scope<'_> {
         if !(tensor.element.is_signed() || tensor.element.integer_bytes().is_some()) {
             return None;
         }
-        if let Some(Item::Array(a)) = self.values.get(value.0 as usize).and_then(Option::as_ref) {
-            if let Some(c) = a.concrete() {
-                let all = (0..c.count().min(MOST + 1)).map(|i| c.scalar_at(i).ok()?.to_i64().map(Dim::from));
-                return all.collect::<Option<Vec<_>>>().filter(|v| v.len() <= MOST);
-            }
+        if let Some(Item::Array(a)) = self.values.get(value.0 as usize).and_then(Option::as_ref)
+            && let Some(c) = a.concrete()
+        {
+            let all = (0..c.count().min(MOST + 1)).map(|i| c.scalar_at(i).ok()?.to_i64().map(Dim::from));
+            return all.collect::<Option<Vec<_>>>().filter(|v| v.len() <= MOST);
         }
         let op = *self.definitions.get(&value)?;
         let operand = |i: usize| op.operands.get(i).and_then(|v| self.sizes(*v));

@@ -45,7 +45,7 @@ pub(super) fn total_order(x: &Array) -> Array {
     let highest = Array::full_scalar(x.shape().clone(), Scalar::highest(bits.dtype()));
     // Of negative numbers all bits but the sign are turned: the larger ones become the smaller.
     let flipped = &bits ^ &highest;
-    bits.lt(&whole(&bits, 0)).select(&flipped, &bits)
+    bits.lt(whole(&bits, 0)).select(&flipped, &bits)
 }
 
 /// To the nearest whole number, halves away from zero.
@@ -54,7 +54,7 @@ fn round_away(x: &Array) -> Array {
     let rest = (x - &whole).abs();
     let away = &whole + &apply(&p::Sign, std::slice::from_ref(x));
     // An infinity has no rest, so it stays; a zero keeps the sign of what was rounded.
-    rest.ge(&like(x, 0.5)).select(&away, &whole)
+    rest.ge(like(x, 0.5)).select(&away, &whole)
 }
 
 /// The lesser or greater of complex numbers by real part, then by imaginary part.
@@ -125,7 +125,7 @@ impl On<'_, '_> {
         if let Some(primitive) = unary {
             let x = self.x(0)?;
             return one(match name {
-                "cbrt" if x.dtype().is_complex() => x.pow(&like(&x, 1.0 / 3.0)),
+                "cbrt" if x.dtype().is_complex() => x.pow(like(&x, 1.0 / 3.0)),
                 _ => apply(primitive, &[x]),
             });
         }
@@ -236,7 +236,7 @@ fn reduced_precision(x: &Array, exponent: u32, mantissa: u32) -> Result<Array> {
     if mantissa < has_mantissa {
         let dropped = has_mantissa - mantissa;
         let last = 1u64 << dropped;
-        let last_bit = (&bits & &constant(&bits, last)).shift_right_logical(&constant(&bits, u64::from(dropped)));
+        let last_bit = (&bits & &constant(&bits, last)).shift_right_logical(constant(&bits, u64::from(dropped)));
         let bias = last_bit + &constant(&bits, (last >> 1) - 1);
         bits = (&bits + &bias) & &constant(&bits, !(last - 1));
     }
@@ -245,8 +245,8 @@ fn reduced_precision(x: &Array, exponent: u32, mantissa: u32) -> Result<Array> {
         let sign = 1u64 << (has_exponent + has_mantissa);
         let (bias, reduced) = ((1u64 << (has_exponent - 1)) - 1, (1u64 << exponent.saturating_sub(1)) - 1);
         let power = &bits & &constant(&bits, mask);
-        let too_large = power.gt(&constant(&bits, (bias + reduced) << has_mantissa));
-        let too_small = power.le(&constant(&bits, (bias - reduced) << has_mantissa));
+        let too_large = power.gt(constant(&bits, (bias + reduced) << has_mantissa));
+        let too_small = power.le(constant(&bits, (bias - reduced) << has_mantissa));
         let zero = &bits & &constant(&bits, sign);
         let infinite = &zero | &constant(&bits, mask);
         bits = too_large.select(&infinite, &bits);

@@ -28,10 +28,10 @@ fn computed_in(a: DType, b: DType, result: DType) -> DType {
     }
 }
 
-/// Sums of at most so many products, in all, are added in `f64`.
+/// Convolutions of at most so many products are added in `f64`.
 const SMALL: usize = 1 << 16;
 
-/// What small sums of `f32` products are added in: `f64`, so that they are rounded once. It costs next to nothing, and a result that nearly cancels has the
+/// What a small convolution of `f32` is added in: `f64`, so that sums are rounded once. It costs next to nothing, and a result that nearly cancels has the
 /// digits that it has elsewhere, whatever the order is there.
 fn rounded_once(dtype: DType, terms: Option<usize>, result: &Result<Shape>) -> DType {
     let results = result.as_ref().ok().and_then(Shape::count);
@@ -81,8 +81,7 @@ impl On<'_, '_> {
 
     fn product(&mut self, dot: DotGeneral) -> Result<Array> {
         let (a, b, to) = (self.x(0)?, self.x(1)?, self.result_dtype()?);
-        let terms = dot.lhs_contract.iter().try_fold(1usize, |n, axis| n.checked_mul(a.dim(*axis as isize).as_usize()?));
-        let within = rounded_once(computed_in(a.dtype(), b.dtype(), to), terms, &self.result_shape());
+        let within = computed_in(a.dtype(), b.dtype(), to);
         let y = bind(Op::new(dot), &[convert(&a, within), convert(&b, within)]);
         convert(&y, to).ok()
     }
@@ -250,7 +249,8 @@ fn channel_by_channel(x: &Array, w: &Array, op: &Convolve) -> Option<Array> {
         let shape = part.shape().inserted(part.rank(), Dim::from(each));
         let axes: Vec<usize> = (0..part.rank()).collect();
         let factor = kernel.index(place as i64);
-        let product = broadcast_in_dim(&part, &shape, &axes) * broadcast_in_dim(&factor, &shape, &[part.rank() - 1, part.rank()]);
+        let product =
+            broadcast_in_dim(&part, &shape, &axes) * broadcast_in_dim(&factor, &shape, &[part.rank() - 1, part.rank()]);
         // Exact in `f64`, so the product is rounded by itself and not together with the sum.
         convert(&product, DType::F32)
     };
@@ -278,5 +278,5 @@ pub(super) fn adjoint(x: &Array) -> Array {
 pub(super) fn lower_mask(x: &Array) -> Array {
     let (shape, rank) = (x.shape().clone(), x.rank());
     let (row, column) = (rank.saturating_sub(2), rank.saturating_sub(1));
-    iota(DType::I64, shape.clone(), row).ge(&iota(DType::I64, shape, column))
+    iota(DType::I64, shape.clone(), row).ge(iota(DType::I64, shape, column))
 }

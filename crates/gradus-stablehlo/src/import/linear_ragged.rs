@@ -42,7 +42,7 @@ pub(super) fn ragged_dot(on: &mut On<'_, '_>) -> Answer {
     let along = iota(DType::I64, lhs.shape().clone(), *ragged);
     let in_group = |g: usize| {
         let edge = |v: &Array| broadcast_in_dim(&place(v, 0, g), lhs.shape(), &[]);
-        along.ge(&edge(&starts)) & along.lt(&edge(&ends))
+        along.ge(edge(&starts)) & along.lt(edge(&ends))
     };
     let group_axis = group.first().copied();
     // Axes of the right operand without its group axis.
@@ -57,7 +57,7 @@ pub(super) fn ragged_dot(on: &mut On<'_, '_>) -> Answer {
         rhs_batch: without(&rhs_batch),
     };
     let product = |g: usize| -> Result<Array> {
-        let masked = in_group(g).select(&lhs, &like(&lhs, 0.0));
+        let masked = in_group(g).select(&lhs, like(&lhs, 0.0));
         let right = group_axis.map_or_else(|| rhs.clone(), |axis| place(&rhs, axis, g));
         bind(Op::new(dot.clone()), &[convert(&masked, to), convert(&right, to)]).ok()
     };

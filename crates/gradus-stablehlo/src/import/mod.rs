@@ -4,6 +4,7 @@
 //! refused by its name and place. Each operation's result is held against the type that the text gives it.
 
 mod attributes;
+mod bits;
 mod calls;
 mod checks;
 mod chlo;
@@ -32,10 +33,11 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use gradus_core::array::Concrete;
 use gradus_core::error::{Error, ErrorKind, Location, Result};
 use gradus_core::location::Source;
 use gradus_core::trace::{at_place, trace_as_written};
-use gradus_core::{Array, Dim, Program};
+use gradus_core::{Array, Dim, Program, Scalar};
 use rustc_hash::FxHashMap;
 
 pub use checks::{Check, CheckKind, Expected};
@@ -245,6 +247,18 @@ impl<'m> Scope<'m> {
     fn get(&self, value: Value) -> Result<Item> {
         let found = self.values.get(value.0 as usize).and_then(Clone::clone);
         found.ok_or_else(|| Error::new(ErrorKind::Verify, "a value is used before it is defined"))
+    }
+
+    /// The one number that a value is in every place, if that follows from a constant by moving it about.
+    fn splat(&self, value: Value) -> Option<Scalar> {
+        if let Ok(Item::Array(a)) = self.get(value)
+            && let Some(number) = a.concrete().and_then(Concrete::splat_value)
+        {
+            return Some(number);
+        }
+        let op = self.definitions.get(&value)?;
+        let moves = matches!(&*op.name, "stablehlo.broadcast_in_dim" | "stablehlo.reshape" | "stablehlo.transpose");
+        op.operands.first().filter(|_| moves).and_then(|v| self.splat(*v))
     }
 
     /// Binds the arguments of a region to arrays, tuples put together again.

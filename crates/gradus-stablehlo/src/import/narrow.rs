@@ -7,13 +7,13 @@ use super::{Answer, Item, On, one, types};
 use crate::module::Element;
 
 /// The low bits of integers, with their sign if they have one.
-fn wrapped(x: &Array, bits: u32) -> Array {
+pub(super) fn wrapped(x: &Array, bits: u32) -> Array {
     let up = whole(x, i64::from(8 - bits));
     &(x << &up) >> &up
 }
 
 /// The low bits without a sign.
-fn low_bits(x: &Array, bits: u32) -> Array {
+pub(super) fn low_bits(x: &Array, bits: u32) -> Array {
     x & &whole(x, (1 << bits) - 1)
 }
 
@@ -39,9 +39,6 @@ impl<'m> On<'_, 'm> {
             ("shift_right_logical", Some(bits), _) => {
                 let (x, n) = (low_bits(&self.x(0)?, bits), self.x(1)?);
                 one(wrapped(&x.shift_right_logical(&n), bits))
-            }
-            ("bitcast_convert", _, _) => {
-                Err(self.refused("the bits of narrow integers are packed", "convert to 8 bits first"))
             }
             ("convert", _, Some(bits)) => {
                 let x = self.x(0)?;

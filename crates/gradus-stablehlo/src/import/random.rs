@@ -10,7 +10,7 @@ use super::{Answer, On, many};
 /// The low and the high word of 64-bit numbers.
 fn words(x: &Array) -> [Array; 2] {
     let low = convert(&(x & &whole(x, 0xffff_ffff)), DType::U32);
-    [low, convert(&x.shift_right_logical(&whole(x, 32)), DType::U32)]
+    [low, convert(&x.shift_right_logical(whole(x, 32)), DType::U32)]
 }
 
 fn joined(low: &Array, high: &Array) -> Array {

@@ -68,8 +68,8 @@ pub(super) fn decomposed(a: &Array) -> Result<(Array, Array)> {
     let step_type = steps.ty()?.with_shape(Shape::scalar());
     let body = trace_as_written("reflect", &[Array::of_type(a.ty()?.clone()), Array::of_type(step_type)], |xs| {
         let [a, k] = xs else { return Ok(Vec::new()) };
-        let columns = iota(DType::I64, frame.shape.clone(), frame.rank - 1).eq(&spread(k, &frame.shape));
-        let column = columns.select(a, &like(a, 0.0)).sum_axes([-1]);
+        let columns = iota(DType::I64, frame.shape.clone(), frame.rank - 1).eq(spread(k, &frame.shape));
+        let column = columns.select(a, like(a, 0.0)).sum_axes([-1]);
         let numbers = frame.row_numbers();
         let at = spread(k, numbers.shape());
         let (here, below) = (numbers.eq(&at), numbers.gt(&at));
@@ -78,15 +78,15 @@ pub(super) fn decomposed(a: &Array) -> Result<(Array, Array)> {
         let tail = below.select(&column, &zero);
         let rest = real(&(&tail * &conj(&tail))).sum_axes([-1]);
         let size = (&rest + &real(&(&alpha * &conj(&alpha)))).sqrt();
-        let positive = real(&alpha).ge(&like(&rest, 0.0));
+        let positive = real(&alpha).ge(like(&rest, 0.0));
         let beta = positive.select(&-&size, &size);
         // Nothing to reflect: the column is done as it is.
-        let done = rest.eq(&like(&rest, 0.0));
-        let done = if a.dtype().is_complex() { done & alpha.imag().eq(&like(&rest, 0.0)) } else { done };
-        let safe = |x: &Array| done.select(&like(x, 1.0), x);
+        let done = rest.eq(like(&rest, 0.0));
+        let done = if a.dtype().is_complex() { done & alpha.imag().eq(like(&rest, 0.0)) } else { done };
+        let safe = |x: &Array| done.select(like(x, 1.0), x);
         let beta_safe = safe(&beta);
         let wide_beta = convert(&beta_safe, a.dtype());
-        let tau = done.select(&like(&alpha, 0.0), &(&(&wide_beta - &alpha) / &wide_beta));
+        let tau = done.select(like(&alpha, 0.0), &(&(&wide_beta - &alpha) / &wide_beta));
         let scale = safe(&(&alpha - &convert(&beta, a.dtype())));
         let v = &tail / &frame.each_row(&scale);
         let one = like(&column, 1.0);
@@ -95,7 +95,7 @@ pub(super) fn decomposed(a: &Array) -> Result<(Array, Array)> {
         let next = reflected(&frame, a, &v, &conj(&tau));
         // Below the diagonal of this column stands the vector.
         let is_vector = &columns & &frame.rows(&below);
-        let next = is_vector.select(&frame.rows(&v), &next);
+        let next = is_vector.select(frame.rows(&v), &next);
         Ok(vec![next, tau])
     })?;
     let made = scan(&body, std::slice::from_ref(a), &[steps], &count, false, 1, Steps::Keep)?;
@@ -110,7 +110,7 @@ pub(super) fn product(a: &Array, taus: &Array) -> Result<Array> {
     let count = taus.dim(-1);
     let rows = iota(DType::I64, frame.shape.clone(), frame.rank - 2);
     let columns = iota(DType::I64, frame.shape.clone(), frame.rank - 1);
-    let identity = rows.eq(&columns).select(&like(a, 1.0), &like(a, 0.0));
+    let identity = rows.eq(&columns).select(like(a, 1.0), like(a, 0.0));
     let steps = iota(DType::I64, [count.clone()].into_iter().collect(), 0);
     let in_front = taus.move_axis(-1, 0).ok()?;
     let tau_type = in_front.ty()?.with_shape(in_front.shape().without(|a| a == 0));
@@ -118,11 +118,11 @@ pub(super) fn product(a: &Array, taus: &Array) -> Result<Array> {
     let specs = [a.ty()?.clone(), step_type, tau_type].map(Array::of_type);
     let body = trace_as_written("reflect", &specs, |xs| {
         let [q, k, tau] = xs else { return Ok(Vec::new()) };
-        let here = columns.eq(&spread(k, &frame.shape));
-        let column = here.select(a, &like(a, 0.0)).sum_axes([-1]);
+        let here = columns.eq(spread(k, &frame.shape));
+        let column = here.select(a, like(a, 0.0)).sum_axes([-1]);
         let numbers = frame.row_numbers();
         let at = spread(k, numbers.shape());
-        let v = numbers.eq(&at).select(&like(&column, 1.0), &numbers.gt(&at).select(&column, &like(&column, 0.0)));
+        let v = numbers.eq(&at).select(like(&column, 1.0), numbers.gt(&at).select(&column, like(&column, 0.0)));
         Ok(vec![reflected(&frame, q, &v, tau)])
     })?;
     let made = scan(&body, &[identity], &[steps, in_front], &count, true, 1, Steps::Keep)?;

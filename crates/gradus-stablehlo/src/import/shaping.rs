@@ -1,6 +1,5 @@
 //! Operations that move elements without computing, and those that make them from nothing.
 
-use gradus_core::error::Result;
 use gradus_core::primitives::Op;
 use gradus_core::primitives::shaping::{Broadcast, Concatenate, Iota, Pad, Permute, Reshape, Reverse, Slice};
 use gradus_core::trace::bind;
@@ -100,95 +99,4 @@ impl On<'_, '_> {
             _ => Err(self.refused("its value is not `dense<..>`", "write the numbers in the text")),
         }
     }
-
-    /// The same bits as elements of another size: a last axis appears or goes. The first of several small ones are the low bits.
-    fn bitcast(&mut self) -> Result<Array> {
-        let (x, to) = (self.x(0)?, self.result_dtype()?);
-        let from = x.dtype();
-        if from == to {
-            return Ok(x);
-        }
-        // A complex number is its two parts, one behind the other.
-        if from.is_complex() {
-            let parts = pairs(&x);
-            return if parts.dtype() == to { Ok(parts) } else { self.bits(&parts, to, true) };
-        }
-        if to.is_complex() {
-            let part = to.real_part();
-            let parts = if from == part { x } else { self.bits(&x, part, false)? };
-            return Ok(from_pairs(&parts));
-        }
-        self.bits(&x, to, false)
-    }
-
-    /// Bits of real numbers. `join` says that the last axis of two belongs to one element of the operand.
-    fn bits(&self, x: &Array, to: DType, join: bool) -> Result<Array> {
-        let (from, word) = (x.dtype(), |size: usize| match size {
-            1 => DType::U8,
-            2 => DType::U16,
-            4 => DType::U32,
-            _ => DType::U64,
-        });
-        if from == DType::Bool || to == DType::Bool {
-            return Err(self.refused("the bits of `i1` are not specified", "use `stablehlo.convert`"));
-        }
-        let (a, b) = (from.size(), to.size());
-        let bits = x.bitcast(word(a));
-        let made = if a == b {
-            bits
-        } else if a > b {
-            let n = a / b;
-            let shape = x.shape().inserted(x.rank(), Dim::from(n));
-            let wide = broadcast_in_dim(&bits, &shape, &Vec::from_iter(0..x.rank()));
-            let shifts = iota(word(a), shape, x.rank()) * (8 * b) as i32;
-            let parts = convert(&wide.shift_right_logical(&shifts), word(b));
-            if join && x.rank() > 0 {
-                let last = parts.rank() - 2;
-                let all = parts.dim(last as isize) * Dim::from(n);
-                reshape(&parts, parts.shape().without(|i| i == last + 1).replaced(last, all))
-            } else {
-                parts
-            }
-        } else {
-            let n = b / a;
-            let wide = convert(&bits, word(b));
-            let shape = wide.shape().clone();
-            let Some(last) = shape.rank().checked_sub(1) else {
-                return Err(self.wrong("there is no axis of parts that become one element"));
-            };
-            // What stays of the last axis when so many parts are joined.
-            let joined = shape.get(last).and_then(|d| d.as_usize()).map_or(1, |d| d / n);
-            let (wide, axis) = if joined > 1 {
-                let cut = shape.replaced(last, Dim::from(joined)).inserted(last + 1, Dim::from(n));
-                (reshape(&wide, cut), last + 1)
-            } else {
-                (wide, last)
-            };
-            let shifts = iota(word(b), wide.shape().clone(), axis) * (8 * a) as i32;
-            let moved = wide << &shifts;
-            // The parts have no bit in common, so their sum is their union.
-            bind(Op::new(gradus_core::primitives::reduce::ReduceSum { axes: vec![axis] }), &[moved])
-        };
-        Ok(made.bitcast(to))
-    }
-}
-
-/// Complex numbers as a last axis of two parts.
-pub(super) fn pairs(x: &Array) -> Array {
-    let end = x.rank();
-    let part = |p: Array| reshape(&p, p.shape().inserted(end, Dim::from(1usize)));
-    concatenate(&[part(x.real()), part(x.imag())], end)
-}
-
-/// The complex numbers whose parts stand along the last axis.
-fn from_pairs(x: &Array) -> Array {
-    let last = x.rank().saturating_sub(1);
-    let part = |k: usize| {
-        let start = (0..x.rank()).map(|a| Dim::from(if a == last { k } else { 0 })).collect();
-        let limit =
-            x.shape().iter().enumerate().map(|(a, d)| if a == last { Dim::from(k + 1) } else { d.clone() }).collect();
-        let cut = bind(Op::new(Slice { start, limit, step: vec![1; x.rank()] }), std::slice::from_ref(x));
-        reshape(&cut, cut.shape().without(|a| a == last))
-    };
-    Array::complex(&part(0), &part(1))
 }

@@ -77,7 +77,7 @@ fn side(p: &Program, atom: Atom) -> Option<(Atom, Atom, bool)> {
     let reads = |p: &Program, odd: usize| p.read_inputs().iter().enumerate().all(|(i, read)| !read || i % 2 == odd);
     let own = p.inputs().len();
     let swapped = exchanged(&right)?;
-    (own % 2 == 0 && reads(&left, 0) && reads(&right, 1) && swapped.computes_same(&left))
+    (own.is_multiple_of(2) && reads(&left, 0) && reads(&right, 1) && swapped.computes_same(&left))
         .then_some((*a, *b, descending))
 }
 
@@ -121,13 +121,10 @@ impl On<'_, '_> {
         let Some(first) = xs.first() else { return Ok(None) };
         let p = &body.program;
         // One operand that is its own key needs no other.
-        if let ([key], [x]) = (keys, xs) {
-            if key.left.value().is_some_and(|v| v.index() == 0) {
-                return many([bind(
-                    Op::new(Sort { axis, keys: 1, descending: key.descending }),
-                    std::slice::from_ref(x),
-                )]);
-            }
+        if let ([key], [x]) = (keys, xs)
+            && key.left.value().is_some_and(|v| v.index() == 0)
+        {
+            return many([bind(Op::new(Sort { axis, keys: 1, descending: key.descending }), std::slice::from_ref(x))]);
         }
         let pairs: Vec<Array> = xs.iter().flat_map(|x| [x.clone(), x.clone()]).collect();
         let mut operands = Vec::new();
@@ -204,5 +201,5 @@ fn canonical(x: &Array) -> Array {
     }
     let zero = super::elementwise::like(x, 0.0);
     let one_zero = x.eq(&zero).select(&zero, x);
-    x.ne(x).select(&super::elementwise::like(x, f64::NAN), &one_zero)
+    x.ne(x).select(super::elementwise::like(x, f64::NAN), &one_zero)
 }

@@ -22,19 +22,19 @@ const FAR: f64 = 20.0;
 pub(super) fn bessel_i1e(x: &Array) -> Array {
     wide(x, |x| {
         let size = x.abs();
-        let near = size.le(&like(x, FAR));
+        let near = size.le(like(x, FAR));
         let zero = like(x, 0.0);
         let inner = near.select(x, &zero);
         let quarter = &inner * &inner * 0.25_f64;
         // Σ (x²/4)^k / (k! (k + 1)!)
         let ratios: Vec<f64> = (1..56).map(|k| 1.0 / (f64::from(k) * (f64::from(k) + 1.0))).collect();
         let inside = &inner * &nested(&quarter, &ratios) * 0.5_f64 * (-inner.abs()).exp();
-        let outer = near.select(&like(x, FAR), &size);
+        let outer = near.select(like(x, FAR), &size);
         let ratios: Vec<f64> = (1..34).map(|k| (f64::from(2 * k - 1).powi(2) - 4.0) / f64::from(k)).collect();
         let series = nested(&(like(x, 0.125) / &outer), &ratios);
         let beyond = x.sign() * series / (&outer * std::f64::consts::TAU).sqrt();
-        let ends = size.eq(&like(x, f64::INFINITY));
-        ends.select(&zero, &near.select(&inside, &beyond))
+        let ends = size.eq(like(x, f64::INFINITY));
+        ends.select(&zero, near.select(&inside, &beyond))
     })
 }
 
@@ -56,7 +56,7 @@ pub(super) fn zeta(x: &Array, q: &Array) -> Result<Array> {
     let terms = 10;
     let mut sum = like(&x, 0.0);
     for k in 0..terms {
-        sum = sum + (&q + like(&q, f64::from(k))).pow(&-&x);
+        sum += (&q + like(&q, f64::from(k))).pow(&-&x);
     }
     let end = &q + like(&q, f64::from(terms));
     let power = end.pow(&-&x);
@@ -64,7 +64,7 @@ pub(super) fn zeta(x: &Array, q: &Array) -> Result<Array> {
     // x(x+1)..(x+2j-2)·(q+n)^(-x-2j+1)
     let mut factor = &x * &(&power / &end);
     for (j, b) in bernoulli(12).into_iter().enumerate() {
-        sum = sum + &factor * b;
+        sum += &factor * b;
         let step = 2.0 * j as f64 + 1.0;
         let more = (&x + like(&x, step)) * (&x + like(&x, step + 1.0));
         factor = &factor * &more / &(&end * &end);
@@ -76,9 +76,9 @@ pub(super) fn zeta(x: &Array, q: &Array) -> Result<Array> {
     // Poles at whole q up to 0; between them powers of negative numbers, which are real for even whole x alone.
     let below = q.le(&zero);
     let even = whole(&x) & whole(&(&x * 0.5_f64));
-    let pole = even.select(&like(&x, f64::INFINITY), &nan);
-    let outside = whole(&q).select(&pole, &whole(&x).select(&sum, &nan));
+    let pole = even.select(like(&x, f64::INFINITY), &nan);
+    let outside = whole(&q).select(&pole, whole(&x).select(&sum, &nan));
     let value = below.select(&outside, &sum);
-    let value = x.lt(&one).select(&nan, &x.eq(&one).select(&like(&x, f64::INFINITY), &value));
+    let value = x.lt(&one).select(&nan, x.eq(&one).select(like(&x, f64::INFINITY), &value));
     convert(&value, to).ok()
 }

@@ -96,7 +96,7 @@ pub(super) fn constant(dense: &Dense) -> Result<Array> {
             numbers::<$t>(dense, dense.bytes.chunks_exact($n).map(one).collect())
         }};
     }
-    let whole = dense.bytes.len() % dense.ty.element.bytes().max(1) == 0;
+    let whole = dense.bytes.len().is_multiple_of(dense.ty.element.bytes().max(1));
     if !whole {
         return Err(Error::new(ErrorKind::Verify, "a constant whose bytes are not whole elements"));
     }

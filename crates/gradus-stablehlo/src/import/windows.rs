@@ -237,8 +237,8 @@ fn chosen_places(select: &Traced, x: &Array, frame: &Frame) -> Result<Array> {
     let step = trace_as_written("choose", &specs, |xs| {
         let [best, at, value, place] = xs else { return Ok(Vec::new()) };
         let kept = on_elements(select, &[best.clone(), value.clone()], &shape)?.swap_remove(0);
-        let inside = place.ge(&whole(place, 0));
-        let taken = inside & (at.lt(&whole(at, 0)) | !kept);
+        let inside = place.ge(whole(place, 0));
+        let taken = inside & (at.lt(whole(at, 0)) | !kept);
         Ok(vec![taken.select(value, best), taken.select(place, at)])
     })?;
     let found = scan(&step, &start, &[values.clone(), places], &values.dim(0), false, 1, Steps::Keep)?;
@@ -283,10 +283,10 @@ pub(super) fn reduced_windows(body: &Traced, xs: &[Array], inits: &[Array], fram
             return Ok(vec![if pads_with_init { all } else { with_init(all) }.ok()?]);
         }
     }
-    if let Some((axis, reverse)) = xs.first().and_then(|x| frame.running(x)) {
-        if is_own_sum(body, inits)? {
-            return running(body, xs, inits, axis, reverse);
-        }
+    if let Some((axis, reverse)) = xs.first().and_then(|x| frame.running(x))
+        && is_own_sum(body, inits)?
+    {
+        return running(body, xs, inits, axis, reverse);
     }
     let rank = frame.sizes.len();
     let windows: Vec<Array> = xs.iter().zip(inits).map(|(x, i)| frame.windows(&frame.padded(x, i))).collect();

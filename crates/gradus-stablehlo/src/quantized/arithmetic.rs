@@ -77,10 +77,10 @@ impl Walk {
         if shape.dims.is_empty() {
             return Ok(constant);
         }
-        if let Some(axis) = axis {
-            if shape.dims.get(axis).copied().flatten() != Some(numbers.len() as u64) {
-                return Err(self.wrong("quantized", &format!("{} scales do not fit axis {axis}", numbers.len())));
-            }
+        if let Some(axis) = axis
+            && shape.dims.get(axis).copied().flatten() != Some(numbers.len() as u64)
+        {
+            return Err(self.wrong("quantized", &format!("{} scales do not fit axis {axis}", numbers.len())));
         }
         let axes = Attribute::numbers(axis.map(|a| a as i64));
         let attributes = Attributes::default().with("broadcast_dimensions", axes);

@@ -296,12 +296,10 @@ impl Walk {
             let region = self.region(region)?;
             operation.regions.push(region);
         }
-        if operation.name == "stablehlo.constant" {
-            if let Some(Attribute::Dense(dense)) = operation.attributes.get("value") {
-                let mut dense = dense.clone();
-                dense.ty.element = stored_element(&dense.ty.element);
-                operation.attributes.set("value", Attribute::Dense(dense));
-            }
+        if let Some(Attribute::Dense(dense)) = operation.attributes.get("value") {
+            let mut dense = dense.clone();
+            dense.ty.element = stored_element(&dense.ty.element);
+            operation.attributes.set("value", Attribute::Dense(dense));
         }
         let olds = std::mem::take(&mut operation.results);
         for old in olds {

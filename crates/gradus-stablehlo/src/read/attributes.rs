@@ -15,7 +15,7 @@ impl Reader<'_> {
 
     /// `{a = 1, b}`.
     pub(super) fn dictionary(&mut self, into: &mut Attributes) -> Result<()> {
-        self.cur.expect("{")?;
+        self.cur.take("{")?;
         self.deeper(|r| {
             if r.cur.eat("}") {
                 return Ok(());
@@ -32,7 +32,7 @@ impl Reader<'_> {
                 }
                 into.set(name, value);
                 if !r.cur.eat(",") {
-                    return r.cur.expect("}");
+                    return r.cur.take("}");
                 }
             }
         })
@@ -49,7 +49,7 @@ impl Reader<'_> {
                 Ok(Attribute::String(bytes))
             }
             b'[' => self.deeper(|r| {
-                r.cur.expect("[")?;
+                r.cur.take("[")?;
                 Ok(Attribute::Array(r.list("]", |r| r.attribute())?))
             }),
             b'{' => {
@@ -64,7 +64,7 @@ impl Reader<'_> {
                 }
                 Ok(Attribute::Symbol(path))
             }
-            b'#' => self.dialect_attribute(),
+            b'#' => self.deeper(|r| r.dialect_attribute()),
             b'-' | b'0'..=b'9' => self.number(),
             _ => self.worded(),
         }
@@ -146,14 +146,14 @@ impl Reader<'_> {
     /// `array<i64: 1, 2>`.
     fn numbers(&mut self) -> Result<Attribute> {
         self.cur.word("")?;
-        self.cur.expect("<")?;
+        self.cur.take("<")?;
         let start = self.cur.at();
         let element = match self.ty()? {
             Type::Scalar(element) if !matches!(element, Element::Complex(_) | Element::Quantized(_)) => element,
             _ => return Err(self.cur.error_at(start, "expected the type of a number")),
         };
         if !self.cur.eat(":") {
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             return Ok(Attribute::Numbers(element, Vec::new()));
         }
         if let Element::Float(_) = element {
@@ -190,29 +190,29 @@ impl Reader<'_> {
         let end = self.cur.balanced()?;
         if let "stablehlo" | "chlo" = name {
             // `#stablehlo<kind Word>`: one of a few words.
-            self.cur.expect("<")?;
+            self.cur.take("<")?;
             let kind = self.cur.word("the kind of an attribute")?;
             let full = known(&format!("{name}.{kind}"));
             if let Some(read) = structs::find(&full) {
                 let value = self.record(full, read)?;
-                self.cur.expect(">")?;
+                self.cur.take(">")?;
                 return Ok(value);
             }
             let wrapped = self.cur.eat("<");
             let value = known(self.cur.word("one of the words of this attribute")?);
             if wrapped {
-                self.cur.expect(">")?;
+                self.cur.take(">")?;
             }
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             return Ok(Attribute::Enum(full, value));
         }
         if let Some(read) = structs::find(name) {
             return self.record(known(name), read);
         }
         if structs::is_enum(name) {
-            self.cur.expect("<")?;
+            self.cur.take("<")?;
             let value = known(self.cur.word("one of the words of this attribute")?);
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             return Ok(Attribute::Enum(known(name), value));
         }
         self.cur.go(end);
@@ -221,7 +221,7 @@ impl Reader<'_> {
 
     /// Steps over `loc(..)`.
     pub(super) fn location(&mut self) -> Result<()> {
-        self.cur.expect_word("loc")?;
+        self.cur.take_word("loc")?;
         if self.cur.peek() != b'(' {
             return Err(self.cur.expected("`(` behind `loc`"));
         }

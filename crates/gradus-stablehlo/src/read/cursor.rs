@@ -28,12 +28,17 @@ const WORD: [bool; 256] = {
 };
 
 impl<'a> Cursor<'a> {
-    /// At the first word of `text[from..to]`.
-    pub(super) fn new(source: &'a str, text: &'a str, from: usize, to: usize) -> Cursor<'a> {
+    /// At the first word behind an offset whose place is known, in a text up to `to`.
+    pub(super) fn new(source: &'a str, text: &'a str, from: (usize, Place), to: usize) -> Cursor<'a> {
         let text = text.get(..to).unwrap_or(text);
-        let mut cursor = Cursor { source, text, at: from, counted: (0, Place { line: 1, column: 1 }) };
+        let mut cursor = Cursor { source, text, at: from.0, counted: from };
         cursor.skip();
         cursor
+    }
+
+    /// The name of the text.
+    pub(super) fn source(&self) -> &'a str {
+        self.source
     }
 
     /// The offset of what comes next.
@@ -96,7 +101,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over a sign that must be next.
-    pub(super) fn expect(&mut self, sign: &str) -> Result<()> {
+    pub(super) fn take(&mut self, sign: &str) -> Result<()> {
         if self.eat(sign) { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
     }
 
@@ -132,7 +137,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Steps over this word, which must be next.
-    pub(super) fn expect_word(&mut self, word: &str) -> Result<()> {
+    pub(super) fn take_word(&mut self, word: &str) -> Result<()> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
@@ -286,10 +291,8 @@ impl<'a> Cursor<'a> {
                 b'<' => open.push(b'>'),
                 // An arrow is no bracket.
                 b'-' if bytes.get(i + 1) == Some(&b'>') => i += 1,
-                b')' | b']' | b'}' | b'>' => {
-                    if open.pop() != Some(b) {
-                        return Err(self.error_at(i, &format!("`{}` closes nothing", char::from(b))));
-                    }
+                b')' | b']' | b'}' | b'>' if open.pop() != Some(b) => {
+                    return Err(self.error_at(i, &format!("`{}` closes nothing", char::from(b))));
                 }
                 b'"' => {
                     i += 1;
@@ -351,7 +354,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The place behind these bytes.
-fn advanced(mut place: Place, bytes: &[u8]) -> Place {
+pub(super) fn advanced(mut place: Place, bytes: &[u8]) -> Place {
     let lines = bytes.iter().filter(|b| **b == b'\n').count();
     let tail = match lines {
         0 => bytes,

@@ -14,8 +14,8 @@ impl Reader<'_> {
     /// `dense<..> : tensor<..>`.
     pub(super) fn dense(&mut self) -> Result<Dense> {
         let start = self.cur.at();
-        self.cur.expect_word("dense")?;
-        self.cur.expect("<")?;
+        self.cur.take_word("dense")?;
+        self.cur.take("<")?;
         let body = self.cur.at();
         if self.cur.peek() == b'"' {
             let rest = &self.cur.rest()[1..];
@@ -23,7 +23,7 @@ impl Reader<'_> {
                 return Err(self.cur.error_at(body, "this text has no closing `\"`"));
             };
             self.cur.go(body + n + 2);
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             let ty = self.dense_type()?;
             let bytes = self.hex(body + 1, &rest[..n], &ty, 0)?;
             return Ok(Dense::new(ty, bytes));
@@ -32,7 +32,7 @@ impl Reader<'_> {
             return Err(self.cur.error_at(start, "`dense<` is not closed"));
         };
         self.cur.go(body + n);
-        self.cur.expect(">")?;
+        self.cur.take(">")?;
         let ty = self.dense_type()?;
         let after = self.cur.at();
         self.cur.go(body);
@@ -46,31 +46,30 @@ impl Reader<'_> {
 
     /// `dense_resource<name> : tensor<..>`, whose bytes stand at the end of the file.
     pub(super) fn dense_resource(&mut self) -> Result<Dense> {
-        self.cur.expect_word("dense_resource")?;
-        self.cur.expect("<")?;
+        self.cur.take_word("dense_resource")?;
+        self.cur.take("<")?;
         let at = self.cur.at();
         let name = if self.cur.peek() == b'"' {
             self.cur.text()?
         } else {
             self.cur.word("the name of a resource")?.to_owned()
         };
-        self.cur.expect(">")?;
+        self.cur.take(">")?;
         let ty = self.dense_type()?;
-        let Some((from, to)) = self.resources.get(name.as_str()).copied() else {
+        let Some((from, hex)) = self.resources.get(name.as_str()).copied() else {
             return Err(self.cur.error_at(
                 at,
                 &format!("the file has no resource `{name}` (in `{{-# dialect_resources: .. #-}}` at its end)"),
             ));
         };
         // In front of the numbers stands how they are aligned: four bytes.
-        let hex = self.cur.between(from, to).as_bytes();
-        let bytes = self.hex(from, hex, &ty, 4)?;
+        let bytes = self.hex(from, hex.as_bytes(), &ty, 4)?;
         Ok(Dense::new(ty, bytes))
     }
 
     /// `: tensor<2x3xf32>`, of known dimensions.
     fn dense_type(&mut self) -> Result<Tensor> {
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         let at = self.cur.at();
         match self.ty()? {
             Type::Tensor(ty) if ty.count().is_some() => Ok(ty),
@@ -139,7 +138,7 @@ impl Reader<'_> {
         let Some((first, inner)) = dims.split_first() else { return self.element_value(element, bytes) };
         let start = self.cur.at();
         self.deeper(|r| {
-            r.cur.expect("[")?;
+            r.cur.take("[")?;
             let mut n = 0u64;
             if !r.cur.eat("]") {
                 loop {
@@ -150,7 +149,7 @@ impl Reader<'_> {
                     }
                     n += 1;
                     if !r.cur.eat(",") {
-                        break r.cur.expect("]")?;
+                        break r.cur.take("]")?;
                     }
                 }
             }
@@ -165,11 +164,11 @@ impl Reader<'_> {
     fn element_value(&mut self, element: &Element, bytes: &mut Vec<u8>) -> Result<()> {
         match element {
             Element::Complex(part) => {
-                self.cur.expect("(")?;
+                self.cur.take("(")?;
                 self.float_value(*part, bytes)?;
-                self.cur.expect(",")?;
+                self.cur.take(",")?;
                 self.float_value(*part, bytes)?;
-                self.cur.expect(")")
+                self.cur.take(")")
             }
             Element::Float(kind) => self.float_value(*kind, bytes),
             Element::Quantized(q) => self.element_value(&q.storage, bytes),
@@ -235,14 +234,16 @@ impl Reader<'_> {
     }
 
     /// Finds `{-# dialect_resources: {builtin: {name: "0x.."}} #-}` at the end of a text; gives where the text ends without it.
-    pub(super) fn file_resources(&mut self, text: &str, end: usize) -> Result<usize> {
-        let Some(start) = text.get(..end).unwrap_or(text).rfind("{-#") else { return Ok(end) };
+    pub(super) fn file_resources(&mut self, text: &str, from: usize, end: usize) -> Result<usize> {
+        let Some(start) = text.get(from..end).and_then(|part| part.rfind("{-#")).map(|at| from + at) else {
+            return Ok(end);
+        };
         let back = self.cur.at();
         self.cur.go(start);
-        self.cur.expect("{-#")?;
+        self.cur.take("{-#")?;
         while !self.cur.eat("#-}") {
             let section = self.cur.word("the name of a section")?;
-            self.cur.expect(":")?;
+            self.cur.take(":")?;
             if section == "dialect_resources" {
                 self.braced(|r, _| {
                     r.braced(|r, name| {
@@ -250,7 +251,7 @@ impl Reader<'_> {
                         r.cur.string()?;
                         let inner = r.cur.between(from + 1, r.cur.at());
                         let n = inner.find('"').unwrap_or(inner.len());
-                        r.resources.insert(name, (from + 1, from + 1 + n));
+                        r.resources.insert(name, (from + 1, &inner[..n]));
                         Ok(())
                     })
                 })?;
@@ -266,10 +267,10 @@ impl Reader<'_> {
 
     /// `{name: .., name: ..}`.
     fn braced(&mut self, mut item: impl FnMut(&mut Self, String) -> Result<()>) -> Result<()> {
-        self.cur.expect("{")?;
+        self.cur.take("{")?;
         self.list("}", |r| {
             let name = if r.cur.peek() == b'"' { r.cur.text()? } else { r.cur.word("a name")?.to_owned() };
-            r.cur.expect(":")?;
+            r.cur.take(":")?;
             item(r, name)
         })?;
         Ok(())
@@ -347,7 +348,13 @@ pub(crate) fn float_bits(value: f64, kind: Float) -> u64 {
         }
         Float::F8E8M0FNU => match value {
             _ if value.is_nan() || value <= 0.0 || value.is_infinite() => 255,
-            _ => (value.log2().round_ties_even() + 127.0).clamp(0.0, 254.0) as u64,
+            _ => {
+                // Powers of two only: the nearest one, the even exponent's of two that are as near.
+                let (low, last) = (value.log2().floor(), (value.log2().floor() as i64) & 1);
+                let part = value / low.exp2();
+                let up = part > 1.5 || (part == 1.5 && last == 0);
+                (low + f64::from(u8::from(up)) + 127.0).clamp(0.0, 254.0) as u64
+            }
         },
         _ => match small(kind) {
             Some(format) => small_bits(value, &format),

@@ -1,7 +1,8 @@
 //! Text becomes the tree. One reader takes the generic syntax of every dialect and the pretty forms of StableHLO, CHLO and the dialects beside them.
 //!
 //! `cursor` steps over words and signs, `types`, `attributes`, `structs` and `dense` read those, `operations` reads modules, functions, regions and generic
-//! operations, `pretty` has the table of pretty forms.
+//! operations, `pretty` has the table of pretty forms
+//! and `own` those that fit no table.
 //!
 //! *Invariants.* Time is linear in the text. Nesting is bounded, so that no text overflows the stack. What the text says of the types of operands is checked.
 
@@ -10,6 +11,7 @@ mod cursor;
 mod dense;
 mod names;
 mod operations;
+mod own;
 mod pretty;
 mod structs;
 mod types;
@@ -20,8 +22,8 @@ use gradus_core::error::{Error, ErrorKind, Result};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::module::{Attribute, Function, Module, Operation, Type, Value};
-use cursor::Cursor;
+use crate::module::{Attribute, Function, Module, Operation, Place, Type, Value};
+use cursor::{Cursor, advanced};
 
 pub(crate) use dense::{float_bits, float_of_bits};
 pub(crate) use names::known;
@@ -34,17 +36,14 @@ const DEEPEST: u32 = 100;
 /// without a name. `source` is the name that errors give the text.
 pub fn read(source: &str, text: &str) -> Result<Vec<Module>> {
     let mut modules = Vec::new();
-    let mut from = 0;
+    let (mut from, mut place) = (0, Place { line: 1, column: 1 });
     while from < text.len() {
         let to = next_mark(text, from);
-        let mut reader = Reader::new(source, text, from, to);
-        let end = reader.file_resources(text, to)?;
+        let mut reader = Reader::new(Cursor::new(source, text, (from, place), to));
+        let end = reader.file_resources(text, from, to)?;
         reader.cur.shorten(end);
         reader.file(&mut modules)?;
-        from = to.max(from + 1);
-        while !text.is_char_boundary(from) {
-            from += 1;
-        }
+        (from, place) = (to, advanced(place, &text.as_bytes()[from..to]));
     }
     Ok(modules)
 }
@@ -73,7 +72,8 @@ pub(crate) fn read_type(source: &str, text: &str) -> Result<Type> {
 }
 
 fn alone<T>(source: &str, text: &str, read: impl FnOnce(&mut Reader) -> Result<T>) -> Result<T> {
-    let mut reader = Reader::new(source, text, 0, text.len());
+    let start = Place { line: 1, column: 1 };
+    let mut reader = Reader::new(Cursor::new(source, text, (0, start), text.len()));
     let found = read(&mut reader)?;
     if reader.cur.at() != text.len() {
         return Err(reader.cur.expected("the end"));
@@ -110,7 +110,8 @@ struct Reader<'a> {
     aliases: FxHashMap<&'a str, Attribute>,
     type_aliases: FxHashMap<&'a str, Type>,
     bounds_aliases: FxHashMap<String, SmallVec<[Option<u64>; 4]>>,
-    resources: FxHashMap<String, (usize, usize)>,
+    /// Where the bytes of resources stand, and what they are.
+    resources: FxHashMap<String, (usize, &'a str)>,
     /// The values that can be named here.
     names: FxHashMap<&'a str, Named>,
     /// What to undo when regions end: a name, and what it meant outside.
@@ -124,10 +125,10 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a str, text: &'a str, from: usize, to: usize) -> Reader<'a> {
+    fn new(cur: Cursor<'a>) -> Reader<'a> {
         Reader {
-            cur: Cursor::new(source, text, from, to),
-            source: source.into(),
+            source: cur.source().into(),
+            cur,
             aliases: FxHashMap::default(),
             type_aliases: FxHashMap::default(),
             bounds_aliases: FxHashMap::default(),
@@ -161,7 +162,7 @@ impl<'a> Reader<'a> {
         loop {
             all.push(item(self)?);
             if !self.cur.eat(",") {
-                self.cur.expect(close)?;
+                self.cur.take(close)?;
                 return Ok(all);
             }
         }

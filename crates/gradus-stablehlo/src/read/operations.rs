@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         match self.cur.peek() {
             b'#' => {
                 let name = self.cur.sigil_name("the name of an alias")?;
-                self.cur.expect("=")?;
+                self.cur.take("=")?;
                 if self.cur.peek_word() == "loc" {
                     self.location()?;
                 } else if !self.bounds_alias(name)? {
@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
             }
             b'!' => {
                 let name = self.cur.sigil_name("the name of an alias")?;
-                self.cur.expect("=")?;
+                self.cur.take("=")?;
                 let ty = self.ty()?;
                 self.type_aliases.insert(name, ty);
                 return Ok(None);
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         if self.cur.eat_word("attributes") {
             self.dictionary(&mut attributes)?;
         }
-        self.cur.expect("{")?;
+        self.cur.take("{")?;
         let top = self.top("}")?;
         self.location_if()?;
         Ok(Module { name, attributes, ..self.module_of(top) })
@@ -131,18 +131,18 @@ impl<'a> Reader<'a> {
     /// Behind `"builtin.module"`: `() <{..}> ({..}) {..} : () -> ()`.
     fn generic_module(&mut self) -> Result<Module> {
         let mut attributes = Attributes::default();
-        self.cur.expect("(")?;
-        self.cur.expect(")")?;
+        self.cur.take("(")?;
+        self.cur.take(")")?;
         self.properties(&mut attributes)?;
-        self.cur.expect("(")?;
-        self.cur.expect("{")?;
+        self.cur.take("(")?;
+        self.cur.take("{")?;
         if self.cur.peek() == b'^' {
             self.label()?;
         }
         let top = self.top("}")?;
-        self.cur.expect(")")?;
+        self.cur.take(")")?;
         self.dictionary_if(&mut attributes)?;
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         self.ty()?;
         self.location_if()?;
         let name = attributes.remove("sym_name").and_then(|n| n.text().map(str::to_owned));
@@ -169,11 +169,11 @@ impl<'a> Reader<'a> {
         }
         let name = self.cur.symbol()?.into_owned();
         let mut function = Function { name, visibility, place, ..Function::default() };
-        self.cur.expect("(")?;
+        self.cur.take("(")?;
         let arguments = self.list(")", |r| {
             if r.cur.peek() == b'%' {
                 let name = r.cur.sigil_name("a value")?;
-                r.cur.expect(":")?;
+                r.cur.take(":")?;
                 let ty = r.ty()?;
                 r.define(name, 1, [ty])?;
             } else {
@@ -214,14 +214,14 @@ impl<'a> Reader<'a> {
     fn generic_function(&mut self, place: Place) -> Result<Function> {
         self.function_starts();
         let mut attributes = Attributes::default();
-        self.cur.expect("(")?;
-        self.cur.expect(")")?;
+        self.cur.take("(")?;
+        self.cur.take(")")?;
         self.properties(&mut attributes)?;
-        self.cur.expect("(")?;
+        self.cur.take("(")?;
         let body = if self.cur.peek() == b'{' { self.region(Vec::new())? } else { Region::default() };
-        self.cur.expect(")")?;
+        self.cur.take(")")?;
         self.dictionary_if(&mut attributes)?;
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         self.ty()?;
         self.location_if()?;
         let wrong = |r: &Self, what: &str| r.cur.error_in(place, what);
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
 
     /// `{ ops }` or `{ ^bb0(%a: tensor<f32>): ops }`; arguments that the operation itself named are given.
     pub(super) fn region(&mut self, arguments: Vec<Value>) -> Result<Region> {
-        self.cur.expect("{")?;
+        self.cur.take("{")?;
         self.deeper(|r| {
             let mark = r.undo.len();
             r.scope += 1;
@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
         if self.cur.eat("(") {
             arguments = self.list(")", |r| r.argument())?;
         }
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         Ok(arguments)
     }
 
@@ -345,7 +345,7 @@ impl<'a> Reader<'a> {
             return Err(self.cur.expected("an argument `%name: type`"));
         }
         let name = self.cur.sigil_name("a value")?;
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         let ty = self.ty()?;
         self.location_if()?;
         Ok((name, ty))
@@ -360,7 +360,7 @@ impl<'a> Reader<'a> {
         let name = self.cur.sigil_name("a value")?;
         let mut index = 0;
         if self.cur.peek() == b'#' {
-            self.cur.expect("#")?;
+            self.cur.take("#")?;
             index = u32::try_from(self.cur.integer()?).unwrap_or(u32::MAX);
         }
         match self.names.get(name) {
@@ -383,9 +383,9 @@ impl<'a> Reader<'a> {
     /// `<{..}>`, if it is there.
     fn properties(&mut self, into: &mut Attributes) -> Result<()> {
         if self.cur.peek() == b'<' {
-            self.cur.expect("<")?;
+            self.cur.take("<")?;
             self.dictionary(into)?;
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
         }
         Ok(())
     }
@@ -411,7 +411,7 @@ impl<'a> Reader<'a> {
                     break;
                 }
             }
-            self.cur.expect("=")?;
+            self.cur.take("=")?;
         }
         let mut parsed = match self.cur.peek() {
             b'"' => self.generic(place)?,
@@ -448,7 +448,7 @@ impl<'a> Reader<'a> {
 
     /// What stands behind the name of an operation in the generic form.
     pub(super) fn generic_rest(&mut self, operation: &mut Operation, isolated: u32) -> Result<Parsed> {
-        self.cur.expect("(")?;
+        self.cur.take("(")?;
         let inner = std::mem::replace(&mut self.isolated, isolated);
         operation.operands = self.list(")", |r| r.value())?.into();
         self.isolated = inner;
@@ -461,10 +461,10 @@ impl<'a> Reader<'a> {
         }
         self.isolated = isolated;
         self.dictionary_if(&mut operation.attributes)?;
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         let at = self.cur.at();
         let inputs = self.type_list()?;
-        self.cur.expect("->")?;
+        self.cur.take("->")?;
         let results = self.results()?.into();
         self.check_operands(at, operation, &inputs)?;
         Ok(Parsed { operation: std::mem::take(operation), results })

@@ -9,10 +9,10 @@ use gradus_core::error::Result;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::Reader;
 use super::names::known;
 use super::operations::Parsed;
 use super::structs::{self, integer};
+use super::{Reader, own};
 use crate::module::{Attribute, Element, Float, Operation, Place, Tensor, Type};
 use crate::words;
 
@@ -44,7 +44,7 @@ pub(super) enum Short {
 
 /// What stands behind `key =`.
 #[derive(Clone, Copy)]
-enum Holds {
+pub(super) enum Holds {
     Integers,
     I64,
     I32,
@@ -60,7 +60,7 @@ enum Holds {
 }
 
 /// A key, the name of its attribute, and what it holds.
-type Key = (&'static str, &'static str, Holds);
+pub(super) type Key = (&'static str, &'static str, Holds);
 
 #[derive(Clone, Copy)]
 enum Form {
@@ -102,17 +102,17 @@ const FORMS: &[(&str, Form)] = &[
     ("stablehlo.ceil", Listed(&[], Same)),
     ("stablehlo.cholesky", Listed(&[("lower", "lower", Holds::Bool)], Same)),
     ("stablehlo.clamp", Listed(&[], Same)),
-    ("stablehlo.compare", Own(compare)),
+    ("stablehlo.compare", Own(own::compare)),
     ("stablehlo.complex", Listed(&[], Complex)),
-    ("stablehlo.composite", Own(composite)),
+    ("stablehlo.composite", Own(own::composite)),
     ("stablehlo.concatenate", Listed(DIM, No)),
-    ("stablehlo.constant", Own(constant)),
+    ("stablehlo.constant", Own(own::constant)),
     ("stablehlo.convert", Listed(&[], Same)),
-    ("stablehlo.convolution", Own(convolution)),
+    ("stablehlo.convolution", Own(own::convolution)),
     ("stablehlo.cosine", Listed(&[], Same)),
     ("stablehlo.count_leading_zeros", Listed(&[], Same)),
     ("stablehlo.create_token", Listed(&[], Results)),
-    ("stablehlo.custom_call", Own(custom_call)),
+    ("stablehlo.custom_call", Own(own::custom_call)),
     ("stablehlo.divide", Listed(&[], Same)),
     ("stablehlo.dot", Listed(PRECISION, No)),
     ("stablehlo.dot_general", Listed(PRECISION, No)),
@@ -128,7 +128,7 @@ const FORMS: &[(&str, Form)] = &[
     ("stablehlo.fft", Listed(FFT, No)),
     ("stablehlo.floor", Listed(&[], Same)),
     ("stablehlo.get_dimension_size", Listed(DIM, No)),
-    ("stablehlo.get_tuple_element", Own(get_tuple_element)),
+    ("stablehlo.get_tuple_element", Own(own::get_tuple_element)),
     ("stablehlo.imag", Listed(&[], Same)),
     ("stablehlo.iota", Listed(&[("dim", "iota_dimension", Holds::I64)], Results)),
     ("stablehlo.is_finite", Listed(&[], No)),
@@ -140,7 +140,7 @@ const FORMS: &[(&str, Form)] = &[
     ("stablehlo.multiply", Listed(&[], Same)),
     ("stablehlo.negate", Listed(&[], Same)),
     ("stablehlo.not", Listed(&[], Same)),
-    ("stablehlo.optimization_barrier", Own(optimization_barrier)),
+    ("stablehlo.optimization_barrier", Own(own::optimization_barrier)),
     ("stablehlo.or", Listed(&[], Same)),
     ("stablehlo.pad", Listed(PAD, No)),
     ("stablehlo.partition_id", Listed(&[], Results)),
@@ -148,7 +148,7 @@ const FORMS: &[(&str, Form)] = &[
     ("stablehlo.power", Listed(&[], Same)),
     ("stablehlo.real", Listed(&[], Same)),
     ("stablehlo.real_dynamic_slice", Listed(&[], No)),
-    ("stablehlo.reduce", Own(reduce)),
+    ("stablehlo.reduce", Own(own::reduce)),
     ("stablehlo.reduce_precision", Listed(&[("format", "", Holds::Format)], Same)),
     ("stablehlo.remainder", Listed(&[], Same)),
     ("stablehlo.replica_id", Listed(&[], Results)),
@@ -170,7 +170,7 @@ const FORMS: &[(&str, Form)] = &[
     ("stablehlo.shift_right_logical", Listed(&[], Same)),
     ("stablehlo.sign", Listed(&[], Same)),
     ("stablehlo.sine", Listed(&[], Same)),
-    ("stablehlo.slice", Own(slice)),
+    ("stablehlo.slice", Own(own::slice)),
     ("stablehlo.sqrt", Listed(&[], Same)),
     ("stablehlo.subtract", Listed(&[], Same)),
     ("stablehlo.tan", Listed(&[], Same)),
@@ -180,7 +180,7 @@ const FORMS: &[(&str, Form)] = &[
     ("stablehlo.unary_einsum", Listed(EINSUM, No)),
     ("stablehlo.uniform_dequantize", Listed(&[], Same)),
     ("stablehlo.uniform_quantize", Listed(&[], Same)),
-    ("stablehlo.while", Own(while_loop)),
+    ("stablehlo.while", Own(own::while_loop)),
     ("stablehlo.xor", Listed(&[], Same)),
     ("chlo._asin_acos_kernel", Listed(&[], Same)),
     ("chlo.acos", Listed(&[], Same)),
@@ -212,7 +212,7 @@ const FORMS: &[(&str, Form)] = &[
     ("chlo.broadcast_xor", Listed(&[], No)),
     ("chlo.broadcast_zeta", Listed(&[], No)),
     ("chlo.conj", Listed(&[], Same)),
-    ("chlo.constant", Own(constant)),
+    ("chlo.constant", Own(own::constant)),
     ("chlo.cosh", Listed(&[], Same)),
     ("chlo.digamma", Listed(&[], Same)),
     ("chlo.erf", Listed(&[], Same)),
@@ -225,27 +225,29 @@ const FORMS: &[(&str, Form)] = &[
     ("chlo.mulhi", Listed(&[], Same)),
     ("chlo.next_after", Listed(&[], Same)),
     ("chlo.polygamma", Listed(&[], Same)),
-    ("chlo.scan", Own(scan)),
+    ("chlo.scan", Own(own::scan)),
     ("chlo.sinh", Listed(&[], Same)),
     ("chlo.square", Listed(&[], Same)),
     ("chlo.tan", Listed(&[], Same)),
-    ("chlo.top_k", Own(top_k)),
+    ("chlo.top_k", Own(own::top_k)),
     ("chlo.zeta", Listed(&[], Same)),
+    ("arith.constant", Own(own::constant)),
     ("check.expect_almost_eq", Listed(&[("tolerance", "tolerance", Holds::Float)], Equal)),
-    ("check.expect_almost_eq_const", Own(expect_const)),
+    ("check.expect_almost_eq_const", Own(own::expect_const)),
     ("check.expect_close", Listed(ULPS, Operands)),
     ("check.expect_eq", Listed(&[], Equal)),
-    ("check.expect_eq_const", Own(expect_const)),
+    ("check.expect_eq_const", Own(own::expect_const)),
     ("check.expect_serialized_eq", Listed(PROBE, Operands)),
-    ("func.call", Own(call)),
+    ("func.call", Own(own::call)),
     ("func.return", Listed(&[], Operands)),
     ("interpreter.print", Listed(&[], Operands)),
     ("interpreter.probe", Listed(PROBE, Same)),
-    ("sdy.manual_computation", Own(manual_computation)),
-    ("sdy.mesh", Own(mesh)),
-    ("sdy.reshard", Own(sharding)),
+    ("sdy.constant", Own(own::constant)),
+    ("sdy.manual_computation", Own(own::manual_computation)),
+    ("sdy.mesh", Own(own::mesh)),
+    ("sdy.reshard", Own(own::sharding)),
     ("sdy.return", Listed(&[], Operands)),
-    ("sdy.sharding_constraint", Own(sharding)),
+    ("sdy.sharding_constraint", Own(own::sharding)),
 ];
 
 /// The operations that the table has.
@@ -300,7 +302,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Operands between commas; whether there is a comma and something else behind them.
-    fn operands(&mut self, operation: &mut Operation) -> Result<bool> {
+    pub(super) fn operands(&mut self, operation: &mut Operation) -> Result<bool> {
         while self.cur.peek() == b'%' {
             operation.operands.push(self.value()?);
             if !self.cur.eat(",") {
@@ -314,7 +316,7 @@ impl<'a> Reader<'a> {
     }
 
     /// `key = value`.
-    fn key(&mut self, operation: &mut Operation, keys: &[Key]) -> Result<()> {
+    pub(super) fn key(&mut self, operation: &mut Operation, keys: &[Key]) -> Result<()> {
         let at = self.cur.at();
         if matches!(self.cur.peek_word(), "batching_dims" | "contracting_dims")
             && operation.name == "stablehlo.dot_general"
@@ -332,7 +334,7 @@ impl<'a> Reader<'a> {
             }));
         };
         self.cur.word("")?;
-        self.cur.expect("=")?;
+        self.cur.take("=")?;
         let value = match holds {
             Holds::Integers => Attribute::numbers(self.integers()?),
             Holds::I64 => integer(self.cur.i64()?),
@@ -355,7 +357,7 @@ impl<'a> Reader<'a> {
                 Attribute::Enum(kind.into(), known(self.cur.word("one of the words of this attribute")?))
             }
             Holds::Precision => {
-                self.cur.expect("[")?;
+                self.cur.take("[")?;
                 Attribute::Array(self.list("]", |r| {
                     Ok(Attribute::Enum("stablehlo.precision".into(), known(r.cur.word("a precision")?)))
                 })?)
@@ -389,22 +391,22 @@ impl<'a> Reader<'a> {
     }
 
     /// The end of a pretty form: attributes in braces, a colon, types.
-    fn ending(&mut self, operation: &mut Operation, short: Short) -> Result<Types> {
+    pub(super) fn ending(&mut self, operation: &mut Operation, short: Short) -> Result<Types> {
         self.dictionary_if(&mut operation.attributes)?;
         if operation.operands.is_empty() && short == Operands && self.cur.peek() != b':' {
             return Ok(Types::new());
         }
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         self.dictionary_if(&mut operation.attributes)?;
         self.signature(operation, short)
     }
 
     /// The types behind the colon.
-    fn signature(&mut self, operation: &Operation, short: Short) -> Result<Types> {
+    pub(super) fn signature(&mut self, operation: &Operation, short: Short) -> Result<Types> {
         let at = self.cur.at();
         if self.cur.peek() == b'(' {
             let inputs = self.type_list()?;
-            self.cur.expect("->")?;
+            self.cur.take("->")?;
             self.check_operands(at, operation, &inputs)?;
             return Ok(self.results()?.into());
         }
@@ -456,7 +458,7 @@ impl<'a> Reader<'a> {
     }
 
     /// All operands have one type.
-    fn check_same(&self, at: usize, operation: &Operation, ty: &Type) -> Result<()> {
+    pub(super) fn check_same(&self, at: usize, operation: &Operation, ty: &Type) -> Result<()> {
         for (i, value) in operation.operands.iter().enumerate() {
             if self.type_of(*value) != Some(ty) {
                 let is = self.type_of(*value).map(words::of_type).unwrap_or_default();
@@ -473,7 +475,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A region whose arguments the operation names before it.
-    fn region_with(&mut self, operation: &mut Operation, names: &[(&'a str, Type)]) -> Result<()> {
+    pub(super) fn region_with(&mut self, operation: &mut Operation, names: &[(&'a str, Type)]) -> Result<()> {
         let mark = self.undo.len();
         self.scope += 1;
         let arguments =
@@ -485,7 +487,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Text in brackets at the cursor, as it was written.
-    fn bracketed(&mut self) -> Result<&'a str> {
+    pub(super) fn bracketed(&mut self) -> Result<&'a str> {
         let start = self.cur.at();
         if !matches!(self.cur.peek(), b'<' | b'[' | b'{' | b'(') {
             return Err(self.cur.expected("a bracket"));
@@ -494,364 +496,4 @@ impl<'a> Reader<'a> {
         self.cur.go(end);
         Ok(self.cur.between(start, end))
     }
-}
-
-/// `{..} dense<..> : tensor<..>`, or the generic form without quotes.
-fn constant(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    if r.cur.peek() == b'(' {
-        let parsed = r.generic_rest(operation, r.isolated)?;
-        *operation = parsed.operation;
-        return Ok(parsed.results);
-    }
-    r.dictionary_if(&mut operation.attributes)?;
-    let at = r.cur.at();
-    let value = r.attribute()?;
-    let Attribute::Dense(dense) = &value else { return Err(r.cur.error_at(at, "expected `dense<..> : tensor<..>`")) };
-    let ty = Type::Tensor(dense.ty.clone());
-    operation.attributes.set("value", value);
-    Ok(smallvec![ty])
-}
-
-/// `EQ, %a, %b, FLOAT : ..`.
-fn compare(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    let direction = known(r.cur.word("a direction: `EQ`, `NE`, `GE`, `GT`, `LE` or `LT`")?);
-    operation
-        .attributes
-        .set("comparison_direction", Attribute::Enum("stablehlo.comparison_direction".into(), direction));
-    r.cur.expect(",")?;
-    if r.operands(operation)? {
-        let kind = known(r.cur.word("a kind of comparison")?);
-        operation.attributes.set("compare_type", Attribute::Enum("stablehlo.comparison_type".into(), kind));
-    }
-    r.ending(operation, No)
-}
-
-/// `"name" %a, %b {..} : ..`.
-fn composite(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    operation.attributes.set("name", Attribute::String(r.cur.string()?.into_owned()));
-    r.operands(operation)?;
-    if r.cur.eat("(") {
-        operation.regions = r.list(")", |r| r.region(Vec::new()))?;
-    }
-    r.ending(operation, No)
-}
-
-/// `(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {stride = [1], ..} {..} : ..`.
-fn convolution(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    r.cur.expect("(")?;
-    operation.operands = r.list(")", |r| r.value())?.into();
-    r.cur.expect_word("dim_numbers")?;
-    r.cur.expect("=")?;
-    let numbers = r.convolution_dimensions()?;
-    operation.attributes.set("dimension_numbers", numbers);
-    r.cur.expect(",")?;
-    r.cur.expect_word("window")?;
-    r.cur.expect("=")?;
-    r.cur.expect("{")?;
-    r.list("}", |r| {
-        let at = r.cur.at();
-        let word = r.cur.word("`stride`, `pad`, `lhs_dilate`, `rhs_dilate` or `reverse`")?;
-        r.cur.expect("=")?;
-        let (name, value) = match word {
-            "stride" => ("window_strides", Attribute::numbers(r.integers()?)),
-            "lhs_dilate" => ("lhs_dilation", Attribute::numbers(r.integers()?)),
-            "rhs_dilate" => ("rhs_dilation", Attribute::numbers(r.integers()?)),
-            "reverse" => {
-                let flags = r.cur.expect("[").and_then(|()| {
-                    r.list("]", |r| match r.cur.peek_word() {
-                        "true" | "false" => Ok(i64::from(r.cur.word("")? == "true")),
-                        _ => Ok(i64::from(r.cur.i64()? != 0)),
-                    })
-                })?;
-                ("window_reversal", Attribute::Numbers(Element::I1, flags))
-            }
-            "pad" => ("padding", pairs(r)?),
-            _ => return Err(r.cur.error_at(at, &format!("a window has no `{word}`"))),
-        };
-        match operation.attributes.set(name, value) {
-            None => Ok(()),
-            Some(_) => Err(r.cur.error_at(at, &format!("`{word}` is given twice"))),
-        }
-    })?;
-    r.ending(operation, No)
-}
-
-/// `[[0, 1], [2, 3]]` as a tensor of two columns.
-fn pairs(r: &mut Reader<'_>) -> Result<Attribute> {
-    r.cur.expect("[")?;
-    let rows = r.list("]", |r| {
-        let at = r.cur.at();
-        match r.integers()?.as_slice() {
-            [low, high] => Ok([*low, *high]),
-            row => Err(r.cur.error_at(at, &format!("{} numbers where two are wanted", row.len()))),
-        }
-    })?;
-    let ty = Tensor::new([rows.len() as u64, 2], Element::I64);
-    let bytes: Vec<u8> = rows.into_iter().flatten().flat_map(i64::to_le_bytes).collect();
-    Ok(Attribute::Dense(crate::module::Dense::new(ty, bytes)))
-}
-
-/// `@target(%a, %b) {..} : ..`.
-fn custom_call(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    let target = r.cur.symbol()?.into_owned();
-    operation.attributes.set("call_target_name", Attribute::of_text(target));
-    r.cur.expect("(")?;
-    operation.operands = r.list(")", |r| r.value())?.into();
-    r.ending(operation, No)
-}
-
-/// `@callee(%a, %b) : ..`.
-fn call(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    let callee = r.attribute()?;
-    operation.attributes.set("callee", callee);
-    r.cur.expect("(")?;
-    operation.operands = r.list(")", |r| r.value())?.into();
-    r.ending(operation, No)
-}
-
-/// `%tuple[0] : ..`.
-fn get_tuple_element(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    operation.operands.push(r.value()?);
-    r.cur.expect("[")?;
-    operation.attributes.set("index", Attribute::Integer(r.cur.integer()?, Type::Scalar(Element::I32)));
-    r.cur.expect("]")?;
-    r.ending(operation, No)
-}
-
-/// `%a [0:4, 2:8:2] : ..`.
-fn slice(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    operation.operands.push(r.value()?);
-    r.cur.expect("[")?;
-    let ranges = r.list("]", |r| {
-        let start = r.cur.i64()?;
-        r.cur.expect(":")?;
-        let limit = r.cur.i64()?;
-        Ok((start, limit, if r.cur.eat(":") { r.cur.i64()? } else { 1 }))
-    })?;
-    operation.attributes.set("start_indices", Attribute::numbers(ranges.iter().map(|r| r.0)));
-    operation.attributes.set("limit_indices", Attribute::numbers(ranges.iter().map(|r| r.1)));
-    operation.attributes.set("strides", Attribute::numbers(ranges.iter().map(|r| r.2)));
-    r.ending(operation, No)
-}
-
-/// `%a, %b : a, b`, or `()` for nothing at all.
-fn optimization_barrier(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    r.dictionary_if(&mut operation.attributes)?;
-    if r.cur.eat("(") {
-        r.cur.expect(")")?;
-        return Ok(Types::new());
-    }
-    r.operands(operation)?;
-    r.cur.expect(":")?;
-    r.signature(operation, Pairwise)
-}
-
-/// `(%a init: %b), .. applies stablehlo.add across dimensions = [0] : ..`, or with `reducer(..) {..}` at its end.
-fn reduce(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    let mut inits = SmallVec::<[_; 4]>::new();
-    while r.cur.eat("(") {
-        operation.operands.push(r.value()?);
-        r.cur.expect_word("init")?;
-        r.cur.expect(":")?;
-        inits.push(r.value()?);
-        r.cur.expect(")")?;
-        r.cur.eat(",");
-    }
-    operation.operands.extend(inits);
-    let at = r.cur.at();
-    let mut inner = None;
-    if r.cur.eat_word("applies") {
-        let name = r.cur.word("an operation")?;
-        let known_ones = ["add", "multiply", "maximum", "minimum", "and", "or", "xor"];
-        if !name.strip_prefix("stablehlo.").is_some_and(|n| known_ones.contains(&n)) {
-            return Err(r.cur.error_at(
-                at,
-                &format!("`{name}` does not stand behind `applies`; these do: {}", known_ones.join(", ")),
-            ));
-        }
-        inner = Some(known(name));
-    }
-    r.cur.expect_word("across")?;
-    r.cur.expect_word("dimensions")?;
-    r.cur.expect("=")?;
-    let dimensions = Attribute::numbers(r.integers()?);
-    operation.attributes.set("dimensions", dimensions);
-    let results = r.ending(operation, No)?;
-    let Some(inner) = inner else {
-        r.cur.expect_word("reducer")?;
-        let (mut elements, mut totals) = (Vec::new(), Vec::new());
-        while r.cur.eat("(") {
-            elements.push(r.typed_name()?);
-            r.cur.expect(",")?;
-            totals.push(r.typed_name()?);
-            r.cur.expect(")")?;
-        }
-        // The block has its arguments in this order, and so they are numbered.
-        elements.extend(totals);
-        r.region_with(operation, &elements)?;
-        return Ok(results);
-    };
-    let Some(Type::Tensor(first)) = operation.operands.first().and_then(|v| r.type_of(*v)) else {
-        return Err(r.cur.error_at(at, "`applies` needs a tensor to reduce"));
-    };
-    let scalar = Type::Tensor(Tensor::new([], first.element.clone()));
-    let first = crate::module::Value(r.values.len() as u32);
-    let [second, sum] = [1, 2].map(|i| crate::module::Value(first.0 + i));
-    r.values.extend([scalar.clone(), scalar.clone(), scalar]);
-    let place = operation.place;
-    operation.regions.push(crate::module::Region {
-        arguments: vec![first, second],
-        operations: vec![
-            Operation {
-                name: inner,
-                operands: smallvec![first, second],
-                results: smallvec![sum],
-                place,
-                ..Operation::default()
-            },
-            Operation { name: "stablehlo.return".into(), operands: smallvec![sum], place, ..Operation::default() },
-        ],
-    });
-    Ok(results)
-}
-
-/// `(%i = %a, ..) : types attributes {..} cond {..} do {..}`.
-fn while_loop<'a>(r: &mut Reader<'a>, operation: &mut Operation) -> Result<Types> {
-    r.cur.expect("(")?;
-    let mut names: Vec<&'a str> = Vec::new();
-    let operands = r.list(")", |r| {
-        if r.cur.peek() != b'%' {
-            return Err(r.cur.expected("`%name = %value`"));
-        }
-        names.push(r.cur.sigil_name("a value")?);
-        r.cur.expect("=")?;
-        r.value()
-    })?;
-    operation.operands = operands.into();
-    let mut types = Types::new();
-    if !names.is_empty() {
-        r.cur.expect(":")?;
-        types = r.signature(operation, Pairwise)?;
-    }
-    if r.cur.eat_word("attributes") {
-        r.dictionary(&mut operation.attributes)?;
-    }
-    let names: Vec<(&'a str, Type)> = names.into_iter().zip(types.iter().cloned()).collect();
-    r.cur.expect_word("cond")?;
-    r.region_with(operation, &names)?;
-    r.cur.expect_word("do")?;
-    r.region_with(operation, &names)?;
-    Ok(types)
-}
-
-/// `(%a) inits (%b) dimension=0 attributes {..} {..} : ..`.
-fn scan(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    r.cur.expect("(")?;
-    operation.operands = r.list(")", |r| r.value())?.into();
-    let inputs = operation.operands.len();
-    r.cur.expect_word("inits")?;
-    r.cur.expect("(")?;
-    let inits = r.list(")", |r| r.value())?;
-    let carries = inits.len();
-    operation.operands.extend(inits);
-    r.cur.expect_word("dimension")?;
-    r.cur.expect("=")?;
-    operation.attributes.set("dimension", integer(r.cur.i64()?));
-    if r.cur.eat_word("attributes") {
-        r.dictionary(&mut operation.attributes)?;
-    }
-    let outside = std::mem::replace(&mut r.isolated, r.scope + 1);
-    operation.regions.push(r.region(Vec::new())?);
-    r.isolated = outside;
-    r.cur.expect(":")?;
-    let at = r.cur.at();
-    let results = r.signature(operation, No)?;
-    let Some(outputs) = results.len().checked_sub(carries) else {
-        return Err(r.cur.error_at(at, "fewer results than values that are carried"));
-    };
-    let sizes = |a: usize, b: usize| Attribute::Numbers(Element::I32, vec![a as i64, b as i64]);
-    operation.attributes.set("operandSegmentSizes", sizes(inputs, carries));
-    operation.attributes.set("resultSegmentSizes", sizes(outputs, carries));
-    Ok(results)
-}
-
-/// `(%a, k = 8, is_stable = true) : ..`.
-fn top_k(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    r.cur.expect("(")?;
-    let mut more = r.operands(operation)?;
-    while more {
-        r.key(operation, &[("k", "k", Holds::I64), ("is_stable", "is_stable", Holds::Bool)])?;
-        more = r.cur.eat(",");
-    }
-    r.cur.expect(")")?;
-    r.ending(operation, No)
-}
-
-/// `%a, dense<..> : tensor<..>, tolerance = 0.1`.
-fn expect_const(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    operation.operands.push(r.value()?);
-    r.cur.expect(",")?;
-    let at = r.cur.at();
-    let value = r.attribute()?;
-    let Attribute::Dense(dense) = &value else { return Err(r.cur.error_at(at, "expected `dense<..> : tensor<..>`")) };
-    let ty = Type::Tensor(dense.ty.clone());
-    r.check_same(at, operation, &ty)?;
-    operation.attributes.set("value", value);
-    while r.cur.eat(",") {
-        r.key(operation, &[("tolerance", "tolerance", Holds::Float)])?;
-    }
-    r.dictionary_if(&mut operation.attributes)?;
-    Ok(Types::new())
-}
-
-/// `@name = <["x"=2]>`.
-fn mesh(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    let name = r.cur.symbol()?.into_owned();
-    operation.attributes.set("sym_name", Attribute::of_text(name));
-    r.cur.expect("=")?;
-    let value = match r.cur.peek() {
-        b'<' => Attribute::Opaque(format!("sdy.mesh{}", r.bracketed()?)),
-        _ => r.attribute()?,
-    };
-    operation.attributes.set("mesh", value);
-    r.dictionary_if(&mut operation.attributes)?;
-    Ok(Types::new())
-}
-
-/// `%a <@mesh, [{"x"}]> : ..`.
-fn sharding(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    operation.operands.push(r.value()?);
-    let value = match r.cur.peek() {
-        b'<' => Attribute::Opaque(format!("sdy.sharding{}", r.bracketed()?)),
-        _ => r.attribute()?,
-    };
-    operation.attributes.set("sharding", value);
-    r.ending(operation, Same)
-}
-
-/// `(%a) in_shardings=[..] out_shardings=[..] manual_axes={..} (%b: ..) {..} : ..`.
-fn manual_computation(r: &mut Reader<'_>, operation: &mut Operation) -> Result<Types> {
-    r.cur.expect("(")?;
-    operation.operands = r.list(")", |r| r.value())?.into();
-    for (name, before, after) in [
-        ("in_shardings", "sdy.sharding_per_value<", ">"),
-        ("out_shardings", "sdy.sharding_per_value<", ">"),
-        ("manual_axes", "sdy<manual_axes", ">"),
-    ] {
-        r.cur.expect_word(name)?;
-        r.cur.expect("=")?;
-        let text = r.bracketed()?;
-        operation.attributes.set(name, Attribute::Opaque(format!("{before}{text}{after}")));
-    }
-    r.dictionary_if(&mut operation.attributes)?;
-    let outside = std::mem::replace(&mut r.isolated, r.scope + 1);
-    let mark = r.undo.len();
-    r.scope += 1;
-    r.cur.expect("(")?;
-    let arguments = r.list(")", |r| r.argument())?;
-    operation.regions.push(r.region(arguments)?);
-    r.scope -= 1;
-    r.forget(mark);
-    r.isolated = outside;
-    r.ending(operation, No)
 }

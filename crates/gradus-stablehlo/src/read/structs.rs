@@ -129,10 +129,10 @@ pub(super) fn is_enum(kind: &str) -> bool {
 impl Reader<'_> {
     /// Behind the kind of a record: `<a = 1, b = [2]>`.
     pub(super) fn record(&mut self, kind: Name, fields: &'static Fields) -> Result<Attribute> {
-        self.cur.expect("<")?;
+        self.cur.take("<")?;
         if kind == "stablehlo.conv" && !self.cur.eat_word("raw") {
             let value = self.convolution_dimensions()?;
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             return Ok(value);
         }
         let mut all = Attributes::default();
@@ -145,7 +145,7 @@ impl Reader<'_> {
                     .cur
                     .error_at(at, &format!("`{kind}` has no field `{word}`; it has {}", names.join(", "))));
             };
-            self.cur.expect("=")?;
+            self.cur.take("=")?;
             let value = match field {
                 Field::Dims => Attribute::numbers(self.integers()?),
                 Field::Int => integer(self.cur.i64()?),
@@ -161,7 +161,7 @@ impl Reader<'_> {
                 return Err(self.cur.error_at(at, &format!("the field `{name}` is given twice")));
             }
             if !self.cur.eat(",") {
-                self.cur.expect(">")?;
+                self.cur.take(">")?;
                 break;
             }
         }
@@ -195,11 +195,11 @@ impl Reader<'_> {
         for (index, (one, one_name, two, two_name, spatial_name)) in parts.into_iter().enumerate() {
             match index {
                 0 => {}
-                1 => self.cur.expect_word("x")?,
-                _ => self.cur.expect("->")?,
+                1 => self.cur.take_word("x")?,
+                _ => self.cur.take("->")?,
             }
             let at = self.cur.at();
-            self.cur.expect("[")?;
+            self.cur.take("[")?;
             let mut spatial: Vec<(i64, i64)> = Vec::new();
             let mut place = 0;
             self.list("]", |r| {
@@ -241,12 +241,12 @@ impl Reader<'_> {
     pub(super) fn dot_dimensions(&mut self) -> Result<Attribute> {
         let mut all = Attributes::default();
         if self.cur.eat_word("batching_dims") {
-            self.cur.expect("=")?;
+            self.cur.take("=")?;
             self.pair(&mut all, "lhs_batching_dimensions", "rhs_batching_dimensions")?;
-            self.cur.expect(",")?;
+            self.cur.take(",")?;
         }
-        self.cur.expect_word("contracting_dims")?;
-        self.cur.expect("=")?;
+        self.cur.take_word("contracting_dims")?;
+        self.cur.take("=")?;
         self.pair(&mut all, "lhs_contracting_dimensions", "rhs_contracting_dimensions")?;
         fill(&mut all, DOT);
         Ok(Attribute::Struct(known("stablehlo.dot"), all))
@@ -255,7 +255,7 @@ impl Reader<'_> {
     /// `[0] x [0]`.
     fn pair(&mut self, all: &mut Attributes, left: &'static str, right: &'static str) -> Result<()> {
         all.set(left, Attribute::numbers(self.integers()?));
-        self.cur.expect_word("x")?;
+        self.cur.take_word("x")?;
         all.set(right, Attribute::numbers(self.integers()?));
         Ok(())
     }

@@ -58,7 +58,7 @@ impl Reader<'_> {
         match self.cur.peek() {
             b'(' => self.deeper(|r| {
                 let inputs = r.type_list()?;
-                r.cur.expect("->")?;
+                r.cur.take("->")?;
                 Ok(Type::Function(inputs, r.results()?))
             }),
             b'!' => self.dialect_type(),
@@ -71,7 +71,7 @@ impl Reader<'_> {
                     }
                     "tuple" => self.deeper(|r| {
                         r.cur.word("")?;
-                        r.cur.expect("<")?;
+                        r.cur.take("<")?;
                         Ok(Type::Tuple(r.list(">", |r| r.ty())?))
                     }),
                     "none" => {
@@ -124,7 +124,7 @@ impl Reader<'_> {
 
     /// Behind `tensor`: `<2x?xf32, ..>`.
     fn tensor(&mut self) -> Result<Tensor> {
-        self.cur.expect("<")?;
+        self.cur.take("<")?;
         let mut dims: SmallVec<[Option<u64>; 4]> = SmallVec::new();
         loop {
             // `0x4xf32` is no hexadecimal number here, so that dimensions are taken from bytes.
@@ -166,7 +166,7 @@ impl Reader<'_> {
                 return Err(self.cur.error_at(at, &format!("{} bounds for {} dimensions", bounds.len(), dims.len())));
             }
         }
-        self.cur.expect(">")?;
+        self.cur.take(">")?;
         Ok(Tensor { dims, element, bounds })
     }
 
@@ -179,16 +179,16 @@ impl Reader<'_> {
         let name = self.cur.sigil_name("`#stablehlo.bounds<..>`")?;
         match name {
             "stablehlo.bounds" | "mhlo.bounds" => {
-                self.cur.expect("<")?;
+                self.cur.take("<")?;
                 Ok(self.list(">", |r| r.bound())?.into())
             }
             "stablehlo.type_extensions" | "mhlo.type_extensions" => {
-                self.cur.expect("<")?;
-                self.cur.expect_word("bounds")?;
-                self.cur.expect("=")?;
-                self.cur.expect("[")?;
+                self.cur.take("<")?;
+                self.cur.take_word("bounds")?;
+                self.cur.take("=")?;
+                self.cur.take("[")?;
                 let all = self.list("]", |r| r.bound())?;
-                self.cur.expect(">")?;
+                self.cur.take(">")?;
                 Ok(all.into())
             }
             _ => match self.bounds_aliases.get(name) {
@@ -236,13 +236,13 @@ impl Reader<'_> {
         }
         let word = self.cur.word("the type of an element")?;
         if word == "complex" {
-            self.cur.expect("<")?;
+            self.cur.take("<")?;
             let at = self.cur.at();
             let part = self.cur.word("the type of a float")?;
             let Some(Element::Float(part)) = named(part) else {
                 return Err(self.cur.error_at(at, &format!("complex numbers of `{part}`; their parts are floats")));
             };
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             return Ok(Element::Complex(part));
         }
         named(word).ok_or_else(|| self.cur.error_at(start, &format!("there is no type `{word}`")))
@@ -250,7 +250,7 @@ impl Reader<'_> {
 
     /// Behind `!quant.uniform`: `<i8<-127:127>:f32:0, {0.1:3, 0.2}>`.
     fn quantized(&mut self) -> Result<Element> {
-        self.cur.expect("<")?;
+        self.cur.take("<")?;
         let at = self.cur.at();
         let word = self.cur.word("the type of the stored integers")?;
         // The dialect writes unsigned ones as `u8`.
@@ -269,14 +269,14 @@ impl Reader<'_> {
         if self.cur.eat("<") {
             let at = self.cur.at();
             storage_min = self.cur.i64()?;
-            self.cur.expect(":")?;
+            self.cur.take(":")?;
             storage_max = self.cur.i64()?;
-            self.cur.expect(">")?;
+            self.cur.take(">")?;
             if storage_min < least || storage_max > greatest || storage_min >= storage_max {
                 return Err(self.cur.error_at(at, &format!("{storage_min}:{storage_max} is no range of `{word}`")));
             }
         }
-        self.cur.expect(":")?;
+        self.cur.take(":")?;
         let at = self.cur.at();
         let word = self.cur.word("the type of the floats that are meant")?;
         let Some(Element::Float(expressed)) = named(word) else {
@@ -291,15 +291,15 @@ impl Reader<'_> {
             axis =
                 Some(usize::try_from(self.cur.i64()?).map_err(|_| self.cur.error_at(at, "an axis is not negative"))?);
         }
-        self.cur.expect(",")?;
+        self.cur.take(",")?;
         let pairs = match axis {
             None => vec![self.scale()?],
             Some(_) => {
-                self.cur.expect("{")?;
+                self.cur.take("{")?;
                 self.list("}", |r| r.scale())?
             }
         };
-        self.cur.expect(">")?;
+        self.cur.take(">")?;
         if pairs.is_empty() {
             return Err(self.cur.error_at(at, "a quantized type without a scale"));
         }
@@ -330,7 +330,7 @@ impl Reader<'_> {
 
     /// `(a, b)`.
     pub(super) fn type_list(&mut self) -> Result<Vec<Type>> {
-        self.cur.expect("(")?;
+        self.cur.take("(")?;
         self.list(")", |r| r.ty())
     }
 

@@ -72,14 +72,11 @@ pub(super) fn concatenate(at: &At<'_>) -> Result<()> {
         at.holds(fits, || {
             format!("operands 1 and {} are {} and {}", i + 1, words::of_tensor(first), words::of_tensor(other))
         })?;
-        for d in 0..dims.len() {
-            dims[d] = if d == axis {
-                match (dims[d], other.dims[d]) {
-                    (Some(a), Some(b)) => Some(a.checked_add(b).ok_or_else(|| at.wrong("the result is too large"))?),
-                    _ => None,
-                }
-            } else {
-                either(dims[d], other.dims[d])
+        for (d, (dim, more)) in dims.iter_mut().zip(&other.dims).enumerate() {
+            *dim = match (*dim, *more) {
+                (a, b) if d != axis => either(a, b),
+                (Some(a), Some(b)) => Some(a.checked_add(b).ok_or_else(|| at.wrong("the result is too large"))?),
+                _ => None,
             };
         }
     }
@@ -240,8 +237,8 @@ pub(super) fn gather(at: &At<'_>) -> Result<()> {
         Some(sizes) => sizes.into_iter().map(|s| u64::try_from(s).ok()).collect(),
     };
     at.holds(sizes.len() == rank, || format!("{} sizes for {}", sizes.len(), words::of_tensor(a)))?;
-    for d in 0..rank {
-        at.holds(sizes[d].zip(a.dims[d]).is_none_or(|(s, d)| s <= d), || {
+    for (d, (size, dim)) in sizes.iter().zip(&a.dims).enumerate() {
+        at.holds(size.zip(*dim).is_none_or(|(s, d)| s <= d), || {
             format!("the slice of axis {d} is larger than {}", words::of_tensor(a))
         })?;
     }

@@ -68,6 +68,7 @@ pub(super) fn map(at: &At<'_>) -> Result<()> {
 }
 
 pub(super) fn all_reduce(at: &At<'_>) -> Result<()> {
+    groups(at)?;
     let n = at.operand_count();
     at.holds(at.operation.results.len() == n, || "it has not as many results as operands".into())?;
     for i in 0..n {
@@ -77,15 +78,33 @@ pub(super) fn all_reduce(at: &At<'_>) -> Result<()> {
     arrays::region(at, 0, vec![scalar(&at.tensor(0)?.element)])
 }
 
-/// Collectives that may change the size of one axis.
+/// Collectives that may change the size of the axes they name; all others stay.
 pub(super) fn along(at: &At<'_>) -> Result<()> {
+    groups(at)?;
     for i in 0..at.operation.results.len() {
         let (a, r) = (at.tensor(i)?, at.result_tensor(i)?);
-        at.holds(a.dims.len() == r.dims.len(), || {
+        let mut moved = Vec::new();
+        for name in ["all_gather_dim", "scatter_dimension", "split_dimension", "concat_dimension"] {
+            if at.operation.attributes.has(name) {
+                moved.push(at.axis(name, a.dims.len())?);
+            }
+        }
+        let same = |d: usize| moved.contains(&d) || super::same_dim(a.dims[d], r.dims[d]);
+        at.holds(a.dims.len() == r.dims.len() && (0..a.dims.len()).all(same), || {
             format!("{} does not become {}", words::of_tensor(a), words::of_tensor(r))
         })?;
     }
     Ok(())
+}
+
+/// Groups of devices are a table: a row for each group.
+fn groups(at: &At<'_>) -> Result<()> {
+    match at.operation.attributes.get("replica_groups") {
+        Some(Attribute::Dense(dense)) => at.holds(dense.ty.dims.len() == 2 && dense.ty.element == Element::I64, || {
+            format!("`replica_groups` is {}", words::of_tensor(&dense.ty))
+        }),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn rng(at: &At<'_>) -> Result<()> {

@@ -63,7 +63,8 @@ fn tensor(out: &mut String, t: &Tensor) {
     for d in &t.dims {
         match d {
             Some(n) => {
-                let _ = write!(out, "{n}x"); // a text takes what is written
+                numbers::whole(out, *n);
+                out.push('x');
             }
             None => out.push_str("?x"),
         }
@@ -216,7 +217,10 @@ pub(super) fn entries<'a>(out: &mut String, all: impl IntoIterator<Item = (&'a s
 pub(super) fn integers(out: &mut String, values: &[i64]) {
     out.push('[');
     list(out, values, |out, v| {
-        let _ = write!(out, "{v}"); // a text takes what is written
+        if *v < 0 {
+            out.push('-');
+        }
+        numbers::whole(out, v.unsigned_abs());
     });
     out.push(']');
 }

@@ -6,6 +6,21 @@ use half::{bf16, f16};
 
 use crate::module::{Dense, Element, Float};
 
+/// A whole number. Half of a text is numbers of values and of dimensions, so they do not go through the machinery of formatting.
+pub(super) fn whole(out: &mut String, mut n: u64) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (n % 10) as u8;
+        n /= 10;
+        if n == 0 {
+            break;
+        }
+    }
+    out.push_str(std::str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
 /// Constants of at most so many elements are lists of literals.
 const LISTED: usize = 16;
 
