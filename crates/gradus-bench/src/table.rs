@@ -256,7 +256,8 @@ fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
 const FIRST: [f64; 2] = [0.1, 0.7];
 
 fn first_results(rows: &[&Row], tier: Tier) -> String {
-    let target = Targets::of(Some(FIRST), tier);
+    // On a device both sides wait for the same compiler.
+    let target = (tier != Tier::Xla).then(|| Targets::of(Some(FIRST), tier)).flatten();
     let ratio = |r: &Row| Some(r.first[0]? / r.first[1]?);
     let shown = |t: Option<f64>| t.map_or_else(String::new, time);
     let mut lines: Vec<Vec<String>> = rows

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gradus_core::array::{self, Concrete, Device as _, Remote};
+use gradus_core::array::{self, Concrete, Remote};
 use gradus_core::oracle::Freedom;
 use gradus_core::{Array, Backend, Executable, Passed};
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use gradus_core::array::Form;
@@ -33,12 +33,18 @@ const MOST_SIZES: usize = 32;
 /// A program that is ready for one combination of sizes.
 struct Ready {
     loaded: Loaded,
+    /// The same with results that are written over inputs. It is made when inputs are given away for the first time: an input that may be written over and
+    /// is not given is copied by the device in every call.
+    donating: OnceLock<Option<Loaded>>,
     /// What the host does in it.
     calls: Arc<[HostCall]>,
     /// The types of its inputs.
     inputs: Vec<Type>,
-    /// The inputs that a result may be written over.
+    /// The inputs that a result may be written over, and the text that says so.
     donors: Vec<i64>,
+    over: Option<String>,
+    /// The program, without symbols.
+    bound: Program,
     /// Bytes of its text.
     text: usize,
     from_disk: bool,
@@ -164,13 +170,33 @@ impl Compiled {
     fn make(&self, program: &Program) -> Result<Ready> {
         let started = Instant::now();
         let mut module = exported(program, &self.backend.export())?;
-        let donors = mark_donors(&mut module, program);
         let text = write(&module.module);
         report(|| Phase::described("stablehlo", text.clone(), started.elapsed()));
         let calls = host_calls(&module, program);
         if !calls.is_empty() {
             self.client.plugin().callbacks.clone()?;
         }
+        let (loaded, from_disk) = self.load(program, &text)?;
+        self.compiles.fetch_add(1, Ordering::Relaxed);
+        report(|| Phase::described("xla", self.described(&loaded, from_disk), loaded.time()));
+        let donors = mark_donors(&mut module, program);
+        let over = (!donors.is_empty()).then(|| write(&module.module));
+        let inputs = program.inputs().to_vec();
+        Ok(Ready {
+            loaded,
+            donating: OnceLock::new(),
+            bound: program.clone(),
+            over,
+            calls,
+            inputs,
+            donors,
+            text: text.len(),
+            from_disk,
+        })
+    }
+
+    /// The code of a text, compiled or read from disk, and which of the two.
+    fn load(&self, program: &Program, text: &str) -> Result<(Loaded, bool)> {
         let (client, device) = (self.client, self.backend.index());
         let chosen = format!("{:?} {} {}", self.backend, client.platform_version(), self.about_client());
         let depends_on = [b"pjrt", chosen.as_bytes(), text.as_bytes()];
@@ -187,10 +213,15 @@ impl Compiled {
             }
         };
         let loaded = loaded.typed(program.output_types())?;
-        self.compiles.fetch_add(1, Ordering::Relaxed);
         self.time.fetch_add(u64::try_from(loaded.time().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        report(|| Phase::described("xla", self.described(&loaded, from_disk), loaded.time()));
-        Ok(Ready { loaded, calls, inputs: program.inputs().to_vec(), donors, text: text.len(), from_disk })
+        Ok((loaded, from_disk))
+    }
+
+    /// The code that writes results over inputs, if there is an input that a result fits. Without it a call only takes more memory, so an error of the
+    /// compiler, which took the same program before, is none of the call.
+    fn donating<'a>(&self, ready: &'a Ready) -> Option<&'a Loaded> {
+        let text = ready.over.as_ref()?;
+        ready.donating.get_or_init(|| self.load(&ready.bound, text).ok().map(|(code, _)| code)).as_ref()
     }
 
     fn about_client(&self) -> String {
@@ -249,11 +280,16 @@ impl Compiled {
             Some((_, buffer)) => !buffer.is_borrowed(),
             None => given && inputs.get(i as usize).is_some_and(Array::is_unshared),
         };
-        let keep: SmallVec<[i64; 8]> = ready.donors.iter().copied().filter(|i| !free(*i)).collect();
+        let mut keep: SmallVec<[i64; 8]> = ready.donors.iter().copied().filter(|i| !free(*i)).collect();
+        let given_away = given && keep.len() < ready.donors.len();
+        let code = given_away.then(|| self.donating(&ready)).flatten().unwrap_or_else(|| {
+            keep.clear();
+            &ready.loaded
+        });
         let outputs = if ready.calls.is_empty() {
-            ready.loaded.run_raw(&raw, &keep)?
+            code.run_raw(&raw, &keep)?
         } else {
-            Run::of(&ready.calls).served(self.client.plugin(), |context| ready.loaded.start(&raw, &keep, context))?
+            Run::of(&ready.calls).served(self.client.plugin(), |context| code.start(&raw, &keep, context))?
         };
         Ok(outputs.into_iter().map(|b| Array::on_device(Arc::new(b.counted(&self.read)))).collect())
     }

@@ -48,6 +48,11 @@ impl fmt::Debug for AheadOfTime {
 }
 
 impl Topology {
+    /// A topology of the platform of a name, whose plugin is found as [`pjrt`](crate::pjrt) finds it: `Topology::find("tpu", "v5e:2x4")`.
+    pub fn find(platform: &str, name: &str) -> Result<Topology> {
+        Topology::new(Plugin::find(platform)?, name)
+    }
+
     /// A topology that the plugin knows by this name: `v5e:2x4` for TPUs.
     pub fn new(plugin: &'static Plugin, name: &str) -> Result<Topology> {
         Topology::with_options(plugin, name, &[])

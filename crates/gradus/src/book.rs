@@ -8,6 +8,14 @@ mod getting_started {}
 #[doc = include_str!("../../../docs/book/src/coming-from-numpy.md")]
 mod coming_from_numpy {}
 
+#[cfg(feature = "stablehlo")]
+#[doc = include_str!("../../../docs/book/src/programs-from-elsewhere.md")]
+mod programs_from_elsewhere {}
+
+#[cfg(feature = "pjrt")]
+#[doc = include_str!("../../../docs/book/src/devices.md")]
+mod devices {}
+
 #[doc = include_str!("../../../docs/book/src/threads.md")]
 mod threads {}
 

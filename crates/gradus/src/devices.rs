@@ -29,7 +29,7 @@ use gradus_cpu::{Cpu, Tier};
 
 pub use gradus_core::array::{Device, Host};
 #[cfg(feature = "pjrt")]
-pub use gradus_pjrt::{Accuracy, Allocator, Pjrt, Precision, pjrt};
+pub use gradus_pjrt::{Accuracy, AheadOfTime, Allocator, Pjrt, Precision, Topology, pjrt};
 
 /// The variable that chooses the backend of functions that choose none.
 const VARIABLE: &str = "GRADUS_BACKEND";

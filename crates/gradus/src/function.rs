@@ -146,6 +146,27 @@ impl<'f, A: Arguments, O: Tree> Transformed<'f, A, O> {
         Transformed::new(Core::new(transform, false, Arc::new(wrapped), Location::caller()))
     }
 
+    /// A call that is given its arguments, as a tuple. Once its code is ready on a [device](crate::devices), results are written over those that nobody else holds, so a
+    /// training step needs its parameters once and not twice. Elsewhere it is a call like any other.
+    ///
+    /// ```
+    /// use gradus::prelude::*;
+    ///
+    /// # fn main() -> Result<()> {
+    /// let step = jit(|w: &Array, x: &Array| w - 0.1 * x);
+    /// let (mut w, x) = (Array::from([1.0, 2.0]), Array::from([1.0, 1.0]));
+    /// for _ in 0..3 {
+    ///     w = step.consume((w, x.clone())); // `w` is given away; `x` is held here, too, and stays as it is
+    /// }
+    /// assert!((w.to_vec::<f64>()?[0] - 0.7).abs() < 1e-12);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[doc(alias = "donate_argnums")]
+    pub fn consume(&self, args: A) -> O {
+        self.core.consume(args)
+    }
+
     /// How tracing treats values: by type only, or with values at hand and guards.
     pub fn mode(self, mode: Mode) -> Self {
         Transformed::new(self.core.with_options(|o| o.mode = mode))

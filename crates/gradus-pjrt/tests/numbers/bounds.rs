@@ -138,7 +138,11 @@ const TABLE: &[Row] = &[
     row(&["log1p"], [4.0, 130.0, 4.0], "`f64`: beside -1/2 and above, all but the last seven bits are right"),
     row(&["rsqrt"], [3.0, 3.0, 4.0], ""),
     row(&["sqrt"], [0.0, 0.0, 4.0], "complex: on the cut the sign of a zero imaginary part is lost"),
-    row(&["cbrt"], [2.0, 70.0, 0.0], "`f64`: 4 for small operands, 66 at 1e300; below the smallest normal number the result has no right digit"),
+    row(
+        &["cbrt"],
+        [2.0, 70.0, 0.0],
+        "`f64`: 4 for small operands, 66 at 1e300; below the smallest normal number the result has no right digit",
+    ),
     row(
         &["sin", "cos"],
         [2.0, 2.0, 32.0],
@@ -165,7 +169,11 @@ const TABLE: &[Row] = &[
         "units of 1 where the number is smaller: beside their zeros no digit is right",
     ),
     row(&["polygamma"], [19.0, 16.0, 0.0], "as above"),
-    row(&["pow"], [2.0, 2.0, 110.0], "complex: off by as much as the exponent times the logarithm is large (102 seen); NaN where base and exponent are both out of range"),
+    row(
+        &["pow"],
+        [2.0, 2.0, 110.0],
+        "complex: off by as much as the exponent times the logarithm is large (102 seen); NaN where base and exponent are both out of range",
+    ),
     row(
         &["integer_pow", "div", "mul"],
         [0.0, 0.0, 4.0],

@@ -11,7 +11,7 @@ use gradus_core::primitives::sort::{Sort, TopK};
 use gradus_core::{DType, Result, Scalar, Shape, Type};
 
 use super::emit::{Emit, attributes, is_half, number, numbers};
-use super::fail;
+use super::{Precision, fail};
 use crate::module::{Attribute, Attributes, Value};
 
 /// How elements are combined.
@@ -296,8 +296,9 @@ impl Emit<'_> {
             ("dot_dimension_numbers", Attribute::Struct("stablehlo.dot".into(), fields)),
             ("precision_config", self.precision()),
         ]);
-        // Halves are added in `f32`.
-        let wide = if is_half(ty.dtype()) { ty.with_dtype(DType::F32) } else { ty.clone() };
+        // Halves are added in `f32`. Who asks for less leaves it to the device, which does so too and saves a pass over the result.
+        let exact = self.shared.options.precision == Precision::Highest;
+        let wide = if exact && is_half(ty.dtype()) { ty.with_dtype(DType::F32) } else { ty.clone() };
         let made = self.op("stablehlo.dot_general", &[x, y], more, &wide)?;
         self.convert(made, ty.dtype())
     }
