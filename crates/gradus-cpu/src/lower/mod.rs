@@ -3,11 +3,14 @@
 mod control;
 mod emit;
 mod fusion;
+mod indexed;
 mod nest;
 mod scalars;
+mod scatter;
 mod singles;
 mod values;
 mod views;
+mod walk;
 
 use gradus_core::optimize::{as_numbers, in_pairs};
 use gradus_core::primitives::shaping::Concatenate;
