@@ -1,6 +1,7 @@
 //! From a program to the kernel language: which equations share loops, where arrays live, how control flow runs.
 
 mod control;
+mod cumulative;
 mod emit;
 mod fusion;
 mod indexed;

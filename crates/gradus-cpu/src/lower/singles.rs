@@ -89,6 +89,9 @@ impl Lower {
             {
                 return Ok(());
             }
+            if self.cumulative(p, values, e)? {
+                return Ok(());
+            }
             if op.is::<DynamicSlice>() {
                 return self.dynamic_slice(p, values, e);
             }
