@@ -8,6 +8,7 @@ mod buffer;
 mod cases;
 mod check;
 mod compare;
+mod device;
 mod measure;
 mod peers;
 mod sizes;
@@ -39,6 +40,7 @@ const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NA
 
 cargo run --release -p gradus-bench -- compare BUILD [options]   another build of this program and this one, without peers
 cargo run --release -p gradus-bench -- soak [--calls N]     millions of calls; fails if memory grows
+cargo run --release -p gradus-bench -- device NAME [--quick] [--only NAME]   the device of a PJRT plugin, beside JAX on it
 cargo run --release -p gradus-bench -- start                what comes before the first results, phase by phase";
 
 /// The command line.
@@ -101,6 +103,10 @@ fn main() -> ExitCode {
             ["soak"] => return soak::run(10_000_000),
             ["soak", "--calls", n] => return soak::run(n.parse()?),
             ["start"] => return soak::start(),
+            ["device", name, ..] => {
+                let name = name.to_string();
+                return device::run(&name, &parse(arguments.iter().skip(2).cloned())?);
+            }
             ["compare", other, ..] => {
                 let other = PathBuf::from(other);
                 return compare::run(&other, &parse(arguments.iter().skip(2).cloned())?);

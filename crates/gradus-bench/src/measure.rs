@@ -61,6 +61,8 @@ pub struct Bench {
 /// One who takes turns.
 enum Player<'a> {
     Ours(&'a Call),
+    /// A call whose results arrive later: it waits for them, or only for those of the last one.
+    Device(&'a Call, bool),
     C(&'a mut CPeer),
     Python(&'a mut PythonPeer),
 }
@@ -70,6 +72,13 @@ impl Player<'_> {
     fn run(&mut self, reps: u64) -> std::result::Result<f64, Silence> {
         match self {
             Player::Ours(call) => Ok(timed(reps, || call.run())),
+            Player::Device(call, false) => Ok(timed(reps, || call.run_to_end())),
+            Player::Device(call, true) => {
+                let started = Instant::now();
+                (1..reps).for_each(|_| call.run());
+                call.run_to_end();
+                Ok(started.elapsed().as_nanos() as f64 / reps as f64)
+            }
             Player::C(peer) => Ok(timed(reps, || peer.run())),
             Player::Python(peer) => peer.run(reps, PATIENCE * 2),
         }
@@ -101,6 +110,12 @@ impl Bench {
         }
     }
 
+    /// A bench for a device: XLA's tier beside JAX on the same one.
+    pub fn of_device(effort: Effort) -> Bench {
+        let bench = Bench::new(vec![Tier::Xla], false, effort);
+        Bench { jax: PythonPeer::new("jax_peer.py", false).on_device(), ..bench }
+    }
+
     /// Measures a family at a size: a row for each tier.
     pub fn rows(&mut self, family: &Family, size: &[usize], dtype: DType) -> Result<Vec<Row>> {
         let name = format!("{} {} {dtype}", family.name, size_text(size));
@@ -112,6 +127,12 @@ impl Bench {
             ours.push(self.prepare_ours(family, size, dtype, tier));
         }
         let peers = if self.alone { Peers { c: false, jax: false, numpy: false } } else { family.peers };
+        // Our own function, compiled by XLA: what another compiler makes of the same program.
+        let with_xla = !self.alone && family.measure == Measure::Calls && !self.tiers.contains(&Tier::Xla);
+        let xla = (with_xla && Tier::Xla.is_available()).then(|| self.prepare_ours(family, size, dtype, Tier::Xla));
+        if let Some(x) = xla.as_ref().filter(|x| !x.note.is_empty()) {
+            notes.push(format!("XLA: {}", x.note));
+        }
         let mut c = None;
         if peers.c {
             let buffers = family.buffers(size, dtype);
@@ -146,6 +167,7 @@ impl Bench {
         for o in &ours {
             results.extend(o.results.clone().map(|r| (o.tier.name(), r)));
         }
+        results.extend(xla.as_ref().and_then(|x| x.results.clone()).map(|r| ("XLA", r)));
         results.extend(c.as_ref().map(|c| ("C", c.results())));
         if jax_first.is_some() {
             match self.jax.results(PATIENCE) {
@@ -182,9 +204,12 @@ impl Bench {
 
         let mut players: Vec<(usize, Player<'_>)> = Vec::new();
         for (i, o) in ours.iter().enumerate() {
-            players.extend(o.call.as_ref().map(|call| (i, Player::Ours(call))));
+            players.extend(o.call.as_ref().map(|call| (i, player(o.tier, call, family.measure))));
         }
         let tiers = ours.len();
+        players.extend(
+            xla.as_ref().and_then(|x| x.call.as_ref()).map(|call| (tiers + 3, player(Tier::Xla, call, family.measure))),
+        );
         players.extend(c.as_mut().map(|c| (tiers, Player::C(c))));
         if jax_first.is_some() {
             players.push((tiers + 1, Player::Python(&mut self.jax)));
@@ -192,7 +217,7 @@ impl Bench {
         if with_numpy {
             players.push((tiers + 2, Player::Python(&mut self.numpy)));
         }
-        let turns = take_turns(&mut players, self.effort, tiers + 3, &mut notes);
+        let turns = take_turns(&mut players, self.effort, tiers + 4, &mut notes);
         drop(players);
 
         let mut rows = Vec::new();
@@ -201,8 +226,9 @@ impl Bench {
         let again = self.first_again(family, size, dtype, &ours, &mut row.first[1]);
         for ((i, o), first) in ours.into_iter().enumerate().zip(again) {
             let mut row = row.clone();
-            row.times = [i, tiers, tiers + 1, tiers + 2].map(|seat| median(turns[seat].iter().flatten().copied()));
-            row.ratios = [0, 1, 2].map(|peer| ratio(&turns[i], &turns[tiers + peer]));
+            let seats = [i, tiers, tiers + 1, tiers + 2, tiers + 3];
+            row.times = seats.map(|seat| median(turns[seat].iter().flatten().copied()));
+            row.ratios = [0, 1, 2, 3].map(|peer| ratio(&turns[i], &turns[tiers + peer]));
             row.scratch = [o.call.as_ref().and_then(Call::scratch_bytes).map(|b| b as f64), scratch];
             if let Some(ns) = row.times[0] {
                 self.seen.insert((family.name, dtype, o.tier.name()), ((family.work)(size), ns));
@@ -294,13 +320,22 @@ impl Bench {
     }
 }
 
+/// One of ours who takes turns: results of a device are waited for.
+fn player(tier: Tier, call: &Call, measure: Measure) -> Player<'_> {
+    if tier == Tier::Xla { Player::Device(call, measure == Measure::Enqueued) } else { Player::Ours(call) }
+}
+
 /// A function that nobody has compiled yet, and the nanoseconds until its first result.
 fn fresh(family: &Family, size: &[usize], dtype: DType, tier: Tier) -> (Call, f64) {
-    let arrays = family.arrays(size, dtype);
+    let arrays = crate::tier::place(tier, family.arrays(size, dtype));
     clear_executables();
     let started = Instant::now();
     let call = (family.build)(tier, size, arrays);
-    call.run();
+    if tier == Tier::Xla {
+        call.run_to_end()
+    } else {
+        call.run()
+    }
     let first = started.elapsed().as_nanos() as f64;
     (call, first)
 }

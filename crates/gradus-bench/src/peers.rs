@@ -23,6 +23,9 @@ pub const C_FILES: [&str; 5] = ["elementwise.c", "random.c", "lorenz.c", "rows.c
 
 /// Where the peers' sources are.
 pub fn sources() -> PathBuf {
+    if let Some(folder) = std::env::var_os("GRADUS_BENCH_PEERS") {
+        return folder.into();
+    }
     Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }
 
@@ -38,6 +41,9 @@ pub fn workshop() -> PathBuf {
 }
 
 fn python() -> PathBuf {
+    if let Some(python) = std::env::var_os("GRADUS_BENCH_PYTHON") {
+        return python.into();
+    }
     workshop().join("python/bin/python")
 }
 
@@ -152,18 +158,31 @@ pub enum Silence {
 pub struct PythonPeer {
     script: &'static str,
     one_core: bool,
+    /// Whether it may use what else the machine has.
+    device: bool,
     process: Option<(Child, ChildStdin, Receiver<String>)>,
 }
 
 impl PythonPeer {
     /// A peer that is started when it is first asked.
     pub fn new(script: &'static str, one_core: bool) -> PythonPeer {
-        PythonPeer { script, one_core, process: None }
+        PythonPeer { script, one_core, device: false, process: None }
+    }
+
+    /// The same peer on the machine's accelerator.
+    pub fn on_device(mut self) -> PythonPeer {
+        self.device = true;
+        self
     }
 
     fn start(&self) -> Result<(Child, ChildStdin, Receiver<String>)> {
         let mut command = Command::new(python());
-        command.arg(sources().join(self.script)).env("JAX_PLATFORMS", "cpu").env("PYTHONDONTWRITEBYTECODE", "1");
+        command.arg(sources().join(self.script)).env("PYTHONDONTWRITEBYTECODE", "1");
+        // On a device both sides have their arrays in its memory at once.
+        match self.device {
+            true => command.env("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),
+            false => command.env("JAX_PLATFORMS", "cpu"),
+        };
         if self.one_core {
             // The process is bound to one core already; this keeps the libraries from making threads to share it.
             command.env("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false").env("OPENBLAS_NUM_THREADS", "1");

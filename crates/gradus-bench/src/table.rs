@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gradus::DType;
 
-use crate::cases::{Family, Group, Measure, Targets, all, size_text};
+use crate::cases::{Family, Group, Measure, Targets, all, devices, size_text};
 use crate::tier::Tier;
 
 /// What was measured of a case. Times are in nanoseconds of one call.
@@ -15,10 +15,10 @@ pub struct Row {
     pub family: String,
     pub size: String,
     pub dtype: String,
-    /// Ours, C, JAX, NumPy.
-    pub times: [Option<f64>; 4],
-    /// Ours over C, JAX, NumPy: medians of the ratios of each round.
-    pub ratios: [Option<f64>; 3],
+    /// Ours, C, JAX, NumPy, XLA.
+    pub times: [Option<f64>; 5],
+    /// Ours over C, JAX, NumPy, XLA: medians of the ratios of each round.
+    pub ratios: [Option<f64>; 4],
     /// From a fresh function to its first result: ours, JAX.
     pub first: [Option<f64>; 2],
     /// Scratch bytes: ours, JAX.
@@ -63,18 +63,18 @@ impl Row {
             family: text(2)?,
             size: text(3)?,
             dtype: text(4)?,
-            times: [5, 6, 7, 8].map(number),
-            ratios: [9, 10, 11].map(number),
-            first: [12, 13].map(number),
-            scratch: [14, 15].map(number),
-            results: number(16),
-            note: text(17)?,
+            times: [5, 6, 7, 8, 9].map(number),
+            ratios: [10, 11, 12, 13].map(number),
+            first: [14, 15].map(number),
+            scratch: [16, 17].map(number),
+            results: number(18),
+            note: text(19)?,
         })
     }
 
     /// A line for someone who waits.
     pub fn progress(&self) -> String {
-        let names = ["ours", "C", "JAX", "NumPy"];
+        let names = ["ours", "C", "JAX", "NumPy", "XLA"];
         let times = names.iter().zip(self.times).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
         let first = ["ours", "JAX"].iter().zip(self.first).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
         let (times, first) = (times.collect::<Vec<_>>().join(", "), first.collect::<Vec<_>>().join(", "));
@@ -141,7 +141,7 @@ fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
 pub fn render(rows: &[Row]) -> String {
     let mut out = String::new();
     for cores in ["1", "all"] {
-        for tier in Tier::ALL {
+        for tier in Tier::ALL.into_iter().chain([Tier::Xla]) {
             let some: Vec<&Row> = rows.iter().filter(|r| r.cores == cores && r.tier == tier.name()).collect();
             if some.is_empty() {
                 continue;
@@ -154,8 +154,16 @@ pub fn render(rows: &[Row]) -> String {
     out
 }
 
+/// The tables of a device, without headings of their own.
+pub fn section_of(rows: &[Row]) -> String {
+    let mut out = String::new();
+    section(&mut out, &rows.iter().collect::<Vec<_>>(), Tier::Xla);
+    out
+}
+
 fn section(out: &mut String, rows: &[&Row], tier: Tier) {
-    let families = all();
+    let mut families = all();
+    families.extend(devices::families());
     let family = |row: &Row| families.iter().find(|f| f.name == row.family);
     for group in Group::ALL {
         let some: Vec<(&Row, &Family)> = rows.iter().filter_map(|r| Some((*r, family(r)?))).collect();
@@ -198,35 +206,49 @@ fn section(out: &mut String, rows: &[&Row], tier: Tier) {
 }
 
 fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
-    let targets = |t: &Targets| [t.c, t.jax, t.numpy].map(|pair| Targets::of(pair, tier));
+    let targets = |t: &Targets| [t.c, t.jax, t.numpy, None].map(|pair| Targets::of(pair, tier));
     let mut lines: Vec<Vec<String>> = rows
         .iter()
         .map(|(r, f)| {
             let ours = r.times[0].map_or_else(String::new, |ns| {
                 against(time(ns), ns, f.targets.ns.map(|target| (target, time(target))))
             });
-            let others = [1, 2, 3].map(|i| r.times[i].map_or_else(String::new, time));
+            let others = [1, 2, 3, 4].map(|i| r.times[i].map_or_else(String::new, time));
             let wanted = targets(&f.targets);
-            let ratios = [0, 1, 2].map(|i| ratio_cell(r.ratios[i], wanted[i]));
+            let ratios = [0, 1, 2, 3].map(|i| ratio_cell(r.ratios[i], wanted[i]));
             let mut cells = vec![r.family.clone(), r.size.clone(), r.dtype.clone(), ours];
             cells.extend(others.into_iter().chain(ratios).chain([r.note.clone()]));
             cells
         })
         .collect();
     if let Some((_, f)) = rows.first() {
-        let means = [0, 1, 2].map(|i| geometric(rows.iter().map(|(r, _)| r.ratios[i])));
+        let means = [0, 1, 2, 3].map(|i| geometric(rows.iter().map(|(r, _)| r.ratios[i])));
         // A mean is compared where all cases of the group have the same target.
         let wanted = targets(&f.targets);
         let common = |i: usize| wanted[i].filter(|w| rows.iter().all(|(_, f)| targets(&f.targets)[i] == Some(*w)));
         if means.iter().any(Option::is_some) {
             let mut cells = vec!["**geometric mean**".to_owned()];
-            cells.resize(7, String::new());
-            cells.extend([0, 1, 2].map(|i| ratio_cell(means[i], common(i))));
+            cells.resize(8, String::new());
+            cells.extend([0, 1, 2, 3].map(|i| ratio_cell(means[i], common(i))));
             cells.push(String::new());
             lines.push(cells);
         }
     }
-    let headings = ["case", "size", "dtype", "ours", "C", "JAX", "NumPy", "ours/C", "ours/JAX", "ours/NumPy", "note"];
+    let headings = [
+        "case",
+        "size",
+        "dtype",
+        "ours",
+        "C",
+        "JAX",
+        "NumPy",
+        "XLA",
+        "ours/C",
+        "ours/JAX",
+        "ours/NumPy",
+        "ours/XLA",
+        "note",
+    ];
     table(&headings, &lines)
 }
 

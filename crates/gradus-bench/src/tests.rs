@@ -489,7 +489,7 @@ fn a_row_survives_its_line() {
     let mut row = Row::new(&families[0], &[1000], DType::F32);
     row.cores = "1".to_owned();
     row.tier = Tier::Interpreter.name().to_owned();
-    row.times = [Some(1500.0), Some(1000.0), None, None];
+    row.times = [Some(1500.0), Some(1000.0), None, None, None];
     row.ratios[0] = Some(1.2);
     row.note = "a\tnote".to_owned();
     let again = Row::parse(&row.line()).unwrap();

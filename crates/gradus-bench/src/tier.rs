@@ -3,8 +3,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::OnceLock;
 
 use gradus::cpu::Prepared;
+use gradus::devices::{Pjrt, Precision, pjrt};
 use gradus::extend::Arguments;
 use gradus::prelude::*;
 
@@ -19,10 +21,12 @@ pub enum Tier {
     Embedded,
     /// The compiler through LLVM.
     Llvm,
+    /// XLA through a PJRT plugin: a peer that compiles our own programs, or, by the command `device`, what is measured.
+    Xla,
 }
 
 impl Tier {
-    /// Every tier, by increasing effort.
+    /// Every tier that is ours alone, by increasing effort.
     pub const ALL: [Tier; 3] = [Tier::Interpreter, Tier::Embedded, Tier::Llvm];
 
     /// The name in tables and on the command line.
@@ -31,6 +35,7 @@ impl Tier {
             Tier::Interpreter => "interpreter",
             Tier::Embedded => "embedded",
             Tier::Llvm => "llvm",
+            Tier::Xla => "xla",
         }
     }
 
@@ -41,7 +46,11 @@ impl Tier {
 
     /// Whether the tier can run here.
     pub fn is_available(self) -> bool {
-        self != Tier::Llvm || gradus::cpu::Tier::Llvm.available().is_ok()
+        match self {
+            Tier::Interpreter | Tier::Embedded => true,
+            Tier::Llvm => gradus::cpu::Tier::Llvm.available().is_ok(),
+            Tier::Xla => plugin().is_ok(),
+        }
     }
 }
 
@@ -52,6 +61,11 @@ pub fn stage<A: Arguments, O: Tree, F: Func<A, O> + 'static>(tier: Tier, f: F) -
         Tier::Interpreter => jit(f).backend(gradus::Interpreter),
         Tier::Embedded => jit(f).tier(gradus::cpu::Tier::Embedded),
         Tier::Llvm => jit(f).tier(gradus::cpu::Tier::Llvm),
+        Tier::Xla => match plugin() {
+            Ok(plugin) => jit(f).backend(plugin.precision(PRECISION.get())),
+            // Who asks whether the tier is available does not come here.
+            Err(_) => jit(f),
+        },
     };
     match DECLARED.get() {
         Some(text) => f.symbolic(text),
@@ -61,6 +75,32 @@ pub fn stage<A: Arguments, O: Tree, F: Func<A, O> + 'static>(tier: Tier, f: F) -
 
 thread_local! {
     static DECLARED: Cell<Option<&'static str>> = const { Cell::new(None) };
+    static PRECISION: Cell<Precision> = const { Cell::new(Precision::Highest) };
+}
+
+/// The name of the plugin that stands behind [`Tier::Xla`]; `cpu` unless it is set before the first use.
+pub static PLUGIN: OnceLock<String> = OnceLock::new();
+
+/// That plugin, or why there is none.
+pub fn plugin() -> std::result::Result<Pjrt, String> {
+    static LOADED: OnceLock<std::result::Result<Pjrt, String>> = OnceLock::new();
+    LOADED.get_or_init(|| pjrt(PLUGIN.get_or_init(|| "cpu".to_owned())).map_err(|e| e.to_string())).clone()
+}
+
+/// Arrays where a tier has them: on its device, or as they are.
+pub fn place(tier: Tier, arrays: Vec<Array>) -> Vec<Array> {
+    match (tier, plugin()) {
+        (Tier::Xla, Ok(plugin)) => arrays.iter().map(|a| Array::from(a.to(&plugin))).collect(),
+        _ => arrays,
+    }
+}
+
+/// Builds something in which products have this precision on devices.
+pub fn with_precision<T>(precision: Precision, build: impl FnOnce() -> T) -> T {
+    let before = PRECISION.replace(precision);
+    let built = build();
+    PRECISION.set(before);
+    built
 }
 
 /// Builds something in which every function is staged with these dimensions declared.
@@ -92,7 +132,7 @@ pub fn call_into(tier: Tier) -> Option<fn(Fun<(Array,), Array>, Array) -> Call> 
             move || vec![run(&again).map_or_else(Array::from, Array::from)],
         )
     }
-    (tier != Tier::Interpreter).then_some(make)
+    matches!(tier, Tier::Embedded | Tier::Llvm).then_some(make)
 }
 
 /// The scratch bytes that a compiled program says it needs.

@@ -2,19 +2,49 @@
 
 use std::any::Any;
 use std::fmt;
-use std::ops::Deref;
+use std::ops::{AddAssign, Deref};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::array::Array;
 use crate::error::Result;
 use crate::optimize::{Exactness, Pass, run_passes};
+use crate::oracle::Freedom;
 use crate::program::{Program, Verified};
+
+/// What code on a device took so far, in all functions that share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of arguments that were copied to the device.
+    pub uploaded: u64,
+    /// Bytes of results that were read back.
+    pub downloaded: u64,
+    /// How many sizes of a program with symbols have code of their own.
+    pub sizes: u64,
+    /// How long its compiler took for them.
+    pub compile_time: Duration,
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Usage) {
+        self.uploaded += other.uploaded;
+        self.downloaded += other.downloaded;
+        self.sizes += other.sizes;
+        self.compile_time += other.compile_time;
+    }
+}
+
+/// What else is to be known, for readers: a name and a value each.
+pub type Facts = Vec<(&'static str, String)>;
 
 /// A program made ready to run.
 pub trait Executable: fmt::Debug + Send + Sync {
     /// Runs it on concrete arrays of the program's input types.
     fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
+    /// The same for inputs that the caller gives away: those that nobody else holds may be written over, and then a device needs no new memory.
+    fn run_owned(&self, inputs: Vec<Array>) -> Result<Vec<Array>> {
+        self.run(&inputs)
+    }
     /// Bytes it holds, for the cache's bound.
     fn bytes(&self) -> usize;
     /// Which code a run takes now: another number after better code took the place of the first.
@@ -29,6 +59,14 @@ pub trait Executable: fmt::Debug + Send + Sync {
     /// Whether its code was not made but found on disk.
     fn is_loaded(&self) -> bool {
         false
+    }
+    /// What it took on its device so far. Nothing is moved for code that runs here.
+    fn usage(&self) -> Usage {
+        Usage::default()
+    }
+    /// What else is to be known of it, for `explain` and `phases`: its memory, say.
+    fn facts(&self) -> Facts {
+        Facts::new()
     }
     /// Itself as its own type, for who knows the backend.
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
@@ -46,6 +84,18 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// What it found on this machine and what it does without: a line for `explain`. Nothing to say: an empty text.
     fn about(&self) -> String {
         String::new()
+    }
+    /// Where its programs run, for readers.
+    fn device(&self) -> String {
+        "cpu".into()
+    }
+    /// Whether that is not the processor of this process. What cannot be compiled for another device is an error: it is never interpreted here instead.
+    fn is_elsewhere(&self) -> bool {
+        false
+    }
+    /// What may round otherwise than in the interpreter: by this, calls that are verified tell a fault from rounding.
+    fn freedom(&self) -> Freedom {
+        Freedom::Contraction
     }
     /// The passes that a program goes through before it is compiled here, in order. It is only run from then on and never transformed, so
     /// [`EXECUTION_PASSES`](crate::optimize::EXECUTION_PASSES) are allowed. Without any it comes as it is.

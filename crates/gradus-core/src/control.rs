@@ -97,6 +97,7 @@ impl Captures {
 fn same(a: &Array, b: &Array) -> bool {
     match (a.form(), b.form()) {
         (Form::Concrete(x), Form::Concrete(y)) => Arc::ptr_eq(x, y),
+        (Form::Remote(x), Form::Remote(y)) => Arc::ptr_eq(x, y),
         (Form::Traced(x), Form::Traced(y)) => x.is_same(y),
         _ => false,
     }

@@ -91,6 +91,8 @@ kinds! {
     Internal = "G0021", "fault of Gradus";
     /// A file that cannot be read or written, or that does not hold what is wanted of it.
     File = "G0022", "file";
+    /// A device, or the compiler for it, that is not there, refuses or fails.
+    Device = "G0023", "device";
 }
 
 /// What went wrong, where, and what to do.

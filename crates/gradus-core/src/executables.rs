@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::array::{Array, Concrete};
+use crate::array::{Array, Form};
 use crate::backend::{Backend, Executable};
 use crate::error::Result;
 use crate::optimize::Exactness;
@@ -17,7 +17,15 @@ pub type Sizes = SmallVec<[usize; 8]>;
 
 /// The sizes of inputs.
 pub fn sizes_of(inputs: &[Array]) -> Sizes {
-    inputs.iter().flat_map(|a| a.concrete().map_or(&[][..], Concrete::dims)).copied().collect()
+    let mut sizes = Sizes::new();
+    for a in inputs {
+        match a.form() {
+            Form::Concrete(c) => sizes.extend_from_slice(c.dims()),
+            Form::Remote(r) => sizes.extend_from_slice(r.dims()),
+            Form::Traced(_) | Form::Spec(_) | Form::Failed(_) => {}
+        }
+    }
+    sizes
 }
 
 /// What the process-wide table of compiled programs holds.

@@ -33,7 +33,7 @@ pub mod types;
 pub mod warnings;
 
 pub use array::{Array, Index, IntoAxes, IntoIndex, Operand, OperandValue};
-pub use backend::{Backend, Executable, Passed};
+pub use backend::{Backend, Executable, Facts, Passed, Usage};
 pub use error::{Error, ErrorKind, Location, Result};
 pub use interpret::{Interpreter, interpret};
 pub use program::Program;

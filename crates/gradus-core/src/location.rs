@@ -15,35 +15,90 @@ use rustc_hash::FxHashMap;
 /// says what was done. The path is for readers only: two places are equal if their lines are.
 #[derive(Clone, Copy, Default)]
 pub struct Location {
-    line: Option<&'static panic::Location<'static>>,
+    line: Line,
     origin: Origin,
+}
+
+/// A line of Rust, or of a text that a program was read from.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+enum Line {
+    #[default]
+    Unknown,
+    Rust(&'static panic::Location<'static>),
+    Text {
+        source: Source,
+        line: u32,
+        column: u32,
+    },
+}
+
+/// A text that programs are read from, by the number of its name. Names are kept for ever, each once, so that a place stays small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Source(u32);
+
+/// The names of all texts that there are. They are leaked: places outlive whatever they came from.
+static SOURCES: RwLock<Vec<&'static str>> = RwLock::new(Vec::new());
+
+/// So many texts have names of their own; those behind them share the last. It bounds what a process that reads texts for ever keeps.
+const MOST_SOURCES: usize = 1 << 16;
+
+impl Source {
+    /// The text of this name: a file's path, or what a caller says.
+    pub fn named(name: &str) -> Source {
+        let mut sources = SOURCES.write().unwrap_or_else(PoisonError::into_inner);
+        let at = sources.iter().rposition(|s| *s == name).unwrap_or_else(|| {
+            let full = sources.len() >= MOST_SOURCES;
+            sources.push(if full { "<text>" } else { Box::leak(name.into()) });
+            sources.len() - 1
+        });
+        Source(at as u32)
+    }
+
+    fn name(self) -> &'static str {
+        let sources = SOURCES.read().unwrap_or_else(PoisonError::into_inner);
+        sources.get(self.0 as usize).copied().unwrap_or("<text>")
+    }
 }
 
 impl Location {
     /// The place that called the function which calls this, through every `#[track_caller]` in between.
     #[track_caller]
     pub fn caller() -> Location {
-        Location { line: Some(panic::Location::caller()), origin: Origin::USER }
+        Location { line: Line::Rust(panic::Location::caller()), origin: Origin::USER }
     }
 
-    /// No place: a program that came from text.
+    /// No place: a program that came from text which says none.
     pub const fn unknown() -> Location {
-        Location { line: None, origin: Origin::USER }
+        Location { line: Line::Unknown, origin: Origin::USER }
+    }
+
+    /// A place of a text, line and column from 1. A line of 0 is no place.
+    pub const fn in_text(source: Source, line: u32, column: u32) -> Location {
+        let line = if line == 0 { Line::Unknown } else { Line::Text { source, line, column } };
+        Location { line, origin: Origin::USER }
     }
 
     /// The file, as the compiler was given it.
     pub fn file(self) -> Option<&'static str> {
-        self.line.map(panic::Location::file)
+        match self.line {
+            Line::Unknown => None,
+            Line::Rust(at) => Some(at.file()),
+            Line::Text { source, .. } => Some(source.name()),
+        }
     }
 
     /// The line, from 1.
     pub fn line(self) -> Option<u32> {
-        self.line.map(panic::Location::line)
+        match self.line {
+            Line::Unknown => None,
+            Line::Rust(at) => Some(at.line()),
+            Line::Text { line, .. } => Some(line),
+        }
     }
 
     /// Whether a source line is known.
     pub fn is_known(self) -> bool {
-        self.line.is_some()
+        self.line != Line::Unknown
     }
 
     /// The same line, for what the rule of an operation records there.
@@ -75,8 +130,9 @@ impl Hash for Location {
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
-            Some(l) => write!(f, "{}:{}:{}", l.file(), l.line(), l.column()),
-            None => f.write_str("<unknown>"),
+            Line::Rust(at) => write!(f, "{}:{}:{}", at.file(), at.line(), at.column()),
+            Line::Text { source, line, column } => write!(f, "{}:{line}:{column}", source.name()),
+            Line::Unknown => f.write_str("<unknown>"),
         }
     }
 }
@@ -223,6 +279,17 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_a_text_is_a_place() {
+        let source = Source::named("model.mlir");
+        let here = Location::in_text(source, 7, 3);
+        assert_eq!(here.to_string(), "model.mlir:7:3");
+        assert_eq!((here.file(), here.line(), here.is_known()), (Some("model.mlir"), Some(7), true));
+        assert_eq!(here, Location::in_text(Source::named("model.mlir"), 7, 3));
+        assert!(here != Location::in_text(source, 8, 3) && !Location::in_text(source, 0, 0).is_known());
+        assert!(size_of::<Location>() <= 24, "every equation has one");
+    }
 
     #[test]
     fn a_path_names_rules_from_the_last_to_the_first() {

@@ -18,8 +18,8 @@ use std::time::Instant;
 use rustc_hash::FxHashMap;
 
 use crate::array::Array;
-use crate::backend::{Backend, Executable, Passed};
-use crate::error::{Error, ErrorKind, Location, Result, error, panic_text};
+use crate::backend::{Backend, Executable, Passed, Usage};
+use crate::error::{Error, ErrorKind, Location, Result, counted, error, panic_text};
 use crate::executables::{Origin, find_or_compile};
 use crate::hunt::{self, Hunt};
 use crate::interpret::Interpreter;
@@ -133,9 +133,19 @@ impl Pipeline {
     pub fn compile(&self, program: &Verified) -> Result<Arc<dyn Executable>> {
         let started = Instant::now();
         let code = self.blamed(program, || self.backend.compile(&self.pass(program)?))?;
-        let text = || format!("{} ready, {} bytes", self.backend.name(), code.bytes());
-        report(|| Phase::described("compile", text(), started.elapsed()));
+        report(|| Phase::described("compile", self.described(&*code), started.elapsed()));
         Ok(code)
+    }
+
+    /// What is to be known of code, by who made it.
+    fn described(&self, code: &dyn Executable) -> String {
+        let mut text = format!("{} ready on {}, {} bytes", self.backend.name(), self.backend.device(), code.bytes());
+        let about = Some(self.backend.about()).filter(|about| self.backend.is_elsewhere() && !about.is_empty());
+        for line in about.into_iter().chain(facts_of(code)) {
+            text += "\n";
+            text += &line;
+        }
+        text
     }
 
     /// New code of a program that has been through the passes, or of a part of it.
@@ -160,7 +170,7 @@ impl Pipeline {
                 let reference = optimized.reference.as_ref().unwrap_or(program.program());
                 Ok((Arc::new(Watched::new(code, self.clone(), program.clone(), reference)), origin))
             }
-            Err(e) if e.kind() == ErrorKind::Internal && !self.running.strict => {
+            Err(e) if e.kind() == ErrorKind::Internal && !self.running.strict && !self.backend.is_elsewhere() => {
                 self.warn_interpreted(&program, &e);
                 let code = Interpreter.compile(&Passed::as_is(program, self.exactness))?;
                 Ok((code, Origin::Interpreted))
@@ -198,11 +208,29 @@ impl Pipeline {
     }
 }
 
-/// Whether an error of a backend is about what the user asked for: memory, sizes, values, functions of the host. What else can
+/// What code took and what else is to be known of it, a line each.
+pub fn facts_of(code: &dyn Executable) -> Vec<String> {
+    let usage = code.usage();
+    let mut lines = Vec::new();
+    if usage != Usage::default() {
+        let Usage { uploaded, downloaded, sizes, compile_time } = usage;
+        lines.push(format!("moved: {uploaded} bytes to the device, {downloaded} bytes back"));
+        lines.push(format!("compiled: {} in {compile_time:.1?}", counted(sizes as usize, "size")));
+    }
+    lines.extend(code.facts().iter().map(|(name, value)| format!("{name}: {value}")));
+    lines
+}
+
+/// Whether an error of a backend is about what the user asked for: memory, sizes, values, functions of the host, devices. What else can
 /// be wrong with a program that the verifier accepted is not the user's fault.
 fn is_users(kind: ErrorKind) -> bool {
-    use ErrorKind::{Budget, Callback, Check, Constraint, Frozen, MissingRule, NotFinite, Signature, Size, Value};
-    matches!(kind, Size | Constraint | Signature | Value | MissingRule | Callback | Check | Frozen | Budget | NotFinite)
+    use ErrorKind::{
+        Budget, Callback, Check, Constraint, Device, Frozen, MissingRule, NotFinite, Signature, Size, Value,
+    };
+    matches!(
+        kind,
+        Size | Constraint | Signature | Value | MissingRule | Callback | Check | Frozen | Budget | NotFinite | Device
+    )
 }
 
 static DEFAULT: OnceLock<Arc<dyn Backend>> = OnceLock::new();
@@ -218,31 +246,55 @@ pub fn set_default_backend(backend: Arc<dyn Backend>) -> bool {
     DEFAULT.set(backend).is_ok()
 }
 
+/// Code that was made for a program which is called, and who made it.
+struct Called {
+    program: Weak<Program>,
+    backend: Arc<dyn Backend>,
+    code: Arc<dyn Executable>,
+}
+
 thread_local! {
-    /// Code by the address of its program: the fast way for calls, which share their program.
-    static BY_ADDRESS: RefCell<FxHashMap<usize, (Weak<Program>, Arc<dyn Executable>)>> = RefCell::default();
+    /// Code by the addresses of its program and of its backend: the fast way for calls, which share both.
+    static BY_ADDRESS: RefCell<FxHashMap<(usize, usize), Called>> = RefCell::default();
+    /// The backend of the function that runs on this thread, if it chose one.
+    static IN_USE: RefCell<Option<Arc<dyn Backend>>> = const { RefCell::new(None) };
 }
 
 /// Addresses remembered before those of programs that are gone are dropped.
 const ADDRESSES: usize = 1024;
 
-/// Runs a program that is called: compiled at its first call, whichever function calls it.
+/// Runs something on behalf of a function that chose a backend: programs that are called meanwhile run there, too.
+pub fn using<T>(backend: &Arc<dyn Backend>, f: impl FnOnce() -> T) -> T {
+    /// Puts back what was there even if the function panics.
+    struct Restore(Option<Arc<dyn Backend>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IN_USE.set(self.0.take());
+        }
+    }
+    let _restore = Restore(IN_USE.replace(Some(backend.clone())));
+    f()
+}
+
+/// Runs a program that is called: compiled at its first call, whichever function calls it, by the backend in use.
 pub(crate) fn run_called(program: &Arc<Program>, inputs: &[Array]) -> Result<Vec<Array>> {
-    let address = Arc::as_ptr(program) as usize;
+    let backend = IN_USE.with_borrow(Clone::clone).unwrap_or_else(default_backend);
+    let key = (Arc::as_ptr(program).addr(), Arc::as_ptr(&backend).addr());
     let found = BY_ADDRESS.with_borrow(|t| {
-        let (weak, code) = t.get(&address)?;
-        weak.upgrade().is_some_and(|p| Arc::ptr_eq(&p, program)).then(|| code.clone())
+        let called = t.get(&key)?;
+        let same = called.program.upgrade().is_some_and(|p| Arc::ptr_eq(&p, program));
+        (same && Arc::ptr_eq(&called.backend, &backend)).then(|| called.code.clone())
     });
     if let Some(code) = found {
         return code.run(inputs);
     }
-    let pipeline = Pipeline { running: Running::of_environment(), ..Pipeline::new(default_backend()) };
+    let pipeline = Pipeline { running: Running::of_environment(), ..Pipeline::new(backend.clone()) };
     let (code, _) = pipeline.make_ready(&pipeline.optimize(program)?)?;
     BY_ADDRESS.with_borrow_mut(|t| {
         if t.len() >= ADDRESSES {
-            t.retain(|_, (p, _)| p.strong_count() > 0);
+            t.retain(|_, called| called.program.strong_count() > 0);
         }
-        t.insert(address, (Arc::downgrade(program), code.clone()));
+        t.insert(key, Called { program: Arc::downgrade(program), backend, code: code.clone() });
     });
     code.run(inputs)
 }

@@ -3,7 +3,9 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
+
+use rustc_hash::FxHashSet;
 
 use crate::error::Location;
 
@@ -50,6 +52,10 @@ kinds! {
     Interpreted = "W0006", "interpreted";
     /// A loop that a limit of steps ended before its condition did.
     LoopCutOff = "W0007", "loop-cut-off";
+    /// An operation outside of a program ran on the host, though a device has the array.
+    OffDevice = "W0008", "off-device";
+    /// The same array of the host is copied to a device by call after call.
+    RepeatedUpload = "W0009", "repeated-upload";
 }
 
 /// What is worth a look, where, and what to do.
@@ -183,6 +189,14 @@ pub fn set_warning(kind: WarningKind, on: bool) {
 /// Whether a kind is turned off: then nobody needs to look for it.
 pub fn is_off(kind: WarningKind) -> bool {
     OFF.read().unwrap_or_else(PoisonError::into_inner).contains(&kind)
+}
+
+/// Emits a warning about a line, once for each line and kind in the process. It is made only if someone hears of it.
+pub fn warn_once(kind: WarningKind, place: Location, warning: impl FnOnce() -> Warning) {
+    static SAID: LazyLock<Mutex<FxHashSet<(WarningKind, String)>>> = LazyLock::new(Mutex::default);
+    if !is_off(kind) && SAID.lock().unwrap_or_else(PoisonError::into_inner).insert((kind, place.to_string())) {
+        warning().at(place).emit();
+    }
 }
 
 /// Runs a function and gives the warnings of this thread meanwhile, which nobody else sees.

@@ -58,6 +58,6 @@ mod vector;
 pub mod vector;
 
 pub use backend::{Cpu, Options, Tier, Vectors};
-pub use disk::{DiskCacheStats, clear_disk_cache, disk_cache_stats, set_disk_cache, unset_disk_cache};
+pub use disk::{DiskCacheStats, clear_disk_cache, disk_cache_stats, find_kept, keep, set_disk_cache, unset_disk_cache};
 pub use native::Native;
 pub use prepared::Prepared;

@@ -49,10 +49,7 @@ impl Prepared {
         let ready = native.ready_without_inputs()?;
         let inputs = ready.bound.inputs[..free].iter().map(Block::zeros).collect::<Result<Vec<_>>>()?;
         let mut blocks = ready.bound.made.iter().map(Block::zeros).collect::<Result<Vec<_>>>()?;
-        let captures = captures
-            .iter()
-            .map(|a| a.concrete().ok_or_else(|| error!(NotConcrete, "a captured array has no numbers"))?.try_dense())
-            .collect::<Result<Vec<_>>>()?;
+        let captures = captures.iter().map(|a| a.on_host()?.try_dense()).collect::<Result<Vec<_>>>()?;
         for (i, (c, ty)) in captures.iter().zip(&ready.bound.inputs[free..]).enumerate() {
             if c.ty() != ty {
                 fail!(Signature, "input {} of `{}` is of type {ty}, not {}", free + i, l.module.name, c.ty());

@@ -13,4 +13,19 @@
 
 #![forbid(unsafe_code)]
 
+mod bytecode;
+pub mod export;
+mod import;
 pub mod module;
+mod quantized;
+pub mod read;
+mod verify;
+mod words;
+pub mod write;
+
+pub use bytecode::{is_bytecode, read_bytecode};
+pub use export::{Accuracy, Export, Exported, Precision, Target, export, exported, stablehlo_text};
+pub use import::{Check, CheckKind, Expected, Imported, import, import_function};
+pub use quantized::legalize_quantized;
+pub use read::{read, read_one};
+pub use verify::verify;

@@ -258,6 +258,19 @@ pub struct Dense {
 }
 
 impl Dense {
+    /// All elements of a tensor, or one for all. Elements that are equal become one, so that the same numbers are the same attribute however they were
+    /// written; the one of a scalar is itself.
+    pub fn new(ty: Tensor, bytes: impl Into<Arc<[u8]>>) -> Dense {
+        let mut bytes = bytes.into();
+        let width = ty.element.bytes();
+        let equal = |all: &[u8]| all.len() >= width && all.chunks_exact(width).all(|e| e == &all[..width]);
+        let splat = !ty.dims.is_empty() && equal(&bytes);
+        if splat && bytes.len() > width {
+            bytes = bytes[..width].into();
+        }
+        Dense { ty, bytes, splat }
+    }
+
     /// All elements as integers of 64 bits, if they are integers; unsigned ones above 2^63 wrap.
     pub fn integers(&self) -> Option<Vec<i64>> {
         let width = self.ty.element.integer_bytes()?;
@@ -291,11 +304,16 @@ pub enum Type {
     Function(Vec<Type>, Vec<Type>),
     /// `none`.
     None,
-    /// Any other type of a dialect, as it was written: `!stablehlo.future<..>` without the `!`.
+    /// Any other type of a dialect, as it was written: `!stablehlo.future<..>` without the `!`. Also `memref<..>` and `vector<..>`, which have none.
     Opaque(String),
 }
 
 impl Type {
+    /// Whether an opaque type is written without a `!`.
+    pub(crate) fn is_plain(text: &str) -> bool {
+        text.starts_with("memref<") || text.starts_with("vector<")
+    }
+
     /// The tensor, if it is one.
     pub fn tensor(&self) -> Option<&Tensor> {
         if let Type::Tensor(t) = self { Some(t) } else { None }

@@ -144,3 +144,6 @@ mod hunting_nans {}
 
 #[doc = include_str!("errors/G0022.md")]
 mod g0022 {}
+
+#[doc = include_str!("errors/G0023.md")]
+mod g0023 {}

@@ -32,6 +32,7 @@ pub fn error_page(code: &str) -> Option<&'static str> {
         "G0020" => include_str!("errors/G0020.md"),
         "G0021" => include_str!("errors/G0021.md"),
         "G0022" => include_str!("errors/G0022.md"),
+        "G0023" => include_str!("errors/G0023.md"),
         _ => return None,
     })
 }

@@ -78,6 +78,6 @@ pub use crate::arguments::{Arguments, Position};
 pub use crate::error_pages::error_page;
 pub use crate::transforms::{Axes, HasJacobian};
 pub use gradus_core::{
-    Backend, Executable, Passed, array, error, interpret, lint, math, optimize, oracle, param_names, phases, pipeline,
-    primitives, program, rules_of, scalar, testing, trace, transform, types,
+    Backend, Executable, Facts, Passed, Usage, array, error, interpret, lint, math, optimize, oracle, param_names,
+    phases, pipeline, primitives, program, rules_of, scalar, testing, trace, transform, types,
 };

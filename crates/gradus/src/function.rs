@@ -179,7 +179,10 @@ impl<'f, A: Arguments, O: Tree> Transformed<'f, A, O> {
 
     /// Who runs it: `Interpreter`, or the native compiler `Cpu` with options of its own.
     pub fn backend(self, backend: impl Backend + 'static) -> Self {
-        Transformed::new(self.core.with_options(|o| o.pipeline.backend = Arc::new(backend)))
+        Transformed::new(self.core.with_options(|o| {
+            o.pipeline.backend = Arc::new(backend);
+            o.chosen = true;
+        }))
     }
 
     /// Holds calls against the interpreter, every one or the first of each compiled program: compiled code runs, the program is
@@ -328,6 +331,16 @@ macro_rules! arities {
             #[track_caller]
             pub fn trace(&self, $($v: &$arg),*) -> Result<TracedFunction> {
                 self.core.trace(($($v,)*))
+            }
+
+            /// The function for arguments of these types as StableHLO text, which JAX, XLA and their tools take; numbers are not needed, specs will do. Sizes that are
+            /// symbols stay so. [`ExportOptions`](crate::stablehlo::ExportOptions) has the choices.
+            #[cfg(feature = "stablehlo")]
+            #[track_caller]
+            pub fn stablehlo(&self, $($v: &$arg),*) -> Result<String> {
+                let place = Location::caller();
+                let traced = self.core.trace(($($v,)*))?;
+                crate::stablehlo::ExportOptions::new().export(&traced).map_err(|e| e.at(place))
             }
 
             /// Every phase of a call with these arguments, with its program, time and size.

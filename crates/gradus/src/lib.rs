@@ -42,7 +42,8 @@
 //! | signals and networks | [`fft`](mod@fft), [`signal`], [`nn`] |
 //! | functions by field | [`special`], [`stats`] |
 //! | linear algebra | [`linalg`] |
-//! | the process | [`cpu`], [`cache`], [`warnings`] |
+//! | the process | [`cpu`], [`devices`], [`cache`], [`warnings`] |
+//! | programs from and to elsewhere | [`stablehlo`] |
 //! | other libraries | [`interop`] |
 //! | looking in | [`inspect`] |
 //! | operations, backends and tools of your own | [`extend`] |
@@ -59,6 +60,7 @@ mod book;
 pub mod cache;
 mod control;
 pub mod cpu;
+pub mod devices;
 pub mod effects;
 mod error_pages;
 pub mod extend;
@@ -80,6 +82,8 @@ pub mod random;
 pub mod signal;
 pub mod solvers;
 pub mod special;
+#[cfg(feature = "stablehlo")]
+pub mod stablehlo;
 mod stage;
 pub mod stats;
 mod transforms;

@@ -202,10 +202,10 @@ fn what_the_optimizing_tier_made_in_the_background_is_used_at_once() {
     }
     let folder = Folder::new("background");
     let n = functions().len() as u64;
-    let first = said(&command(Some(&folder.0), "auto").env("GRADUS_TEST_CALLS", "70").output().unwrap());
+    let first = said(&command(Some(&folder.0), "native").env("GRADUS_TEST_CALLS", "70").output().unwrap());
     assert_eq!(first.count("compiles"), n);
     assert_eq!(first.count("stores"), 2 * n, "both tiers of every program: {first:?}");
-    let second = said(&command(Some(&folder.0), "auto").output().unwrap());
+    let second = said(&command(Some(&folder.0), "native").output().unwrap());
     // One load each: that of the better code, with no look at the other.
     assert_eq!((second.count("compiles"), second.count("loaded"), second.count("loads")), (0, n, n));
     assert_eq!(second.results, first.results);

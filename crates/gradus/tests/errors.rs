@@ -140,6 +140,8 @@ fn row_e4_every_kind_of_error_has_a_golden_message() {
 
     check("unknown_kind_of_file", File, files::save("weights.txt", &x).unwrap_err());
 
+    check("plugin_that_is_not_there", Device, gradus::devices::backend("pjrt:/no/such/plugin.so").unwrap_err());
+
     for kind in ErrorKind::ALL {
         // The first two come from primitives written outside the crate; `custom_primitive.rs` has their golden files,
         // `hunting.rs` has those of the third, and `verify.rs` looks at the last two.

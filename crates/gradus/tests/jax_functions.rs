@@ -24,15 +24,24 @@ mod models;
 mod moving;
 #[path = "jax_functions/reductions.rs"]
 mod reductions;
+#[path = "jax_functions/round_trip.rs"]
+mod round_trip;
 #[path = "jax_functions/science.rs"]
 mod science;
 #[path = "jax_functions/signals.rs"]
 mod signals;
 
-use compare::compare;
+#[path = "../../gradus-pjrt/tests/common/children.rs"]
+mod children;
 
-#[test]
-fn functions_have_the_values_and_derivatives_of_jax() {
+use children::{Answer, Pieces, in_children};
+use compare::{Entry, compare, lines, wrong};
+use gradus_core::pipeline::set_default_backend;
+
+const FUNCTIONS: &str = include_str!("data/functions.jsonl");
+const SIGNALS: &str = include_str!("data/signals.jsonl");
+
+fn functions() -> Vec<Entry> {
     let mut all = elementwise::entries();
     all.extend(reductions::entries());
     all.extend(moving::entries());
@@ -40,13 +49,60 @@ fn functions_have_the_values_and_derivatives_of_jax() {
     all.extend(models::entries());
     all.extend(science::entries());
     all.extend(conventions::entries());
+    all
+}
+
+#[test]
+fn functions_have_the_values_and_derivatives_of_jax() {
+    let all = functions();
     assert!(all.len() >= 190, "{} functions", all.len());
-    compare(&all, include_str!("data/functions.jsonl"));
+    compare(&all, FUNCTIONS);
 }
 
 #[test]
 fn row_a2_signals_have_the_values_and_derivatives_of_jax() {
     let all = signals::entries();
     assert!(all.len() >= 50, "{} functions", all.len());
-    compare(&all, include_str!("data/signals.jsonl"));
+    compare(&all, SIGNALS);
+}
+
+/// Runs every function in processes of their own, whose functions all run on another backend. `not_run` says why they cannot.
+fn elsewhere(test: &str, by: &str, variables: &[(&str, &str)], not_run: Option<String>, begin: fn()) {
+    let tables =
+        [(functions(), FUNCTIONS), (control_flow::entries(), control_flow::NUMBERS), (signals::entries(), SIGNALS)];
+    let all: Vec<(&Entry, &str)> =
+        tables.iter().flat_map(|(entries, text)| entries.iter().map(|e| (e, *text))).collect();
+    if let Some(why) = not_run {
+        println!("NOT RUN: {} functions {by}, with their derivatives: {why}", all.len());
+        return;
+    }
+    let names: Vec<&str> = all.iter().map(|(e, _)| e.name).collect();
+    let work = |i: usize| -> Answer {
+        begin();
+        let (entry, text) = all[i];
+        let wrong = wrong(entry, &lines(text));
+        if wrong.is_empty() { Ok(Vec::new()) } else { Err(wrong.join("\n")) }
+    };
+    let pieces = Pieces { test, variables, count: all.len(), at_once: 80, name: &|i| names[i].to_string() };
+    let Some(done) = in_children(&pieces, &work) else { return };
+    println!("{} functions {by}, with their derivatives, {} failed", all.len(), done.failed.len());
+    assert!(done.failed.is_empty(), "{} functions differ\n\n{}", done.failed.len(), done.failed.join("\n\n"));
+}
+
+/// The same functions with the same numbers, compiled by XLA.
+#[test]
+fn row_r4_functions_have_the_values_and_derivatives_of_jax_on_xla() {
+    let test = "row_r4_functions_have_the_values_and_derivatives_of_jax_on_xla";
+    let missing = gradus::devices::pjrt("cpu").err().map(|e| e.message().to_string());
+    elsewhere(test, "on XLA", &[("GRADUS_BACKEND", "pjrt:cpu")], missing, || {});
+}
+
+/// The same after a travel as text of StableHLO.
+#[test]
+fn row_r3_functions_come_back_from_stablehlo_with_their_bits() {
+    let test = "row_r3_functions_come_back_from_stablehlo_with_their_bits";
+    elsewhere(test, "out as StableHLO and back", &[], None, || {
+        // The first choice counts, and all others are the same.
+        set_default_backend(std::sync::Arc::new(round_trip::RoundTrip));
+    });
 }

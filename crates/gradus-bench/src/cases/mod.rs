@@ -5,6 +5,7 @@
 //! what is missing.
 
 mod calls;
+pub mod devices;
 mod dynamics;
 mod elementwise;
 mod geometry;
@@ -56,6 +57,14 @@ impl Call {
     /// Calls it and drops what it gives, as a user would who is done with it.
     pub fn run(&self) {
         (self.run)()
+    }
+
+    /// Calls it and waits until every result is there.
+    pub fn run_to_end(&self) {
+        for array in self.outputs() {
+            // What is wrong with a result shows when results are compared.
+            let _ = array.wait();
+        }
     }
 
     /// Calls it and gives every array of the result.
@@ -175,6 +184,8 @@ pub enum Measure {
     FirstResult,
     /// A call into given buffers, for which the arguments are not what other cases have.
     CallsInto,
+    /// Calls that follow each other without waiting for results, of which the last is waited for.
+    Enqueued,
 }
 
 /// Which peers have the function.
@@ -229,10 +240,11 @@ pub enum Group {
     Geometry,
     Call,
     Compile,
+    Device,
 }
 
 impl Group {
-    pub const ALL: [Group; 12] = [
+    pub const ALL: [Group; 13] = [
         Group::Elementwise,
         Group::Random,
         Group::Lorenz,
@@ -245,6 +257,7 @@ impl Group {
         Group::Geometry,
         Group::Call,
         Group::Compile,
+        Group::Device,
     ];
 
     /// The heading.
@@ -263,6 +276,9 @@ impl Group {
             }
             Group::Geometry => "N-body energy gradient, Jacobians of small matrix chains",
             Group::Call => "A call of a compiled scalar function",
+            Group::Device => {
+                "On the device: training (examples, width), attention (examples, heads, places, features), long vectors, products, small calls"
+            }
             Group::Compile => "Time to the first result of unrolled scalar chains (size: operations)",
         }
     }
@@ -287,7 +303,11 @@ impl Family {
 
     /// How far results may differ, relative to the size of the result.
     pub fn tolerance(&self, dtype: DType) -> f64 {
-        if dtype == DType::F32 { 2e-3 } else { 1e-7 }
+        match dtype {
+            _ if self.name.ends_with("_bf16") => 3e-2,
+            DType::F32 => 2e-3,
+            _ => 1e-7,
+        }
     }
 }
 

@@ -12,6 +12,10 @@ impl fmt::Display for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.form() {
             Form::Concrete(c) => write_array(f, c),
+            Form::Remote(_) => match self.on_host() {
+                Ok(c) => write_array(f, c),
+                Err(e) => write!(f, "{e}"),
+            },
             Form::Traced(t) => write!(f, "{t:?}"),
             Form::Spec(t) => write!(f, "{t}"),
             Form::Failed(e) => write!(f, "{e}"),

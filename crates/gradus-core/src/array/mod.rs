@@ -1,5 +1,5 @@
-//! `Array`: the one value type that users hold. It has numbers, or belongs to a trace, or is only a type, or carries
-//! an error; operations look the same for all four.
+//! `Array`: the one value type that users hold. It has numbers, here or on a device, or belongs to a trace, or is only a type, or
+//! carries an error; operations look the same for all of them.
 
 mod construct;
 mod data;
@@ -12,6 +12,7 @@ mod operand;
 mod reading;
 mod recycle;
 mod reduce;
+mod remote;
 mod shaping;
 mod sorting;
 
@@ -26,6 +27,7 @@ pub use index::{At, Index, IntoIndex};
 pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue, dim_as};
 pub use recycle::recycled;
+pub use remote::{Device, Host, Remote, Resident};
 
 use crate::error::{Error, Location, Result, counted, error};
 use crate::trace::Tracer;
@@ -46,16 +48,19 @@ pub struct Array {
 #[derive(Clone)]
 enum Repr {
     Concrete(Arc<Concrete>),
+    Remote(Arc<Resident>),
     Traced(Tracer),
     Spec(Type),
     Failed(Error),
 }
 
-/// What an array is, for code that treats the four cases apart.
+/// What an array is, for code that treats the cases apart.
 #[derive(Clone, Copy)]
 pub enum Form<'a> {
     /// It has numbers.
     Concrete(&'a Arc<Concrete>),
+    /// A device has its numbers.
+    Remote(&'a Arc<Resident>),
     /// It stands for a value of a program that is being traced.
     Traced(&'a Tracer),
     /// It is only a type.
@@ -107,19 +112,25 @@ impl Array {
         Array { repr: Repr::Spec(ty) }
     }
 
-    /// Which of the four forms this array has.
+    /// Which of the forms this array has. Nothing is downloaded.
     pub fn form(&self) -> Form<'_> {
         match &self.repr {
             Repr::Concrete(c) => Form::Concrete(c),
+            Repr::Remote(r) => Form::Remote(r),
             Repr::Traced(t) => Form::Traced(t),
             Repr::Spec(t) => Form::Spec(t),
             Repr::Failed(e) => Form::Failed(e),
         }
     }
 
-    /// The numbers, if it has them.
+    /// The numbers, if it has them; downloaded if a device has them. [`on_host`](Array::on_host) says why there are none.
+    #[inline]
     pub fn concrete(&self) -> Option<&Concrete> {
-        if let Repr::Concrete(c) = &self.repr { Some(c) } else { None }
+        match &self.repr {
+            Repr::Concrete(c) => Some(c),
+            Repr::Remote(r) => r.numbers().ok().map(|c| &**c),
+            _ => None,
+        }
     }
 
     /// Whether it stands for a value of a program being traced.
@@ -127,15 +138,23 @@ impl Array {
         matches!(self.repr, Repr::Traced(_))
     }
 
-    /// The error it carries, if any.
+    /// The error it carries, if any. That a device fails is known once its numbers were asked for.
     pub fn error(&self) -> Option<&Error> {
-        if let Repr::Failed(e) = &self.repr { Some(e) } else { None }
+        match &self.repr {
+            Repr::Failed(e) => Some(e),
+            Repr::Remote(r) => r.known_error(),
+            _ => None,
+        }
     }
 
     /// The array itself, or the error it carries.
     pub fn ok(self) -> Result<Array> {
         match self.repr {
             Repr::Failed(e) => Err(e),
+            Repr::Remote(r) => match r.known_error() {
+                Some(e) => Err(e.clone()),
+                None => Ok(Array { repr: Repr::Remote(r) }),
+            },
             repr => Ok(Array { repr }),
         }
     }
@@ -144,6 +163,7 @@ impl Array {
     pub fn ty(&self) -> Result<&Type> {
         match &self.repr {
             Repr::Concrete(c) => Ok(c.ty()),
+            Repr::Remote(r) => Ok(r.ty()),
             Repr::Traced(t) => Ok(t.ty()),
             Repr::Spec(t) => Ok(t),
             Repr::Failed(e) => Err(e.clone()),
@@ -160,6 +180,7 @@ impl Array {
         static NONE: std::sync::OnceLock<Shape> = std::sync::OnceLock::new();
         match &self.repr {
             Repr::Concrete(c) => c.ty().shape(),
+            Repr::Remote(r) => r.ty().shape(),
             Repr::Traced(t) => t.ty().shape(),
             Repr::Spec(t) => t.shape(),
             Repr::Failed(_) => NONE.get_or_init(Shape::scalar),
@@ -239,6 +260,10 @@ impl Array {
             (Repr::Traced(a), Repr::Traced(b)) => a.is_same(b),
             (Repr::Spec(a), Repr::Spec(b)) => a == b,
             (Repr::Failed(a), Repr::Failed(b)) => a.is_same(b),
+            (Repr::Remote(a), Repr::Remote(b)) if Arc::ptr_eq(a, b) => true,
+            (Repr::Remote(_), _) | (_, Repr::Remote(_)) => {
+                self.concrete().zip(other.concrete()).is_some_and(|(a, b)| a.same_bits(b))
+            }
             _ => false,
         }
     }
@@ -248,6 +273,7 @@ impl fmt::Debug for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.repr {
             Repr::Concrete(c) => write!(f, "Array({}: {self})", c.ty()),
+            Repr::Remote(r) => write!(f, "Array({} on {}: {self})", r.ty(), r.buffer().device().name()),
             Repr::Traced(t) => write!(f, "{t:?}"),
             Repr::Spec(t) => write!(f, "Spec({t})"),
             Repr::Failed(e) => write!(f, "Failed({e})"),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::operand::checked;
 use super::{Array, Concrete, Form};
-use crate::error::{Location, Result, error, fail};
+use crate::error::{Location, Result, error};
 use crate::trace;
 use crate::types::{Element, Scalar};
 
@@ -22,7 +22,7 @@ impl Array {
     pub fn item<T: Element>(&self) -> Result<T> {
         let place = Location::caller();
         let array = trace::read(self, "`item`", place)?;
-        let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
+        let c = array.on_host()?;
         if c.count() != 1 {
             return Err(error!(Shape, "`item` wants one element, and {} has {}", c.ty(), c.count())
                 .at(place)
@@ -36,7 +36,7 @@ impl Array {
     pub fn item_scalar(&self) -> Result<Scalar> {
         let place = Location::caller();
         let array = trace::read(self, "`item_scalar`", place)?;
-        let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
+        let c = array.on_host()?;
         if c.count() != 1 {
             return Err(error!(Shape, "`item_scalar` wants one element, and {} has {}", c.ty(), c.count()).at(place));
         }
@@ -48,7 +48,7 @@ impl Array {
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let place = Location::caller();
         let array = trace::read(self, "`to_vec`", place)?;
-        let Some(c) = array.concrete() else { fail!(NotConcrete, "no numbers") };
+        let c = array.on_host()?;
         same_dtype::<T>(c).map_err(|e| e.at(place))?;
         c.try_to_vec().map_err(|e| e.at(place))
     }
@@ -57,7 +57,7 @@ impl Array {
     #[track_caller]
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         let place = Location::caller();
-        let Form::Concrete(c) = self.form() else {
+        let Some(c) = self.concrete() else {
             // Gives the right error, and leaves its mark on the trace.
             trace::read(self, "`as_slice`", place)?;
             return Err(error!(NotConcrete, "a traced value has no memory to borrow").at(place).help("use `to_vec`"));

@@ -126,7 +126,7 @@ fn copied<T: Element, R>(
     copy: impl FnOnce(&Concrete) -> Result<R>,
 ) -> Result<R> {
     let array = crate::trace::read(array, what, place)?;
-    let Some(concrete) = array.concrete() else { fail!(NotConcrete, "no numbers") };
+    let concrete = array.on_host()?;
     same_dtype::<T>(concrete).and_then(|()| copy(concrete)).map_err(|e| e.at(place))
 }
 

@@ -33,7 +33,7 @@ fn reduced<A: Arith>(m: &mut A, x: A::F, scale: f64, more: i64) -> (A::F, A::F) 
 }
 
 /// The power of two whose exponent, with the bias, stands in the last bits.
-fn power_of<A: Arith>(m: &mut A, t: A::F) -> A::F {
+pub(super) fn power_of<A: Arith>(m: &mut A, t: A::F) -> A::F {
     let t = m.to_bits(t);
     let places = fraction(m);
     let bits = m.shl(t, places);
@@ -93,7 +93,7 @@ pub fn exp<A: Arith>(m: &mut A, x: A::F) -> A::F {
 }
 
 /// `(1 + w) 4^k`, where `k` with the bias stands in the last bits of `t`.
-pub(super) fn scaled<A: Arith>(m: &mut A, w: A::F, t: A::F) -> A::F {
+fn scaled<A: Arith>(m: &mut A, w: A::F, t: A::F) -> A::F {
     let s = power_of(m, t);
     let y = m.fma(w, s, s);
     m.mul(y, s)

@@ -1,7 +1,7 @@
 //! Powers.
 
 use super::coefficients::{CBRT, EXP, POW};
-use super::exp::scaled;
+use super::exp::power_of;
 use super::log::exponent;
 use super::parts::{By, bias, fraction, pairs, pick, rounder, unusual, with_sign};
 use super::{Arith, Rare};
@@ -76,6 +76,17 @@ fn log2<A: Arith>(m: &mut A, bits: A::I) -> Two<A::F> {
     sum(m, e, w.0, w.1)
 }
 
+/// `(1 + w) 4^k` as [`scaled`](super::exp::scaled) gives it, with the second part of `w` and what the sum loses added before the last rounding.
+fn scaled_twice<A: Arith>(m: &mut A, w: Two<A::F>, t: A::F) -> A::F {
+    let s = power_of(m, t);
+    let y = m.fma(w.0, s, s);
+    let lost = m.sub(s, y);
+    let lost = m.fma(w.0, s, lost);
+    let lost = m.fma(w.1, s, lost);
+    let y = m.add(y, lost);
+    m.mul(y, s)
+}
+
 /// `x^y = 2^(y log2 x)`. Bases that are not positive normal numbers, and exponents that are not finite, are rare.
 pub fn pow<A: Arith>(m: &mut A, x: A::F, y: A::F) -> A::F {
     let bits = m.to_bits(x);
@@ -101,6 +112,7 @@ pub fn pow<A: Arith>(m: &mut A, x: A::F, y: A::F) -> A::F {
     let low = m.greater(down, low);
 
     // 2^(high + low) = 4^k e^r
+    let zero = m.float(0.0);
     let more = bias(m);
     let large = rounder(m, more);
     let half = m.float(0.5);
@@ -112,11 +124,16 @@ pub fn pow<A: Arith>(m: &mut A, x: A::F, y: A::F) -> A::F {
     let low = m.mul(low, first);
     let low = m.fma(f, second, low);
     let r = m.fma(f, first, low);
+    // What r lost, so that powers of whole numbers are the nearest number.
+    let minus = m.neg(r);
+    let lost = m.fma(f, first, minus);
+    let lost = m.add(lost, low);
     let r2 = m.mul(r, r);
     let c = EXP.of(m);
     let q = pairs(m, r, r2, c);
-    let w = m.fma(r2, q, r);
-    let result = scaled(m, w, t);
+    let more = m.fma(r2, q, lost);
+    let w = sum(m, r, more, zero);
+    let result = scaled_twice(m, w, t);
     let other = m.rare(Rare::Pow, x, y, when);
     m.select(when, other, result)
 }

@@ -60,6 +60,11 @@ fn called(op: &Op) -> Option<(usize, Arc<Program>)> {
     Some((Arc::as_ptr(&custom.backward) as usize, custom.forward().ok()?))
 }
 
+/// The program that an operation comes to when it runs, if that is to run one program once: what is called, or the function that has a rule of its own.
+pub fn run_by(op: &Op) -> Option<Arc<Program>> {
+    called(op).map(|(_, program)| program)
+}
+
 /// How often each program is called, and how large all programs are, each counted once.
 #[derive(Default)]
 struct Census {

@@ -32,6 +32,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+pub use inline::run_by;
 pub(crate) use nested::{Made, Nested, equations};
 pub use pairs::{OnPairs, as_numbers, in_pairs};
 pub use simplify::{simplify, simplify_with};

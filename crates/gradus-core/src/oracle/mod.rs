@@ -25,7 +25,7 @@ pub use reproduction::{FOLDER_VARIABLE, Reproduction};
 use suspects::{Case, Suspect, Verdict};
 
 use crate::array::Array;
-use crate::backend::{Executable, Passed};
+use crate::backend::{Executable, Facts, Passed, Usage};
 use crate::error::{Error, ErrorKind, Location, Result};
 use crate::executables::{Sizes, sizes_of};
 use crate::hunt::{Hunt, hunting};
@@ -185,6 +185,10 @@ impl Watched {
         }
         let (outputs, events) = noted(run);
         let have = Run { outputs: outputs?, events };
+        // A device that fails says so here, where its numbers are wanted, and not as another number.
+        for output in &have.outputs {
+            output.on_host()?;
+        }
         // The comparison is nobody's trace and nobody's hunt.
         apart(|| hunting(Hunt::Off, || self.check(inputs, &have)))?;
         // Other code may have taken the place of the one that ran while it ran.
@@ -223,7 +227,8 @@ impl Watched {
             let (now, want) = (run.arrays(), want.arrays());
             let same = now.len() == want.len() && now.iter().zip(&want).all(|(a, b)| a.ty().ok() == b.ty().ok());
             let given = (inputs, have.events.as_slice());
-            same && noise::unexplained(&self.reference, given, (&now, &want), Freedom::Contraction, &differs).is_empty()
+            let freedom = self.pipeline.backend.freedom();
+            same && noise::unexplained(&self.reference, given, (&now, &want), freedom, &differs).is_empty()
         };
         if is_rounding(have) {
             return None;
@@ -305,6 +310,11 @@ impl Watched {
                 "hold `{name}`, which is not of Gradus, against its rules with `testing::check_samples`: its scalar form and its parts must give what it \
                  evaluates to. If they do, it is a fault of Gradus: please report it with that folder"
             ),
+            None if self.pipeline.backend.is_elsewhere() => format!(
+                "{} computes otherwise than rounding can explain, or what it was given is not the program: `.backend(Interpreter)` gives the interpreter's \
+                 numbers; please report it with that folder",
+                self.pipeline.backend.device()
+            ),
             None => "this is a fault of Gradus, not of your program: `.backend(Interpreter)` gives the interpreter's numbers; \
                      please report it with that folder"
                 .to_string(),
@@ -335,6 +345,12 @@ impl Executable for Watched {
     }
     fn is_loaded(&self) -> bool {
         self.code.is_loaded()
+    }
+    fn usage(&self) -> Usage {
+        self.code.usage()
+    }
+    fn facts(&self) -> Facts {
+        self.code.facts()
     }
     fn as_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self

@@ -14,6 +14,7 @@ pub mod elementwise;
 #[cfg(feature = "fft")]
 pub mod fft;
 mod fold;
+mod foreign;
 mod forms;
 pub mod index;
 mod limits;
@@ -38,6 +39,7 @@ use std::sync::{Arc, LazyLock, RwLock};
 
 use smallvec::SmallVec;
 
+pub use foreign::Foreign;
 pub use limits::{Limits, NotFinite};
 pub use params::{Param, ParamReader, ParamValue, Params};
 pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Partition, Pruned, Transpose, Transposed};
@@ -115,6 +117,13 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     /// of most, means that it is one thing, and [evaluated](Primitive::evaluate). Both give the same numbers. The types of the operands may decide:
     /// small matrices are decomposed by arithmetic on their elements, large ones are not.
     fn expand(&self, _operands: &[Type]) -> Option<Expansion<'_>> {
+        None
+    }
+
+    /// The operation of StableHLO that it is, or the custom call that runs it, for operands of these types: what an exported program has in its place, on the
+    /// same operands and with results of the types of the type rule. `None`, the answer of most, leaves it to what it is [made of](Primitive::expand) or to its
+    /// [scalar form](Primitive::scalar).
+    fn stablehlo(&self, _operands: &[Type]) -> Option<Foreign> {
         None
     }
 

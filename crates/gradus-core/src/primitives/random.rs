@@ -90,8 +90,8 @@ fn low(x: &Array) -> Array {
     x.cast(DType::U32)
 }
 
-/// [`threefry`] on arrays of words.
-fn threefry_arrays(key: [Array; 2], counter: [Array; 2]) -> [Array; 2] {
+/// [`threefry`] on arrays of words, all of one shape.
+pub fn threefry_arrays(key: [Array; 2], counter: [Array; 2]) -> [Array; 2] {
     let third = &key[0] ^ &key[1] ^ PARITY;
     let schedule = [key[0].clone(), key[1].clone(), third];
     let [mut a, mut b] = [&counter[0] + &key[0], &counter[1] + &key[1]];

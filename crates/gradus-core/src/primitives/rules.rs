@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::shaping::Broadcast;
 use super::{Op, Outputs, Types};
-use crate::array::Array;
+use crate::array::{Array, Form};
 use crate::error::{Result, fail};
 use crate::program::Program;
 use crate::trace::{bind_all, record};
@@ -222,7 +222,11 @@ impl Batch<'_> {
         let x = &self.inputs[i];
         let shape = x.shape().inserted(0, self.size.clone());
         // Numbers that repeat cost nothing in a program; repeated now, they would be a capture of the whole batch's size.
-        let numbers = x.concrete().is_some_and(|c| c.splat_value().is_none());
+        let numbers = match x.form() {
+            Form::Concrete(c) => c.splat_value().is_none(),
+            Form::Remote(_) => true,
+            _ => false,
+        };
         if numbers && self.inputs.iter().any(Array::is_traced) {
             let axes = (1..shape.rank()).collect();
             return record(Op::new(Broadcast { shape, axes }), std::slice::from_ref(x));

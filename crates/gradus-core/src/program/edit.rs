@@ -30,7 +30,7 @@ pub fn eliminate_dead_code(p: &Program, keep_effects: bool) -> Program {
 
 impl Builder {
     /// Adds the equations of a program on these inputs; gives what it returns. Equations without a line get `place`.
-    pub(crate) fn inline(&mut self, p: &Program, inputs: &[Atom], place: Location) -> Result<Vec<Atom>> {
+    pub fn inline(&mut self, p: &Program, inputs: &[Atom], place: Location) -> Result<Vec<Atom>> {
         let mut there: Vec<Option<Atom>> = vec![None; p.value_count()];
         for (slot, a) in there.iter_mut().zip(inputs) {
             *slot = Some(*a);

@@ -475,7 +475,7 @@ impl Program {
     }
 
     /// The program that returns some of the outputs, in the order given.
-    pub(crate) fn select_outputs(mut self, keep: &[usize]) -> Program {
+    pub fn select_outputs(mut self, keep: &[usize]) -> Program {
         self.outputs = keep.iter().filter_map(|i| self.outputs.get(*i).copied()).collect();
         self
     }

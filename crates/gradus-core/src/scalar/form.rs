@@ -40,11 +40,7 @@ pub trait Writer {
 
 impl Form {
     /// The form that a rule writes for elements of these types, if it does; an error if what it says does not fit together.
-    pub(crate) fn written(
-        from: &[Ty],
-        to: Ty,
-        rule: impl FnOnce(&mut Scalars) -> Option<Local>,
-    ) -> Result<Option<Form>> {
+    pub fn written(from: &[Ty], to: Ty, rule: impl FnOnce(&mut Scalars) -> Option<Local>) -> Result<Option<Form>> {
         let mut scalars = Scalars::new(from, to);
         let Some(result) = rule(&mut scalars) else { return Ok(None) };
         scalars.finish(result).map(Some)

@@ -25,6 +25,7 @@ use crate::primitives::{Op, Outputs};
 use crate::program::{Atom, Program, ValueId, infer};
 use crate::stack;
 use crate::types::{Constraint, Decision, Dim, Type};
+use crate::warnings::{Warning, WarningKind, warn_once};
 
 pub(crate) use state::apart;
 use state::{Active, TraceId};
@@ -144,12 +145,23 @@ where
 /// Traces a transformation of a program. The program it makes has the given inputs and no others: arrays that rules
 /// use become constants whatever their size, and what they make from nothing (`iota`) becomes an equation.
 #[track_caller]
-pub(crate) fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Program>
+pub fn trace_closed<F>(name: &str, inputs: &[Array], f: F) -> Result<Program>
 where
     F: FnOnce(&[Array]) -> Result<Vec<Array>>,
 {
     let place = current_place();
     run(Active::start_closed(name, place), inputs, place, f).map(|traced| traced.program)
+}
+
+/// Traces a program that comes from elsewhere: every operation is recorded as it is written, none is computed, and arrays become constants
+/// whatever their size. Values of an outer trace become captures.
+#[track_caller]
+pub fn trace_as_written<F>(name: &str, inputs: &[Array], f: F) -> Result<Traced>
+where
+    F: FnOnce(&[Array]) -> Result<Vec<Array>>,
+{
+    let place = current_place();
+    run(Active::start_as_written(name, place), inputs, place, f)
 }
 
 thread_local! {
@@ -246,9 +258,11 @@ pub fn bind_all(op: Op, inputs: &[Array]) -> Outputs {
 fn bind_at(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     let mut traced = false;
     let mut spec = false;
+    let mut remote = false;
     for a in inputs {
         match a.form() {
             Form::Concrete(_) => {}
+            Form::Remote(_) => remote = true,
             Form::Traced(_) => traced = true,
             Form::Spec(_) => spec = true,
             Form::Failed(e) => return Err(e.clone()),
@@ -273,12 +287,19 @@ fn bind_at(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     }
     // A loop over numbers is a part of the program that is being traced: it may take its time, and compiled code is faster.
     let is_loop = op.is::<Scan>() || op.is::<While>();
-    let later = symbolic || is_loop || !op.effects().is_pure() || belongs_to_program(&op, inputs, &results);
+    let later = symbolic
+        || is_loop
+        || state::is_as_written()
+        || !op.effects().is_pure()
+        || belongs_to_program(&op, inputs, &results);
     if later && !spec && is_tracing() {
         return state::record(op, inputs, place);
     }
     if spec || symbolic {
         return Ok(results.into_iter().map(Array::of_type).collect());
+    }
+    if remote {
+        bring_home(&op, inputs, place)?;
     }
     let outputs = op.evaluate(inputs).map_err(|e| e.in_operation(op.name()))?;
     // The rules of a user's operation may disagree; built-in ones are tested, so only debug builds look.
@@ -294,6 +315,24 @@ fn bind_at(op: Op, inputs: &[Array], place: Location) -> Result<Outputs> {
     Ok(outputs)
 }
 
+/// Downloads the operands of an operation that runs here though a device has its numbers: a single operation is not worth a program there. What would
+/// be is a loop of them, so the first one of each line says so.
+#[cold]
+fn bring_home(op: &Op, inputs: &[Array], place: Location) -> Result<()> {
+    for a in inputs {
+        a.on_host()?;
+    }
+    let Some(buffer) = inputs.iter().find_map(Array::remote) else { return Ok(()) };
+    warn_once(WarningKind::OffDevice, place, || {
+        let (ty, device) = (buffer.ty(), buffer.device().name());
+        let message =
+            format!("`{}` runs on the host, though {ty} is on {device}: the numbers were downloaded", op.name());
+        Warning::new(WarningKind::OffDevice, message)
+            .help("stage the function with `jit(..)`, which runs all of it on the device, or move the array once: `x.to(&Host)?`")
+    });
+    Ok(())
+}
+
 /// Results of at most so many elements are computed while a transformation runs.
 const COMPUTED_AT_ONCE: usize = 16;
 
@@ -302,7 +341,7 @@ const COMPUTED_AT_ONCE: usize = 16;
 /// results and single numbers are computed.
 fn belongs_to_program(op: &Op, inputs: &[Array], results: &[Type]) -> bool {
     let large = || results.iter().any(|t| t.shape().count().is_none_or(|n| n > COMPUTED_AT_ONCE));
-    let splat = |a: &Array| a.concrete().is_some_and(|c| c.splat_value().is_some());
+    let splat = |a: &Array| matches!(a.form(), Form::Concrete(c) if c.splat_value().is_some());
     let single = || (op.is_elementwise() || op.is::<Broadcast>()) && inputs.iter().all(splat);
     state::is_closed() && (inputs.is_empty() || op.holds_programs() || (large() && !single()))
 }
@@ -369,6 +408,11 @@ pub(crate) fn carry_conditions(program: &Program, inputs: &[Array], batched: &[b
     Ok(())
 }
 
+/// Makes conditions on dimensions part of the innermost trace: a call of its program must meet them.
+pub fn require(conditions: &[Constraint]) {
+    state::require(conditions);
+}
+
 /// What an atom stands for while something walks over a program, with the values so far.
 pub(crate) fn value_of(program: &Program, values: &[Array], atom: Atom) -> Result<Array> {
     match program.constant(atom) {
@@ -391,6 +435,7 @@ pub(crate) fn read(array: &Array, what: &str, place: Location) -> Result<Array> 
 pub fn read_for(array: &Array, what: &str, help: &str, place: Location) -> Result<Array> {
     match array.form() {
         Form::Concrete(_) => Ok(array.clone()),
+        Form::Remote(_) => array.on_host().map(|_| array.clone()).map_err(|e| e.at(place)),
         Form::Failed(e) => Err(e.clone()),
         Form::Spec(ty) => Err(error!(NotConcrete, "{what} was asked of {ty}, which is only a type")
             .at(place)
@@ -410,7 +455,8 @@ pub fn check_alive(array: &Array, place: Location) -> Result<()> {
     match array.form() {
         Form::Traced(t) => state::check_alive(t, place),
         Form::Failed(e) => Err(e.clone()),
-        _ => Ok(()),
+        Form::Remote(_) => array.clone().ok().map(|_| ()),
+        Form::Concrete(_) | Form::Spec(_) => Ok(()),
     }
 }
 

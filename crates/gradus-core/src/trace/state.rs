@@ -32,6 +32,8 @@ struct State {
     mode: Mode,
     /// Whether captured numbers are constants always: a program made from a program has no hidden inputs.
     closed: bool,
+    /// Whether operations on numbers are recorded too, and none is computed.
+    as_written: bool,
     started: Location,
     inputs: usize,
     /// Concrete mode: the numbers of values, as far as someone asked for them. Those of inputs are arrays with numbers, or
@@ -104,6 +106,11 @@ pub(super) fn is_closed() -> bool {
     STACK.with_borrow(|s| s.last().is_some_and(|t| t.closed))
 }
 
+/// Whether the innermost trace records every operation, on numbers too.
+pub(super) fn is_as_written() -> bool {
+    STACK.with_borrow(|s| s.last().is_some_and(|t| t.as_written))
+}
+
 /// A trace in progress; dropping it (a panic in the user's function) ends it.
 ///
 /// *Invariant.* Traces of users' functions stand in each other at most as deep as programs nest, and each has found room on the thread's
@@ -142,6 +149,12 @@ impl Active {
         Active::begin(name, Mode::Abstract, true, started)
     }
 
+    pub(super) fn start_as_written(name: &str, started: Location) -> Result<Active> {
+        let active = Active::begin(name, Mode::Abstract, true, started)?;
+        STACK.with_borrow_mut(|s| s.iter_mut().filter(|t| t.id == active.id).for_each(|t| t.as_written = true));
+        Ok(active)
+    }
+
     fn begin(name: &str, mode: Mode, closed: bool, started: Location) -> Result<Active> {
         stack::check()?;
         let id = TraceId { thread: THREAD.with(|t| *t), serial: SERIAL.get() };
@@ -151,6 +164,7 @@ impl Active {
             builder: Builder::new(name),
             mode,
             closed,
+            as_written: false,
             started,
             inputs: 0,
             numbers: FxHashMap::default(),
@@ -237,6 +251,21 @@ fn atom_of(array: &Array, place: Location) -> Result<Atom> {
         Form::Spec(ty) => Err(error!(NotConcrete, "{ty} is only a type and cannot be a value of a program")
             .at(place)
             .help("pass specs as arguments of `trace` or `compile`; inside a function use arrays")),
+        // A program takes it from where it is. Only what must stand alone has the numbers in it; no borrow is held while they come.
+        Form::Remote(r) => match STACK.with_borrow(|s| s.last().is_some_and(|state| state.closed)) {
+            true => {
+                let c = array.on_host().map_err(|e| e.at(place))?;
+                STACK.with_borrow_mut(|s| {
+                    let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
+                    Ok(state.builder.constant(Constant::array(c)))
+                })
+            }
+            false => STACK.with_borrow_mut(|s| {
+                let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
+                let key = CaptureKey::Buffer(Arc::as_ptr(r) as usize);
+                Ok(state.capture(array, key, r.ty()))
+            }),
+        },
         Form::Concrete(c) => STACK.with_borrow_mut(|s| {
             let Some(state) = s.last_mut() else { fail!(Rule, "no trace is active") };
             if state.closed || c.splat_value().is_some() || c.count() <= EMBED_LIMIT {
@@ -412,6 +441,7 @@ fn number(trace: TraceId, value: ValueId) -> Result<Option<Array>> {
 pub(super) fn peek_array(array: &Array) -> Result<Option<Array>> {
     match array.form() {
         Form::Concrete(_) => Ok(Some(array.clone())),
+        Form::Remote(_) => array.on_host().map(|_| Some(array.clone())),
         Form::Traced(t) => number(t.trace, t.value),
         Form::Failed(e) => Err(e.clone()),
         Form::Spec(_) => Ok(None),

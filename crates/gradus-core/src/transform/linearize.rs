@@ -92,7 +92,7 @@ pub fn pull_back_once(
     active: &[bool],
     bars: impl FnOnce(&[Array], &[bool]) -> Vec<Array>,
 ) -> Result<Option<(Vec<Array>, Vec<Array>)>> {
-    let numbers = inputs.iter().all(|a| a.concrete().is_some());
+    let numbers = inputs.iter().all(Array::has_numbers);
     let plain = |e: &Equation| !e.op().holds_programs() && e.op().effects().is_pure();
     if !numbers || is_tracing() || !program.equations().iter().all(plain) {
         return Ok(None);

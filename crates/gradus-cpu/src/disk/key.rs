@@ -33,7 +33,7 @@ fn key(tier: &str, maker: &str, module: &Module) -> Key {
 }
 
 /// The processor, as far as code may depend on it.
-fn processor() -> Result<&'static str> {
+pub(super) fn processor() -> Result<&'static str> {
     static ABOUT: OnceLock<Result<String>> = OnceLock::new();
     let about = ABOUT.get_or_init(|| {
         let (isa, features) = (x86::detect(), features()?);

@@ -18,6 +18,7 @@ use gradus_core::warnings::{Warning, WarningKind};
 use crate::error::{Result, error};
 
 pub(crate) use bytes::{Reader, Writer};
+use key::processor;
 pub(crate) use key::{embedded_key, optimized_key};
 use store::{Found, Key, Store};
 
@@ -185,5 +186,31 @@ pub(crate) fn store(key: &Key, content: &[u8]) {
                 .emit();
         }
         Err(_) => {}
+    }
+}
+
+/// What other backends keep in the same folder, under a hash of all that it depends on, the processor too. They name themselves first.
+fn kept_key(depends_on: &[&[u8]]) -> Option<Key> {
+    let mut hasher = blake3::Hasher::new();
+    for part in [processor().ok()?.as_bytes()].iter().chain(depends_on) {
+        hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
+    }
+    Some(hasher.finalize())
+}
+
+/// What another backend [kept](keep) under these bytes, made of the content by `open`. What cannot be opened is removed.
+pub fn find_kept<T>(depends_on: &[&[u8]], open: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+    if !is_on() {
+        return None;
+    }
+    load(&kept_key(depends_on)?, open)
+}
+
+/// Keeps something of another backend, where a disk cache is on. `content` is asked for only then.
+pub fn keep(depends_on: &[&[u8]], content: impl FnOnce() -> Option<Vec<u8>>) {
+    if is_on()
+        && let (Some(key), Some(content)) = (kept_key(depends_on), content())
+    {
+        store(&key, &content);
     }
 }

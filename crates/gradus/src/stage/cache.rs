@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use gradus_core::array::Form;
 use gradus_core::executables::Origin;
 use gradus_core::pipeline::{Optimized, Pipeline};
 use gradus_core::trace::{self, Guard, Traced};
-use gradus_core::{Array, Executable, Location, Program, Result, interpret};
+use gradus_core::{Array, Executable, Location, Program, Result, Usage, interpret};
 use rustc_hash::FxHashMap;
 
 use super::hot::Hot;
@@ -33,9 +34,9 @@ pub(crate) struct Specialization<O: Tree> {
 
 /// A captured array as programs take it: they want dense inputs, and making it so once is cheaper than at every call.
 fn dense(capture: Array) -> Array {
-    match capture.concrete() {
+    match capture.form() {
         // Where there is no memory for that, a call will say so, or do without.
-        Some(c) if !c.is_dense() => c.try_dense().map_or(capture.clone(), Array::from),
+        Form::Concrete(c) if !c.is_dense() => c.try_dense().map_or(capture.clone(), Array::from),
         _ => capture,
     }
 }
@@ -78,7 +79,7 @@ impl<O: Tree> Specialization<O> {
     pub(super) fn failed_guard(&self, leaves: &Leaves) -> Option<&Guard> {
         let first = self.guards.first()?;
         let inputs: Vec<Array> = leaves.arrays.iter().chain(&self.captures).cloned().collect();
-        let values = if inputs.iter().all(|a| a.concrete().is_some()) {
+        let values = if inputs.iter().all(Array::has_numbers) {
             interpret(&self.guard_program, &inputs)
         } else {
             // Under an outer trace the read is that trace's too: it leaves a guard there, or says it has no number.
@@ -92,6 +93,11 @@ impl<O: Tree> Specialization<O> {
     /// Whether its code is there, or cannot be.
     pub(super) fn is_ready(&self) -> bool {
         self.executable.get().is_some()
+    }
+
+    /// The code, if it is there.
+    pub(super) fn code(&self) -> Option<&Arc<dyn Executable>> {
+        self.executable.get().and_then(|code| code.as_ref().ok())
     }
 
     /// The code, compiled at the first use. `made` is told where it came from.
@@ -163,6 +169,13 @@ impl<O: Tree> Cache<O> {
     pub(super) fn size(&self) -> (usize, usize) {
         let table = self.read();
         (table.entries.values().map(Vec::len).sum(), table.bytes)
+    }
+
+    /// What the code of all entries took on its device.
+    pub(super) fn usage(&self) -> Usage {
+        let mut all = Usage::default();
+        self.read().entries.values().flatten().filter_map(|e| e.code()).for_each(|code| all += code.usage());
+        all
     }
 
     pub(super) fn clear(&self) {

@@ -40,6 +40,12 @@ impl TracedFunction {
         optimized.map_or_else(|_| self.program().clone(), |p| p.program().as_ref().clone())
     }
 
+    /// The same, or why a pass failed.
+    #[cfg(feature = "stablehlo")]
+    pub(crate) fn try_optimized(&self) -> Result<Arc<Program>> {
+        self.pipeline.optimize(self.program()).map(|p| p.program().clone())
+    }
+
     /// The arrays that the function captured; they are the program's last inputs.
     pub fn captures(&self) -> &[Array] {
         &self.traced.captures
@@ -94,9 +100,16 @@ impl<A: Arguments, O: Tree> Compiled<A, O> {
         }
         let (native, watched) = self.native()?;
         let native = native.ok_or_else(|| {
-            Error::new(ErrorKind::Value, format!("`{}` is not run by the native compiler", self.core.name()))
-                .at(place)
-                .help("only machine code for known dimensions has buffers to prepare; leave out `.backend(..)`")
+            let backend = &self.core.pipeline().backend;
+            let message = format!(
+                "`{}` is run by `{}`, and only the native compiler has buffers to prepare",
+                self.core.name(),
+                backend.name()
+            );
+            Error::new(ErrorKind::Value, message).at(place).help(match backend.is_elsewhere() {
+                true => "arrays stay on a device between calls without that: pass results on as they come, and move arguments once, `x.to(&device)?`",
+                false => "only machine code for known dimensions has buffers to prepare; leave out `.backend(..)`",
+            })
         })?;
         let prepared = Prepared::new(native, &self.entry.captures).map_err(|e| e.at(place))?;
         Ok(match watched {
@@ -137,8 +150,10 @@ impl<A: Arguments, O: Tree> Compiled<A, O> {
         }
         let mut inputs = leaves.arrays;
         inputs.extend(self.entry.captures.iter().cloned());
-        let outputs = self.core.executable(&self.entry)?.run(&inputs);
+        let code = self.core.executable(&self.entry)?;
+        let outputs = self.core.on_backend(|| code.run(&inputs));
         let outputs = outputs.map_err(|e| self.core.named(&self.entry, &inputs, e).at(place))?;
+        outputs.iter().for_each(|a| a.made_at(place));
         Ok(fill(&self.entry.template, outputs))
     }
 

@@ -106,10 +106,19 @@ pub struct Explanation {
     entries: usize,
     differences: Vec<Difference>,
     guard: Option<Guard>,
+    /// What is known of the code that is ready.
+    facts: Vec<String>,
 }
 
 impl Explanation {
-    pub(super) fn new(about: About, hit: bool, key: &CallKey, entries: Vec<(&CallKey, Option<&Guard>)>) -> Explanation {
+    /// What is known of a call: `found` has the facts about its code, if that is ready.
+    pub(super) fn new(
+        about: About,
+        found: Option<Vec<String>>,
+        key: &CallKey,
+        entries: Vec<(&CallKey, Option<&Guard>)>,
+    ) -> Explanation {
+        let hit = found.is_some();
         let count = entries.len();
         let nearest = entries
             .into_iter()
@@ -122,7 +131,8 @@ impl Explanation {
             }
             _ => (Vec::new(), None),
         };
-        Explanation { about, hit, key: key.parts.clone(), entries: count, differences, guard }
+        let facts = found.unwrap_or_default();
+        Explanation { about, hit, key: key.parts.clone(), entries: count, differences, guard, facts }
     }
 
     /// Whether the program is ready.
@@ -153,10 +163,11 @@ impl fmt::Display for Explanation {
         let pipeline = &self.about.pipeline;
         writeln!(
             f,
-            "  options: {:?} tracing, {:?} rewrites, backend {}, device cpu, any layout",
+            "  options: {:?} tracing, {:?} rewrites, backend {}, device {}, any layout",
             self.about.mode,
             pipeline.exactness,
-            pipeline.backend.name()
+            pipeline.backend.name(),
+            pipeline.backend.device()
         )?;
         if pipeline.hunt.is_on() {
             writeln!(f, "  hunting: {:?}", pipeline.hunt)?;
@@ -164,6 +175,9 @@ impl fmt::Display for Explanation {
         let compiler = pipeline.backend.about();
         if !compiler.is_empty() {
             writeln!(f, "  compiler: {compiler}")?;
+        }
+        for fact in &self.facts {
+            writeln!(f, "  {fact}")?;
         }
         let (programs, proposals) = &self.about.history;
         writeln!(f, "  programs: {programs}, budget {}", self.about.budget.programs)?;

@@ -15,16 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use gradus_core::array::Form;
 use gradus_core::executables::Origin;
 use gradus_core::hunt::{self, Hunt};
 use gradus_core::phases::{Phase, report};
-use gradus_core::pipeline::{Pipeline, Running, default_backend, set_default_backend};
+use gradus_core::pipeline::{Pipeline, Running, default_backend, facts_of, set_default_backend, using};
 use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
 use gradus_core::trace::{self, Traced};
-use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Interpreter, Location, Mode, Result, interpret};
-use gradus_cpu::{Cpu, Tier};
+use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Location, Mode, Result, Usage, interpret};
 use smallvec::SmallVec;
 
 use crate::arguments::Arguments;
@@ -73,6 +71,8 @@ pub(crate) struct Options {
     pub(crate) cache_limit: usize,
     /// What becomes of a traced program.
     pub(crate) pipeline: Pipeline,
+    /// Whether its backend was chosen for this function.
+    pub(crate) chosen: bool,
     /// Which dimensions are symbols; or what is wrong with the declaration.
     pub(crate) declared: Option<Result<Declared>>,
     /// After so many calls with the same sizes these get a program of their own.
@@ -80,18 +80,11 @@ pub(crate) struct Options {
     pub(crate) budget: Budget,
 }
 
-/// The backend of functions that choose none: the native compiler, or what `GRADUS_BACKEND` says (`interpreter`,
-/// `embedded`, `llvm`), so that a whole test suite can run on each.
+/// The backend of functions that choose none: the native compiler, or what `GRADUS_BACKEND` says, so that a whole test suite can run on each.
 fn chosen_backend() -> Arc<dyn Backend> {
     static CHOSEN: OnceLock<()> = OnceLock::new();
     CHOSEN.get_or_init(|| {
-        let backend: Arc<dyn Backend> = match std::env::var("GRADUS_BACKEND").as_deref() {
-            Ok("interpreter") => Arc::new(Interpreter),
-            Ok("embedded") => Arc::new(Cpu::new().tier(Tier::Embedded)),
-            Ok("llvm") => Arc::new(Cpu::new().tier(Tier::Llvm)),
-            _ => Arc::new(Cpu::default()),
-        };
-        set_default_backend(backend);
+        set_default_backend(crate::devices::of_environment());
     });
     default_backend()
 }
@@ -109,6 +102,7 @@ impl Default for Options {
                 running: Running::of_environment(),
                 ..Pipeline::new(chosen_backend())
             },
+            chosen: false,
             declared: None,
             specialize_after: None,
             budget: Budget::default(),
@@ -139,6 +133,8 @@ pub struct Stats {
     pub entries: usize,
     /// Bytes they take.
     pub bytes: usize,
+    /// What the code of those that are kept took on their device: bytes moved, sizes compiled, time. Equal programs of other functions share it.
+    pub device: Usage,
 }
 
 #[derive(Default)]
@@ -230,6 +226,7 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
             evictions: read(&self.counters.evictions),
             entries,
             bytes,
+            device: self.cache.usage(),
         }
     }
 
@@ -244,7 +241,7 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
         if !self.staged {
             self.counters.traces.fetch_add(1, Ordering::Relaxed);
             return match &self.options.declared {
-                None => self.hunting(|| self.function.apply(args)),
+                None => self.on_backend(|| self.hunting(|| self.function.apply(args))),
                 Some(_) => failed(&*self.function, args, &self.declared_in_vain()),
             };
         }
@@ -359,6 +356,11 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
         if hunt.is_on() { hunt::hunting(hunt, f) } else { f() }
     }
 
+    /// Runs something so that programs called meanwhile run on the backend that was chosen for this function, if one was.
+    fn on_backend<T>(&self, f: impl FnOnce() -> T) -> T {
+        if self.options.chosen { using(&self.pipeline().backend, f) } else { f() }
+    }
+
     /// Refuses arguments that carry an error or whose trace is over.
     fn check(&self, leaves: &Leaves, place: Location) -> Result<()> {
         leaves.arrays.iter().try_for_each(|a| trace::check_alive(a, place))
@@ -423,7 +425,7 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
         };
         // Effects of a function that is called while another is traced are the other's, whatever it is called with.
         let later = !entry.optimized.effects().is_pure() && trace::is_tracing();
-        let staged = later || inputs.iter().any(|a| !matches!(a.form(), Form::Concrete(_)));
+        let staged = later || !inputs.iter().all(Array::has_numbers);
         let outputs = if staged {
             let call = Call { program: entry.optimized.program().clone() };
             let outputs = trace::bind_all(Op::new(call), inputs);
@@ -435,10 +437,13 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
             // Who calls it hunts, and code of its own has no checks in it.
             interpret(&entry.optimized, inputs)
         } else {
-            self.run(entry, inputs)
+            self.on_backend(|| self.run(entry, inputs))
         };
         match outputs {
-            Ok(outputs) => fill(&entry.template, outputs),
+            Ok(outputs) => {
+                outputs.iter().for_each(|a| a.made_at(self.place));
+                fill(&entry.template, outputs)
+            }
             Err(e) => poison(&entry.template, &self.named(entry, inputs, e).at(self.place)),
         }
     }
@@ -513,11 +518,12 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
             })??;
             let code = self.pipeline().compile(&self.pipeline().instrument(&entry.optimized)?)?;
             let inputs: Vec<Array> = given.arrays.iter().chain(&entry.captures).cloned().collect();
-            if inputs.iter().all(|a| a.concrete().is_some()) {
+            if inputs.iter().all(Array::has_numbers) {
                 let started = Instant::now();
                 let outputs = code.run(&inputs)?;
                 let time = started.elapsed();
-                let text = outputs.iter().map(|a| format!("{a:?}\n")).collect::<String>();
+                let mut text = outputs.iter().map(|a| format!("{a:?}\n")).collect::<String>();
+                text += &facts_of(&*code).join("\n");
                 report(|| Phase::described("execute", text, time));
             }
             Ok(())
@@ -542,9 +548,10 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
         let entries = self.cache.all();
         let explain = |args: A::Refs<'_>| {
             let leaves = Leaves::of::<A>(args);
-            let hit = self.lookup(args, &leaves, &leaves).is_some();
+            let found =
+                self.lookup(args, &leaves, &leaves).map(|entry| entry.code().map_or_else(Vec::new, |c| facts_of(&**c)));
             let kept = entries.iter().map(|e| (&e.key, e.failed_guard(&leaves))).collect();
-            Explanation::new(about.clone(), hit, &CallKey::of::<A>(args), kept)
+            Explanation::new(about.clone(), found, &CallKey::of::<A>(args), kept)
         };
         // What does not fit the declaration is explained as it came.
         self.declared(args, explain).unwrap_or_else(|_| explain(args))

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use gradus_core::lint::{Lint, lint};
 use gradus_core::trace::Traced;
 use gradus_core::warnings::{Warning, WarningKind, is_off};
-use gradus_core::{Array, Location, Program};
+use gradus_core::{Array, Location, Program, Type};
 
 use super::key::CallKey;
 
@@ -106,7 +106,9 @@ fn unused(name: &str, place: Location, key: &CallKey, traced: &Traced, optimized
 fn large(name: &str, place: Location, traced: &Traced) {
     let first = traced.program.inputs().len().saturating_sub(traced.captures.len());
     for (i, array) in traced.captures.iter().enumerate() {
-        let Some(bytes) = array.concrete().and_then(|c| c.ty().bytes()).filter(|b| *b > LARGE) else { continue };
+        let Some(bytes) = array.ty().ok().and_then(Type::bytes).filter(|b| array.has_numbers() && *b > LARGE) else {
+            continue;
+        };
         let used = traced.program.first_use(first + i).filter(|p| p.is_known());
         let ty = array.ty().map(ToString::to_string).unwrap_or_default();
         Warning::new(WarningKind::LargeConstant, format!("`{name}` captures an array {ty} of {bytes} bytes"))

@@ -12,7 +12,7 @@ const TOLERANCE: f64 = 1e-10;
 
 /// A function with the name of its line in the file.
 pub struct Entry {
-    name: &'static str,
+    pub name: &'static str,
     /// Applies the function and its transformations to the line's arguments.
     run: Box<dyn Fn(&Line) -> Vec<Computed>>,
     tolerance: f64,
@@ -202,19 +202,25 @@ arities! {
     six(a Array, b Array, c Array, d Array, e Array, g Array);
 }
 
+/// The lines of a file.
+pub fn lines(text: &str) -> Vec<Line> {
+    text.lines().map(Line::read).collect()
+}
+
+/// What is wrong with a function, by its line of the file.
+pub fn wrong(entry: &Entry, lines: &[Line]) -> Vec<String> {
+    lines.iter().find(|l| l.name == entry.name).map(|line| check(entry, line)).unwrap_or_default()
+}
+
 /// Compares every function with its line of the file; there are no others on either side.
 pub fn compare(all: &[Entry], text: &str) {
-    let lines: Vec<Line> = text.lines().map(Line::read).collect();
+    let lines = lines(text);
     let here: BTreeSet<&str> = all.iter().map(|e| e.name).collect();
     let there: BTreeSet<&str> = lines.iter().map(|l| l.name.as_str()).collect();
     assert_eq!((here.len(), there.len()), (all.len(), lines.len()), "a name stands twice");
     let alone: Vec<_> = here.symmetric_difference(&there).collect();
     assert!(alone.is_empty(), "only in the table or only in the file: {alone:?}; {HOW}");
-    let mut wrong = Vec::new();
-    for entry in all {
-        let Some(line) = lines.iter().find(|l| l.name == entry.name) else { continue };
-        wrong.extend(check(entry, line));
-    }
+    let wrong: Vec<String> = all.iter().flat_map(|entry| wrong(entry, &lines)).collect();
     assert!(wrong.is_empty(), "{} results differ\n\n{}", wrong.len(), wrong.join("\n\n"));
 }
 

@@ -6,8 +6,9 @@ use gradus::prelude::*;
 
 use super::compare::{Entry, compare, five, four, one, six, two};
 
-#[test]
-fn control_flow_has_the_values_and_derivatives_of_jax() {
+pub const NUMBERS: &str = include_str!("../data/control_flow.jsonl");
+
+pub fn entries() -> Vec<Entry> {
     let mut all = branches();
     all.extend(loops());
     all.extend(derivatives_in_loops());
@@ -15,8 +16,14 @@ fn control_flow_has_the_values_and_derivatives_of_jax() {
     all.extend(parallel_scans());
     all.extend(models());
     all.extend(rules());
+    all
+}
+
+#[test]
+fn control_flow_has_the_values_and_derivatives_of_jax() {
+    let all = entries();
     assert!(all.len() >= 49, "{} functions", all.len());
-    compare(&all, include_str!("../data/control_flow.jsonl"));
+    compare(&all, NUMBERS);
 }
 
 fn branches() -> Vec<Entry> {

@@ -211,7 +211,7 @@ pub struct CustomLinear {
 
 impl CustomLinear {
     /// The map itself, if the backward pass is linear.
-    pub(crate) fn forward(&self) -> Result<Arc<Program>> {
+    pub fn forward(&self) -> Result<Arc<Program>> {
         let linear: Vec<bool> = (0..self.backward.inputs().len()).map(|i| i >= self.residuals).collect();
         transpose_of(&self.backward, &linear).map_err(|e| {
             Error::new(

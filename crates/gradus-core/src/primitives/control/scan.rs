@@ -333,7 +333,7 @@ impl Scan {
 
 /// Element `i` along the leading axis, as a view.
 pub(crate) fn element(x: &Array, i: usize) -> Result<Array> {
-    let c = x.concrete().ok_or_else(|| error!(NotConcrete, "a sequence without numbers"))?;
+    let c = x.on_host()?;
     let strides = c.strides()[1..].into();
     let offset = c.offset() as isize + i as isize * c.strides()[0];
     Ok(c.view(c.ty().shape().without(|axis| axis == 0), strides, offset as usize).into())
@@ -352,7 +352,7 @@ impl Stack {
     }
 
     pub(crate) fn put(&mut self, i: usize, y: &Array) -> Result<()> {
-        let c = y.concrete().ok_or_else(|| error!(NotConcrete, "a step gave no numbers"))?;
+        let c = y.on_host()?;
         let n = c.count();
         dispatch!(self.ty.dtype(), T => {
             let values = c.try_values::<T>()?;

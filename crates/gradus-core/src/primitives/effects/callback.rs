@@ -117,8 +117,12 @@ impl Callback {
             return Err(wrong(format!("gave {} array(s) and promised {}", outputs.len(), self.results.len())));
         }
         for (i, (have, want)) in outputs.iter().zip(&self.results).enumerate() {
-            let ty = have.ty().map_err(|e| e.at(self.host.place()))?;
-            if have.concrete().is_none() || ty != want {
+            let numbers = have.concrete().is_some();
+            if let Some(e) = have.error() {
+                return Err(e.clone().at(self.host.place()));
+            }
+            let ty = have.ty()?;
+            if !numbers || ty != want {
                 return Err(wrong(format!("gave {ty} as result {i} and promised {want}")));
             }
         }

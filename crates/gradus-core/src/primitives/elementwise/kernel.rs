@@ -9,10 +9,13 @@ use crate::error::{Result, error};
 use crate::primitives::Outputs;
 use crate::types::{Element, Scalar, Type};
 
-/// Operand `i`, which the interpreter promises to be concrete.
+/// Operand `i`, which the interpreter promises to be concrete; a device may have failed to compute it.
 pub(crate) fn operand(inputs: &[Array], i: usize) -> Result<&Concrete> {
-    let missing = || error!(Rule, "operand {i} has no numbers");
-    inputs.get(i).ok_or_else(missing)?.concrete().ok_or_else(missing)
+    let array = inputs.get(i).ok_or_else(|| error!(Rule, "there is no operand {i}"))?;
+    array.concrete().ok_or_else(|| match array.error() {
+        Some(e) => e.clone(),
+        None => error!(Rule, "operand {i} has no numbers"),
+    })
 }
 
 /// A loop's result, or why there is none.

@@ -1,4 +1,10 @@
-//! The command line: shows the phases of a program that is written as text, and what an error's code means.
+//! The command line: shows the phases of a program that is written as text, converts it from and to StableHLO, runs folders of test files, and says what an error's code
+//! means.
+
+#[cfg(all(feature = "stablehlo", feature = "npy"))]
+mod conformance;
+#[cfg(feature = "stablehlo")]
+mod stablehlo;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,6 +21,8 @@ use gradus::prelude::*;
 const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
        gradus verify FOLDER
        gradus explain CODE
+       gradus stablehlo FILE [--import] [--precision=highest|high|default] [--accuracy=native|gradus]
+       gradus conformance DIR [--backend interpreter|embedded|llvm|native|pjrt:NAME] [--json FILE]
 
 `explain` shows the page on an error, such as G0006.
 
@@ -24,7 +32,15 @@ const USAGE: &str = "usage: gradus phases FILE [--jvp | --vjp | --vmap N]
   --jvp     its forward derivative by every float input
   --vjp     its two halves of reverse mode
   --vmap N  the program over a batch of N examples
-FILE may be `-` for standard input.";
+FILE may be `-` for standard input.
+
+`stablehlo` makes StableHLO of a program as text; with `--import` a program of StableHLO, as text or as portable bytecode.
+
+`conformance` runs every StableHLO test file below a folder, and every exported program with its inputs and results (`f.mlir` beside `f.npz`), in processes
+of their own, and prints what passed, failed and was refused, with the reasons.";
+
+/// What a command prints, or what is wrong.
+type Answer = std::result::Result<String, String>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,26 +56,35 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: &[String]) -> std::result::Result<String, String> {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (file, transformation) = match words.as_slice() {
-        ["explain", code] => return gradus::extend::error_page(code).map(str::to_string).ok_or_else(|| unknown(code)),
-        ["verify", folder] => return verify(folder),
-        ["phases", file, rest @ ..] => (*file, rest),
-        _ => return Err(USAGE.to_string()),
-    };
+/// A file's text; `-` is the standard input.
+fn read(file: &str) -> Answer {
     let text = match file {
         "-" => std::io::read_to_string(std::io::stdin()),
         path => std::fs::read_to_string(path),
     };
-    let text = text.map_err(|e| format!("cannot read {file}: {e}"))?;
+    text.map_err(|e| format!("cannot read {file}: {e}"))
+}
+
+fn run(arguments: &[String]) -> Answer {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (file, transformation) = match words.as_slice() {
+        ["explain", code] => return gradus::extend::error_page(code).map(str::to_string).ok_or_else(|| unknown(code)),
+        ["verify", folder] => return verify(folder),
+        #[cfg(feature = "stablehlo")]
+        ["stablehlo", rest @ ..] => return stablehlo::run(rest),
+        #[cfg(all(feature = "stablehlo", feature = "npy"))]
+        ["conformance", rest @ ..] => return conformance::run(rest),
+        ["phases", file, rest @ ..] => (*file, rest),
+        _ => return Err(USAGE.to_string()),
+    };
+    let text = read(file)?;
     let (result, phases) = watch(|| show(&text, transformation));
     result.map_err(|e| if e.is_empty() { USAGE.to_string() } else { e })?;
     Ok(phases.iter().map(|p| p.to_string()).collect())
 }
 
 /// Runs a reproduction on every tier. That one differs is a failure, and so is one that does not run.
-fn verify(folder: &str) -> std::result::Result<String, String> {
+fn verify(folder: &str) -> Answer {
     let reproduction = Reproduction::read(folder.as_ref()).map_err(|e| e.to_string())?;
     let backends: [(&str, Arc<dyn Backend>); 3] = [
         ("interpreter, optimized", Arc::new(Interpreter)),
