@@ -126,6 +126,14 @@ impl Size {
         }
     }
 
+    /// The smaller of both.
+    pub fn lesser(self, other: Size) -> Size {
+        match (self, other) {
+            (Size::Known(a), Size::Known(b)) => Size::Known(a.min(b)),
+            (a, b) => Size::of(&a.dim().min(&b.dim())),
+        }
+    }
+
     /// The exact quotient, if there is certainly one.
     pub fn over(self, by: Size) -> Option<Size> {
         match (self, by) {

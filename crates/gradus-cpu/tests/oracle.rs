@@ -1,5 +1,8 @@
 //! Every tier against the interpreter: all primitives' samples, and random programs with nested control flow.
 
+#[path = "oracle/indexing.rs"]
+mod indexing;
+
 use std::sync::Arc;
 
 use gradus_core::control::{Steps, scan};

@@ -180,7 +180,7 @@ fn accumulate<T: Element>(x: &Concrete, axis: usize, reverse: bool, f: impl Fn(T
 }
 
 /// How many places of a running sum are added one after the other.
-const BLOCK: usize = 256;
+pub const BLOCK: usize = 256;
 
 /// Running sums whose rounding errors grow with the logarithm of the length and not with the length.
 ///

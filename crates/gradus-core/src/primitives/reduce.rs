@@ -12,8 +12,11 @@ use super::elementwise::number::{Number, Ordered};
 pub use super::fold::{CHUNK, LANES, NARROW};
 use super::fold::{Order, fold};
 use super::rules::one;
-use super::shaping::{Broadcast, Permute, Reshape, shifted};
-use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+use super::shaping::{Broadcast, Iota, Permute, Reshape, shifted};
+use super::sort::index_dtype;
+use super::{
+    Batch, Batched, Derivative, Expansion, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+};
 use crate::array::{Array, Concrete, collected, memory};
 use crate::error::{Result, counted, error, fail};
 use crate::rules_of;
@@ -299,7 +302,7 @@ fn chosen_tangent(axes: &[usize], x: &Array, y: &Array, x_dot: &Array) -> Deriva
 }
 
 macro_rules! places {
-    ($($(#[$doc:meta])* $name:ident = $text:literal, |$a:ident, $b:ident| $better:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $text:literal, of $extreme:ident, |$a:ident, $b:ident| $better:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
         pub struct $name {
@@ -338,6 +341,13 @@ macro_rules! places {
             fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
                 batch.elementwise(Op::new($name { axis: self.axis + 1, dtype: self.dtype }))
             }
+            fn expand(&self, operands: &[Type]) -> Option<Expansion<'_>> {
+                let [x] = operands else { return None };
+                let extreme = Op::new($extreme { axes: vec![self.axis] });
+                has_first_place(x, self.axis, self.dtype).then(|| -> Expansion<'_> {
+                    Box::new(move |inputs| first_place(inputs, self.axis, self.dtype, extreme.clone()))
+                })
+            }
             fn is_total(&self) -> bool {
                 true
             }
@@ -365,9 +375,9 @@ macro_rules! places {
 
 places! {
     /// The place of the maximum along an axis: the first of equals, the first NaN if there is one.
-    ArgMax = "argmax", |a, b| PartialOrd::gt(&a, &b);
+    ArgMax = "argmax", of ReduceMax, |a, b| PartialOrd::gt(&a, &b);
     /// The place of the minimum along an axis: the first of equals, the first NaN if there is one.
-    ArgMin = "argmin", |a, b| PartialOrd::lt(&a, &b);
+    ArgMin = "argmin", of ReduceMin, |a, b| PartialOrd::lt(&a, &b);
 }
 
 fn place_type(infer: &mut Infer<'_>, axis: usize, dtype: DType) -> Result<Types> {
@@ -394,6 +404,26 @@ pub(super) fn fits_places(n: &Dim, dtype: DType, ty: &Type) -> Result<()> {
         fail!(DType, "{dtype} cannot hold the places up to {last} of {ty}");
     }
     Ok(())
+}
+
+/// Whether places are made of other operations: not of half floats, which are compared one by one anyway, nor where only a call tells whether they fit their type.
+fn has_first_place(x: &Type, axis: usize, dtype: DType) -> bool {
+    let fits = matches!(dtype, DType::I64 | DType::U64) || x.shape().get(axis).is_some_and(|n| n.constant().is_some());
+    fits && !matches!(x.dtype(), DType::F16 | DType::BF16)
+}
+
+/// The first place of the extreme number along an axis, or of the first NaN, which then is the extreme one: the smallest number of all such places.
+fn first_place(inputs: &[Array], axis: usize, dtype: DType, extreme: Op) -> Result<Outputs> {
+    let [x] = inputs else { fail!(Verify, "takes one operand") };
+    let ty = x.ty()?;
+    let best = spread(&bind(extreme, std::slice::from_ref(x)), &[axis], ty.shape());
+    let same = x.eq(best);
+    let here = if ty.dtype().is_float() { same | x.ne(x) } else { same };
+    let number = ty.shape().get(axis).map_or(DType::I64, index_dtype);
+    let places = bind(Op::new(Iota { dtype: number, shape: ty.shape().clone(), axis }), &[]);
+    let behind = Array::full_scalar(ty.shape().clone(), Scalar::highest(number));
+    let first = bind(Op::new(ReduceMin { axes: vec![axis] }), &[here.select(places, behind)]);
+    Ok(smallvec::smallvec![first.cast(dtype)])
 }
 
 /// The place along an axis at which no other element is better.

@@ -1,6 +1,7 @@
 //! Writing statements: the body that is being written, and what scalar forms of operations cost there.
 
 use gradus_core::primitives::Op as Primitive;
+use gradus_core::primitives::index::Gather;
 use gradus_core::program::{Atom, Equation, Program};
 use gradus_core::scalar::{Form, Writer};
 use rustc_hash::FxHashMap;
@@ -186,6 +187,8 @@ pub(super) fn form(op: &Primitive, from: &[Ty], to: Ty) -> Option<Form> {
 
 /// Operations of loops that have no form: what is moved, counted, reduced.
 const PLAIN: f32 = 0.08;
+/// An element at a place that is data.
+const INDEXED: f32 = 1.0;
 
 /// The scalar form of an equation, if it has one; an error if what it says does not fit together.
 pub(super) fn form_of(p: &Program, e: &Equation) -> Result<Option<Form>> {
@@ -198,6 +201,9 @@ pub(super) fn form_of(p: &Program, e: &Equation) -> Result<Option<Form>> {
 
 /// About how many nanoseconds an element of an equation takes on one core, in wide vectors.
 pub(super) fn cost(p: &Program, e: &Equation) -> f32 {
+    if e.op().is::<Gather>() {
+        return INDEXED;
+    }
     form_of(p, e).ok().flatten().map_or(PLAIN, |f| f.cost().max(PLAIN))
 }
 

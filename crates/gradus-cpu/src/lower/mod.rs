@@ -1,13 +1,17 @@
 //! From a program to the kernel language: which equations share loops, where arrays live, how control flow runs.
 
 mod control;
+mod cumulative;
 mod emit;
 mod fusion;
+mod indexed;
 mod nest;
 mod scalars;
+mod scatter;
 mod singles;
 mod values;
 mod views;
+mod walk;
 
 use gradus_core::optimize::{as_numbers, in_pairs};
 use gradus_core::primitives::shaping::Concatenate;

@@ -4,13 +4,15 @@ use gradus_core::DType;
 use gradus_core::optimize::OnPairs;
 use gradus_core::primitives::control::{Call, Checkpoint, CustomJvp, CustomVjp, Scan, Switch, While};
 use gradus_core::primitives::dot::DotGeneral;
-use gradus_core::primitives::index::{DynamicSlice, DynamicUpdateSlice};
+use gradus_core::primitives::index::{DynamicSlice, DynamicUpdateSlice, Gather, Scatter};
 use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation, Program};
 
 use super::Lower;
+use super::indexed::{as_place, held, is_small_gather};
 use super::values::{Repr, Root, Values, storage};
 use super::views::{At, Dims, Mean, View, count, is_empty, row_major};
+use super::walk::Walk;
 use crate::cost::{Doing, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, TagName};
@@ -77,6 +79,19 @@ impl Lower {
             {
                 return self.pad(p, values, e, &landing);
             }
+            if let Some(g) = op.downcast::<Gather>()
+                && is_small_gather(p, values, e, g)
+            {
+                return self.small_gather(p, values, e, g);
+            }
+            if let Some(s) = op.downcast::<Scatter>()
+                && self.scatter(p, values, e, s)?
+            {
+                return Ok(());
+            }
+            if self.cumulative(p, values, e)? {
+                return Ok(());
+            }
             if op.is::<DynamicSlice>() {
                 return self.dynamic_slice(p, values, e);
             }
@@ -141,44 +156,12 @@ impl Lower {
         if is_empty(dims) {
             return;
         }
-        // Neighbouring axes that all arrays walk as one are one loop.
-        let mut loops: Vec<(Size, Vec<Size>)> = Vec::new();
-        for (a, &d) in dims.iter().enumerate() {
-            if d == 1 {
-                continue;
-            }
-            let strides: Vec<Size> = arrays.iter().flat_map(|v| [v.strides[a], v.mean.strides[a]]).collect();
-            match loops.last_mut() {
-                Some((n, outer)) if outer.iter().zip(&strides).all(|(o, s)| *o == *s * d) => {
-                    *n = *n * d;
-                    *outer = strides;
-                }
-                _ => loops.push((d, strides)),
-            }
-        }
-        if loops.is_empty() {
-            loops.push((Size::ONE, vec![Size::ZERO; 2 * arrays.len()]));
-        }
         self.emitter.begin();
-        let mut vars: Vec<Value> = Vec::new();
-        for _ in &loops {
-            vars.push(self.emitter.value(Ty::I64));
-            self.emitter.begin();
-        }
-        let along = |base: &At, i: usize| {
-            vars.iter().zip(&loops).fold(base.clone(), |at, (var, (_, strides))| at.plus(*var, strides[i]))
-        };
-        let places: Vec<(At, Meaning)> = arrays
-            .iter()
-            .enumerate()
-            .map(|(i, v)| (along(&v.base, 2 * i), Meaning::of(v.mean.tag, along(&v.mean.base, 2 * i + 1))))
-            .collect();
+        let walk = Walk::new(self, arrays, 0..dims.len());
+        walk.open(self);
+        let places: Vec<(At, Meaning)> = arrays.iter().enumerate().map(|(k, v)| walk.along(k, v.first())).collect();
         f(self, &places);
-        for (j, (n, _)) in loops.iter().enumerate().rev() {
-            let body = self.emitter.end();
-            let kind = if j + 1 == loops.len() { Kind::Lanes } else { Kind::Serial };
-            self.emitter.counted(kind, vars[j], *n, body);
-        }
+        walk.close(self, Kind::Lanes);
         let body = self.emitter.end();
         self.push_kernel(name, Vec::new(), Work::shared(count(dims), 0.2, Doing::Moving), body);
     }
@@ -248,7 +231,7 @@ impl Lower {
     }
 
     /// A result in dense memory, at its wanted place if it has one.
-    fn dense_result(&mut self, p: &Program, values: &Values, v: usize) -> Result<View> {
+    pub(super) fn dense_result(&mut self, p: &Program, values: &Values, v: usize) -> Result<View> {
         let view = self.place_for(p, values, v)?;
         self.frame.reprs[v] = Some(Repr::Memory(view.clone()));
         Ok(view)
@@ -370,20 +353,9 @@ impl Lower {
             if room == 0 {
                 continue;
             }
-            let place = self.elements(p, values, start)?[0];
-            let ty = self.emitter.ty(place);
-            // u64 numbers beyond i64 are beyond every array, too.
-            let place = if ty == Ty::U64 {
-                let top = self.emitter.constant(Ty::U64, i64::MAX as u64);
-                let held = self.emitter.op(Op::Min, &[place, top]);
-                self.emitter.op(Op::Convert(Ty::I64), &[held])
-            } else {
-                self.emitter.convert(place, Ty::I64)
-            };
-            let (zero, top) = (self.emitter.int(0), self.emitter.size(room));
-            let place = self.emitter.op(Op::Max, &[place, zero]);
-            let place = self.emitter.op(Op::Min, &[place, top]);
-            self.emitter.ranges().below(place, room + 1i64);
+            let start = self.elements(p, values, start)?[0];
+            let place = as_place(&mut self.emitter, start);
+            let place = held(&mut self.emitter, place, room);
             view.base = view.base.plus(place, x.strides[a]);
             view.mean.base = view.mean.base.plus(place, x.mean.strides[a]);
         }
@@ -425,36 +397,38 @@ impl Lower {
         (last && whole && !shared && self.frame.owned.contains(&view.buffer)).then_some(view)
     }
 
-    fn dynamic_update(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
-        let v = e.result().index();
-        let operands = p.operands(e);
+    /// The memory of an equation's result, holding its first operand, which it changes: the operand's own if nothing else needs it, otherwise a copy. `reads`: what is
+    /// read while it is changed, and so lies elsewhere.
+    pub(super) fn updated(&mut self, p: &Program, values: &Values, e: &Equation, reads: &[Atom]) -> Result<View> {
+        let (v, x) = (e.result().index(), p.operands(e)[0]);
         let dims = values.dims[v].clone();
+        let apart = |l: &Self, to: &View| {
+            reads.iter().all(|a| l.placed(values, *a).is_none_or(|from| from.buffer != to.buffer))
+        };
+        if let Some(old) = self.may_overwrite(values, x).filter(|to| apart(self, to)) {
+            let view = View { dims: dims.clone(), strides: row_major(&dims), ..old.clone() }.of(values.tag(v));
+            self.becomes(&old, &view, p.ty(e.result()).dtype());
+            self.frame.reprs[v] = Some(Repr::Memory(view.clone()));
+            self.frame.loaded.clear();
+            return Ok(view);
+        }
+        let to = self.dense_result(p, values, v)?;
+        match self.splat_of(p, values, x) {
+            Some(x) => self.fill(&to, x)?,
+            None => {
+                let from = self.memory(p, values, x)?;
+                self.copies.push(format!("{} is copied before an update: it is needed later", p.ty(x)));
+                self.copy(&from, &to, p.ty(x).dtype())?;
+            }
+        }
+        Ok(to)
+    }
+
+    fn dynamic_update(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
+        let operands = p.operands(e);
         // What is put there may be a part of the array itself; a small one is read before anything is written.
         let small = count(values.dims(operands[1])).at_most(values.small) && values.ty(operands[1]).is_some();
-        let apart =
-            |l: &Self, to: &View| small || l.placed(values, operands[1]).is_none_or(|from| from.buffer != to.buffer);
-        let to = match self.may_overwrite(values, operands[0]).filter(|to| apart(self, to)) {
-            Some(old) => {
-                let view = View { dims: dims.clone(), strides: row_major(&dims), ..old.clone() }.of(values.tag(v));
-                self.becomes(&old, &view, p.ty(e.result()).dtype());
-                self.frame.reprs[v] = Some(Repr::Memory(view.clone()));
-                self.frame.loaded.clear();
-                view
-            }
-            None => {
-                let to = self.dense_result(p, values, v)?;
-                match self.splat_of(p, values, operands[0]) {
-                    Some(x) => self.fill(&to, x)?,
-                    None => {
-                        let from = self.memory(p, values, operands[0])?;
-                        self.copies
-                            .push(format!("{} is copied before an update: it is needed later", p.ty(operands[0])));
-                        self.copy(&from, &to, p.ty(operands[0]).dtype())?;
-                    }
-                }
-                to
-            }
-        };
+        let to = self.updated(p, values, e, if small { &[] } else { &operands[1..2] })?;
         let window = values.dims(operands[1]).clone();
         if is_empty(&window) {
             return Ok(());

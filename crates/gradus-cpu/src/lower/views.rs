@@ -119,6 +119,11 @@ impl View {
         Meaning::of(self.mean.tag, self.mean.base.clone())
     }
 
+    /// Where the first element lies, and what it is.
+    pub fn first(&self) -> (At, Meaning) {
+        (self.base.clone(), self.meaning())
+    }
+
     /// The element of the first axis that a value says.
     pub fn step(&self, value: Value) -> View {
         self.index(Some((value, 1)), Size::ZERO)

@@ -16,7 +16,7 @@ use std::collections::BinaryHeap;
 
 use gradus_core::primitives::Op;
 use gradus_core::primitives::dot::DotGeneral;
-use gradus_core::primitives::index::DynamicUpdateSlice;
+use gradus_core::primitives::index::{DynamicUpdateSlice, Gather, Scatter};
 pub(super) use gradus_core::primitives::reduce::CHUNK;
 use gradus_core::primitives::reduce::{NARROW, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
 use gradus_core::primitives::shaping::Iota;
@@ -25,6 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::emit::{cost, form};
+use super::indexed::{Windows, is_held, is_small_gather};
 use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
 use super::views::{count, is_empty, row_major};
 use crate::ir::{FoldOp, LANES, Ty};
@@ -146,10 +147,24 @@ pub(super) fn reduction(op: &Op) -> Option<(FoldOp, &[usize])> {
     None
 }
 
-/// Whether an operand is one small matrix that all points of a product share: the right one. The same array may be the left one, too; so
-/// operands are told by their position.
+/// Whether an operand is one array that all points share: the small right matrix of a product, or what a gather picks from. The same array may be another
+/// operand, too; so operands are told by their position.
 pub(super) fn is_shared(op: &Op, slot: usize) -> bool {
-    slot == 1 && op.downcast::<DotGeneral>().is_some_and(|d| d.lhs_batch.is_empty())
+    match slot {
+        0 => op.is::<Gather>(),
+        1 => op.downcast::<DotGeneral>().is_some_and(|d| d.lhs_batch.is_empty()),
+        _ => false,
+    }
+}
+
+/// Whether an operand of an equation lies at its points: each of them has elements of its own. Of indices that is one index vector.
+pub(super) fn is_at_points(p: &Program, values: &Values, points: &[Size], i: usize, slot: usize) -> bool {
+    let e = &p.equations()[i];
+    let r = e.result().index();
+    match e.op().downcast::<Gather>() {
+        Some(g) => slot == 1 && Windows::from(g).are_points(&values.dims[r], points[r]),
+        None => !is_shared(e.op(), slot),
+    }
 }
 
 /// The operands of an equation that lie at its points.
@@ -270,6 +285,10 @@ impl Planner<'_> {
         }
         if e.op().is::<Iota>() && typed {
             return Class::Point;
+        }
+        if let Some(g) = e.op().downcast::<Gather>() {
+            let there = storage(self.p.ty(e.result()).dtype()).is_some() && is_held(g, self.dims(operands[0]));
+            return if there && !is_small_gather(self.p, self.values, e, g) { Class::Point } else { Class::Single };
         }
         if let Some((op, axes)) = reduction(e.op())
             && typed
@@ -545,7 +564,9 @@ impl Planner<'_> {
             let mut read: FxHashSet<Root> = FxHashSet::default();
             for i in equations {
                 // Updates come last: what reads the old array then needs no copy of it.
-                let late = if p.equations()[i].op().is::<DynamicUpdateSlice>() { p.equations().len() } else { 0 };
+                let op = p.equations()[i].op();
+                let updates = op.is::<DynamicUpdateSlice>() || op.is::<Scatter>();
+                let late = if updates { p.equations().len() } else { 0 };
                 priority[u] = priority[u].max(i + late);
                 for (slot, &a) in p.operands(&p.equations()[i]).iter().enumerate() {
                     let root = self.values.origin(a).root;
@@ -675,11 +696,11 @@ pub(super) fn seen(
     slot: usize,
     at: Level,
 ) -> Option<(usize, Level)> {
-    let e = &p.equations()[i];
-    let a = p.operands(e)[slot];
+    let a = p.operands(&p.equations()[i])[slot];
     let Root::Value(r) = values.origin(a).root else { return None };
     let level = *c.values.get(&(r as usize))?;
-    let in_place = !is_shared(e.op(), slot) && seen_in_place(c, points, values, a, r as usize, level, at);
+    let in_place =
+        is_at_points(p, values, points, i, slot) && seen_in_place(c, points, values, a, r as usize, level, at);
     in_place.then_some((r as usize, level))
 }
 

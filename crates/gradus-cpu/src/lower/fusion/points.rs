@@ -1,6 +1,7 @@
 //! Which trailing dimensions are unrolled at each point of a nest, and which operations work inside points.
 
 use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::index::Gather;
 use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation};
 
@@ -65,6 +66,10 @@ impl Planner<'_> {
                 let n = leading(self.dims(result), still.count());
                 self.lower(result, n);
                 self.lower(operands[0], n);
+            } else if e.op().is::<Gather>() {
+                // One index vector for each point.
+                let last = self.dims(operands[1]).len() - 1;
+                self.lower(operands[1], leading(self.dims(operands[1]), last));
             } else if let Some(d) = e.op().downcast::<DotGeneral>()
                 && let Some(n) = self.dot_points(d, operands)
             {

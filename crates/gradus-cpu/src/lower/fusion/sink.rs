@@ -3,7 +3,7 @@
 use gradus_core::program::Equation;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Class, Cuts, LARGEST_CLUSTER, Level, Planner, at_points, is_shared, lead, seen_in_place, with_cuts};
+use super::{Class, Cuts, LARGEST_CLUSTER, Level, Planner, at_points, is_at_points, lead, seen_in_place, with_cuts};
 use crate::lower::emit::is_expensive;
 use crate::lower::values::{Root, moves};
 use crate::size::Size;
@@ -137,7 +137,7 @@ impl Planner<'_> {
         let (a, r) = (self.p.operands(user)[slot], self.p.equations()[i].result().index());
         self.domain(j).0 == cluster.n
             && self.domain(i).0 == cluster.n
-            && !is_shared(user.op(), slot)
+            && is_at_points(self.p, self.values, &self.points, j, slot)
             && seen_in_place(cluster, &self.points, self.values, a, r, Level::Point, Level::Point)
     }
 

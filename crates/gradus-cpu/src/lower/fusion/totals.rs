@@ -8,7 +8,7 @@ use gradus_core::program::Atom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, cost, is_shared, point_cost, reduction, rows_stay,
+    CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, cost, is_at_points, point_cost, reduction, rows_stay,
     seen_in_place, with_cuts,
 };
 use crate::cost::is_for_one;
@@ -123,8 +123,9 @@ impl Planner<'_> {
         let c = self.clusters.iter().position(|c| c.n == columns.n && rows_stay(c) && !c.column && is_point(c, r))?;
         let rows = &self.clusters[c];
         let unshared = |i: &usize| {
-            let e = &self.p.equations()[*i];
-            (0..self.p.operands(e).len()).all(|slot| self.p.operands(e)[slot] != a || !is_shared(e.op(), slot))
+            let operands = self.p.operands(&self.p.equations()[*i]);
+            let at_points = |slot: usize| is_at_points(self.p, self.values, &self.points, *i, slot);
+            (0..operands.len()).all(|slot| operands[slot] != a || at_points(slot))
         };
         let in_place = columns.members.iter().all(unshared)
             && seen_in_place(columns, &self.points, self.values, a, r, Level::Point, Level::Point);
@@ -258,7 +259,7 @@ impl Planner<'_> {
                     self.seen(rows, i, slot, Level::Point)?;
                     shares = true;
                 } else if inside(other) {
-                    if is_shared(e.op(), slot) {
+                    if !is_at_points(self.p, self.values, &self.points, i, slot) {
                         return None;
                     }
                 } else if self.level_of(*a) >= rows.level {

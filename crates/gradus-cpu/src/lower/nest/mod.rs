@@ -1,10 +1,12 @@
 //! A cluster as a nest of loops.
 
 mod columns;
+mod gather;
 mod rows;
 mod totals;
 
 use gradus_core::primitives::dot::DotGeneral;
+use gradus_core::primitives::index::Gather;
 use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use gradus_core::program::{Atom, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -175,6 +177,10 @@ impl Nest<'_, '_> {
                 if self.member_of(i, slot).is_some() {
                     continue;
                 }
+                if self.is_picked(i, slot) {
+                    self.lower.memory(self.p, self.values, a)?;
+                    continue;
+                }
                 let o = self.values.origin(a);
                 let l = self.lead_of(i, slot, at);
                 let uniform = o.view.strides[..l]
@@ -261,8 +267,9 @@ impl Nest<'_, '_> {
         for &i in &self.cluster.members {
             let e = &self.p.equations()[i];
             let at = self.works_at(i);
+            all.extend(self.picks(i));
             for (slot, &a) in self.p.operands(e).iter().enumerate() {
-                if self.member_of(i, slot).is_none() {
+                if self.member_of(i, slot).is_none() && !self.is_picked(i, slot) {
                     let view = self.real_view(a);
                     for strides in [&view.strides, &view.mean.strides] {
                         all.push(self.strides(strides, self.values.dims(a), self.lead_of(i, slot, at), at));
@@ -600,6 +607,9 @@ impl Nest<'_, '_> {
             let value = self.lower.emitter.convert(index, ty);
             return Ok(vec![value; self.inside(v)]);
         }
+        if let Some(gather) = e.op().downcast::<Gather>() {
+            return self.gather(i, gather);
+        }
         let mut operands = Vec::new();
         for slot in 0..p.operands(e).len() {
             operands.push(self.operand(i, slot)?);
@@ -688,7 +698,7 @@ impl Nest<'_, '_> {
                 self.cuts.push(Size::ONE);
             }
         }
-        let lanes = lanes_of(&groups);
+        let lanes = if self.picks_runs(&groups) { groups.len() - 1 } else { lanes_of(&groups) };
         let lane = groups.remove(lanes);
         // Loops inside the lanes are those behind it.
         let behind = groups.split_off(lanes);

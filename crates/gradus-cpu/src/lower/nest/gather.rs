@@ -1,0 +1,124 @@
+//! Gathers at the points of a nest: an element is read where an index vector says, which is made at the same point or read from memory.
+
+use gradus_core::primitives::index::Gather;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::{Group, Nest};
+use crate::error::{Result, error};
+use crate::ir::Value;
+use crate::lower::fusion::{Level, is_at_points, lead};
+use crate::lower::indexed::{Picking, Starts};
+use crate::lower::views::{View, offsets};
+use crate::size::Size;
+
+/// Runs of so many elements are read as such.
+const SHORTEST_RUN: usize = 4;
+
+impl Nest<'_, '_> {
+    /// Whether an operand is read at places of its own: what a gather picks from, and index vectors that points do not have one each of.
+    pub(super) fn is_picked(&self, i: usize, slot: usize) -> bool {
+        let at_points = is_at_points(self.p, self.values, &self.plan.points, i, slot);
+        self.p.equations()[i].op().is::<Gather>() && !at_points
+    }
+
+    fn picking<'c>(&self, i: usize, gather: &'c Gather) -> Picking<'c> {
+        let x = self.operands(i)[0];
+        Picking::new(gather, self.values.dims(x), self.p.ty(x).dtype())
+    }
+
+    /// A view with the axes of a result along the cut dimensions: strides of places, and of elements.
+    fn along(&self, view: &View, at: Level) -> [Vec<Size>; 2] {
+        let l = lead(&view.dims, self.points_at(at)).unwrap_or(0);
+        [&view.strides, &view.mean.strides].map(|s| self.strides(s, &view.dims, l, at))
+    }
+
+    /// How what a gather picks from is walked along the cut dimensions if all windows are at one place, and how its index vectors are: of each, strides of places
+    /// and of elements.
+    fn walks(&self, i: usize) -> Option<(Vec<Vec<Size>>, Vec<Vec<Size>>)> {
+        let gather = self.p.equations()[i].op().downcast::<Gather>()?;
+        let (windows, at) = (self.picking(i, gather).windows, self.works_at(i));
+        let dims = &self.values.dims[self.result(i)];
+        let [x, indices] = [0, 1].map(|slot| self.real_view(self.operands(i)[slot]));
+        let components = windows.components(&indices, dims);
+        let indices = components.iter().flat_map(|view| self.along(view, at)).collect();
+        Some((self.along(&windows.operand(&x, dims), at).into(), indices))
+    }
+
+    /// How the operands of a gather that are read at places of their own are walked.
+    pub(super) fn picks(&self, i: usize) -> Vec<Vec<Size>> {
+        let Some((mut all, indices)) = self.walks(i) else { return Vec::new() };
+        if self.is_picked(i, 1) {
+            all.extend(indices);
+        }
+        all
+    }
+
+    /// Whether a gather reads runs along the innermost loop: elements side by side, which one index vector tells for all. So short a run is still better in
+    /// lanes than elements from everywhere.
+    pub(super) fn picks_runs(&self, groups: &[Group]) -> bool {
+        let Some(innermost) = groups.last().filter(|g| g.extent.guess() >= SHORTEST_RUN) else { return false };
+        let along = |strides: &Vec<Size>| strides[innermost.inner];
+        let is_run = |i: &usize| {
+            self.walks(*i).is_some_and(|(x, indices)| along(&x[0]) == 1 && indices.iter().all(|s| along(s) == 0))
+        };
+        self.cluster.members.iter().any(is_run)
+    }
+
+    /// The elements of a gather at the current point.
+    pub(super) fn gather(&mut self, i: usize, gather: &Gather) -> Result<Vec<Value>> {
+        let picking = self.picking(i, gather);
+        let (at, dims) = (self.works_at(i), self.values.dims[self.result(i)].clone());
+        let l = lead(&dims, self.points_at(at)).unwrap_or(0);
+        let x = self.picked(i, 0)?;
+        let seen = picking.windows.operand(&x, &dims);
+        let [strides, elements] = self.along(&seen, at);
+        let inside = |s: &[Size]| offsets(&dims[l..], &s[l..]);
+        let vectors = self.index_vectors(i, &picking, l)?;
+        let places = inside(&seen.strides).into_iter().zip(inside(&seen.mean.strides));
+        // Elements of one window have the same starts.
+        let mut starts: FxHashMap<SmallVec<[Value; 2]>, Starts> = FxHashMap::default();
+        let mut out = Vec::with_capacity(vectors.len());
+        for (vector, (place, number)) in vectors.into_iter().zip(places) {
+            let e = &mut self.lower.emitter;
+            let starts = starts.entry(vector).or_insert_with_key(|vector| picking.starts(e, vector));
+            let window = picking.windows.started(&x, &seen, starts);
+            let place = self.place(&window.base, &strides, place);
+            let meaning = self.meaning(window.mean.tag, &window.mean.base, &elements, number);
+            let there = self.read(window.buffer, place, meaning);
+            out.push(picking.or_filling(&mut self.lower.emitter, starts, there));
+        }
+        Ok(out)
+    }
+
+    /// An operand that is read at places of its own.
+    fn picked(&self, i: usize, slot: usize) -> Result<View> {
+        let view = self.lower.placed(self.values, self.operands(i)[slot]);
+        view.ok_or_else(|| error!(Rule, "an operand of a gather is not in memory"))
+    }
+
+    /// The index vector of each element at the current point.
+    fn index_vectors(&mut self, i: usize, picking: &Picking<'_>, l: usize) -> Result<Vec<SmallVec<[Value; 2]>>> {
+        let (at, dims) = (self.works_at(i), self.values.dims[self.result(i)].clone());
+        if !self.is_picked(i, 1) {
+            // All elements of a point are of one window.
+            let vector: SmallVec<[Value; 2]> = self.operand(i, 1)?.into();
+            return Ok(vec![vector; self.inside(self.result(i))]);
+        }
+        let indices = self.picked(i, 1)?;
+        let mut vectors: Vec<SmallVec<[Value; 2]>> = Vec::new();
+        for view in picking.windows.components(&indices, &dims) {
+            let [strides, elements] = self.along(&view, at);
+            let inside = |s: &[Size]| offsets(&dims[l..], &s[l..]);
+            let places = inside(&view.strides).into_iter().zip(inside(&view.mean.strides));
+            for (k, (place, number)) in places.enumerate() {
+                let place = self.place(&view.base, &strides, place);
+                let meaning = self.meaning(view.mean.tag, &view.mean.base, &elements, number);
+                let component = self.read(view.buffer, place, meaning);
+                vectors.resize_with(vectors.len().max(k + 1), SmallVec::new);
+                vectors[k].push(component);
+            }
+        }
+        Ok(vectors)
+    }
+}

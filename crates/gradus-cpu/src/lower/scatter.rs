@@ -1,0 +1,83 @@
+//! Scatters: a loop over the index vectors in their order, into memory that holds the operand: its own if nothing else needs it, otherwise a copy.
+
+use gradus_core::primitives::index::{Scatter, ScatterKind};
+use gradus_core::program::{Equation, Program};
+
+use super::Lower;
+use super::indexed::{Windows, starts};
+use super::values::{Values, storage};
+use super::views::{Dims, View, count, is_empty};
+use super::walk::Walk;
+use crate::cost::Work;
+use crate::error::Result;
+use crate::ir::{Kind, Op, Ty, Value};
+use crate::size::Size;
+
+impl Lower {
+    /// A scatter as a loop. False if its numbers are none that code computes with, or nothing is written.
+    pub(super) fn scatter(&mut self, p: &Program, values: &Values, e: &Equation, s: &Scatter) -> Result<bool> {
+        let (v, operands) = (e.result().index(), p.operands(e));
+        let typed = match s.kind {
+            ScatterKind::Set => storage(p.ty(e.result()).dtype()).is_some(),
+            _ => values.types[v].is_some(),
+        };
+        if !typed || operands.iter().any(|a| is_empty(values.dims(*a))) {
+            return Ok(false);
+        }
+        let to = self.updated(p, values, e, &operands[1..])?;
+        let windows = Windows::from(s);
+        let indices = self.memory(p, values, operands[1])?;
+        let updates = self.memory(p, values, operands[2])?;
+        let dims = values.dims(operands[2]).clone();
+        let sizes = windows.sizes(to.dims.len(), &dims);
+        let rooms = windows.rooms(&to.dims, &sizes);
+        // One index vector after the other, then along its window.
+        let rank = dims.len();
+        let order: Vec<usize> = windows.outer(rank).chain(s.update_window_dims.iter().copied()).collect();
+        let split = rank - s.update_window_dims.len();
+        let mut views = vec![windows.operand(&to, &dims).permuted(&order), updates.permuted(&order)];
+        views.extend(windows.components(&indices, &dims).iter().map(|c| c.permuted(&order)));
+        let all: Vec<&View> = views.iter().collect();
+        self.emitter.begin();
+        // An axis that turns out to be empty has no place to hold a start at: then nothing is written.
+        let some: Dims = windows.dropped().filter(|a| !to.dims[*a].at_least(1)).map(|a| to.dims[a]).collect();
+        let runs = (!some.is_empty()).then(|| (self.emitter.value(Ty::I64), count(&some).lesser(Size::ONE)));
+        runs.iter().for_each(|_| self.emitter.begin());
+        let outer = Walk::new(self, &all, 0..split);
+        outer.open(self);
+        let vector: Vec<Value> = (2..views.len())
+            .map(|c| {
+                let (at, meaning) = outer.along(c, views[c].first());
+                self.emitter.load(views[c].buffer, at, meaning)
+            })
+            .collect();
+        let starts = starts(&mut self.emitter, &vector, &rooms, true);
+        let place = windows.started(&to, &views[0], &starts);
+        let inner = Walk::new(self, &all, split..rank);
+        inner.open(self);
+        let [(at, meaning), (from, update)] =
+            [(0, &place), (1, &views[1])].map(|(k, view)| inner.along(k, outer.along(k, view.first())));
+        let old = self.emitter.load(to.buffer, at.clone(), meaning.clone());
+        let update = self.emitter.load(views[1].buffer, from, update);
+        let new = match s.kind {
+            ScatterKind::Set => update,
+            ScatterKind::Add => self.emitter.op(Op::Add, &[old, update]),
+            ScatterKind::Mul => self.emitter.op(Op::Mul, &[old, update]),
+            ScatterKind::Min => self.emitter.op(Op::Min, &[old, update]),
+            ScatterKind::Max => self.emitter.op(Op::Max, &[old, update]),
+        };
+        // A window out of range is left out.
+        let new = starts.choose(&mut self.emitter, new, old);
+        self.emitter.store(to.buffer, at, new, meaning.again());
+        // Places of one window differ; those of two may be the same.
+        inner.close(self, Kind::Lanes);
+        outer.close(self, Kind::Serial);
+        if let Some((var, n)) = runs {
+            let body = self.emitter.end();
+            self.emitter.serial(var, n, Vec::new(), body);
+        }
+        let body = self.emitter.end();
+        self.push_kernel("scatter", Vec::new(), Work::alone(), body);
+        Ok(true)
+    }
+}

@@ -1,0 +1,210 @@
+//! Places that are data: gathers, scatters, places of extremes and running numbers, in every tier, against the interpreter.
+
+use gradus_core::primitives::cumulative::{CumMax, CumMin, CumProd, CumSum};
+use gradus_core::primitives::index::{Bounds, Gather, Scatter, ScatterKind};
+use gradus_core::primitives::reduce::{ArgMax, ArgMin};
+
+use super::*;
+
+/// Whole numbers in no order, from `from` on.
+fn numbers(n: usize, from: i64, most: i64) -> Array {
+    Array::from_vec((0..n as i64).map(|i| (i * 7919 + i * i * 31) % most + from).collect::<Vec<i64>>(), [n])
+}
+
+/// Numbers in no order, some of them equal, with what is no number where `odd` says.
+fn floats(shape: &[usize], odd: bool) -> Array {
+    let n: usize = shape.iter().product();
+    let number = |i: usize| match i % 97 {
+        13 if odd => f64::NAN,
+        17 if odd => f64::NEG_INFINITY,
+        29 => -0.0,
+        k => ((k * 37 + i / 97) % 61) as f64 / 8.0 - 3.7,
+    };
+    Array::from_vec((0..n).map(number).collect::<Vec<f64>>(), [n]).reshape(shape.to_vec())
+}
+
+fn rows(bounds: Bounds, width: usize) -> Gather {
+    Gather {
+        offset_dims: vec![1],
+        collapsed_dims: vec![0],
+        operand_batch_dims: vec![],
+        index_batch_dims: vec![],
+        index_map: vec![0],
+        sizes: [1, width].as_slice().into(),
+        bounds,
+    }
+}
+
+#[test]
+fn gathers_share_loops() {
+    // Negative ones count from the end, others are moved inside or filled.
+    let inputs = [floats(&[40, 24], false), numbers(300, -60, 120), floats(&[7, 300], false), numbers(5, 0, 40)];
+    let p = traced(&inputs, |x| {
+        let (table, i) = (&x[0], &x[1]);
+        let vectors = i.reshape([300, 1]);
+        let windows = Gather {
+            offset_dims: vec![0, 2],
+            collapsed_dims: vec![],
+            sizes: [2usize, 3].as_slice().into(),
+            index_map: vec![1],
+            ..rows(Bounds::Fill, 0)
+        };
+        let taken = table.take(i, 0);
+        vec![
+            taken.clone(),
+            taken.sum_axes(1),
+            taken.sum_axes(0),
+            (table.exp().take(&(i + 1), 0) * 2.0).max_axes(1),
+            table.reshape([960]).take(&(i * 3), 0).exp(),
+            table.reshape([320, 3]).take(i, 0).square().sum_axes(1),
+            table.index((.., 3)).take(i, 0) + table.index((3, ..)).take(i, 0),
+            table.take(i, 1).sum(),
+            table.gather(&vectors, rows(Bounds::Fill, 24)),
+            table.gather(&vectors, windows),
+            x[2].take_along_axis(&i.reshape([1, 300]).broadcast_to([7, 300]), 1),
+            x[2].transpose([1, 0]).take_along_axis(&i.reshape([300, 1]).broadcast_to([300, 7]), 0),
+            table.take(&x[3], 0).index((.., 4)),
+            table.index((&x[1], &(&x[1] * 2))),
+            table.index((&x[3], &(&x[3] + 1))),
+        ]
+    });
+    check(&p, &inputs, None, &|| p.to_string());
+}
+
+#[test]
+fn gathers_of_every_dtype() {
+    let i = numbers(50, -3, 30).cast(DType::I8).reshape([50, 1]);
+    for dtype in DType::ALL.into_iter().filter(|d| *d != DType::Key) {
+        let inputs = [floats(&[20, 3], false).cast(dtype), i.clone()];
+        let p = traced(&inputs, |x| {
+            let few = x[1].index(..3);
+            [Bounds::Clip, Bounds::Fill]
+                .into_iter()
+                .flat_map(|b| [x[0].gather(&x[1], rows(b, 3)), x[0].gather(&few, rows(b, 3))])
+                .collect()
+        });
+        check_native(&p, &inputs, None, &|| format!("{dtype}"));
+    }
+}
+
+#[test]
+fn scatters_go_in_order() {
+    for dtype in [DType::F64, DType::F32, DType::I8, DType::U64, DType::F16, DType::C64] {
+        let i = numbers(300, -9, 60);
+        let inputs = [floats(&[40, 3], false), i, floats(&[300, 3], true)].map(|a| match a.dtype() {
+            DType::F64 => a.cast(dtype),
+            _ => a,
+        });
+        for kind in ScatterKind::ALL.iter().copied() {
+            let ordered = matches!(kind, ScatterKind::Min | ScatterKind::Max);
+            if ordered && dtype.is_complex() {
+                continue;
+            }
+            let p = traced(&inputs, |x| {
+                let vectors = x[1].reshape([300, 1]);
+                let rows = Scatter {
+                    kind,
+                    update_window_dims: vec![1],
+                    inserted_dims: vec![0],
+                    operand_batch_dims: vec![],
+                    index_batch_dims: vec![],
+                    index_map: vec![0],
+                    unique: false,
+                };
+                let elements = Scatter { update_window_dims: vec![], ..rows.clone() };
+                let turned = Scatter { update_window_dims: vec![0], ..rows.clone() };
+                let column = x[2].index((.., 1));
+                let own = &x[0] + &x[0];
+                vec![
+                    x[0].scatter(&vectors, &x[2], rows.clone()),
+                    // Its own memory, and then what nobody else needs.
+                    own.scatter(&vectors, &x[2], rows.clone()).scatter(&vectors, &x[2].transpose([1, 0]), turned),
+                    x[0].index((.., 2)).scatter(&vectors, &column, elements.clone()),
+                    x[0].index((0, 0)).broadcast_to([1000]).scatter(&vectors, &column, elements.clone()),
+                    x[0].index((..5, 0)).scatter(&vectors.index(..2), &column.index(..2), elements),
+                ]
+            });
+            check_native(&p, &inputs, None, &|| format!("{} of {dtype}\n{p}", kind.name()));
+            if dtype == DType::F64 {
+                check(&p, &inputs, None, &|| format!("{}\n{p}", kind.name()));
+            }
+        }
+    }
+}
+
+#[test]
+fn places_of_extremes() {
+    for dtype in [DType::F64, DType::F32, DType::F16, DType::I8, DType::U32, DType::Bool] {
+        for shape in [vec![6, 300], vec![300, 40], vec![40, 5, 3], vec![1, 70]] {
+            for odd in [false, true] {
+                let inputs = [floats(&shape, odd).cast(dtype)];
+                let p = traced(&inputs, |x| {
+                    let of = |axis| {
+                        let place = DType::I64;
+                        let more = x[0].sum_axes(axis as isize);
+                        [
+                            bind(Op::new(ArgMax { axis, dtype: place }), x),
+                            bind(Op::new(ArgMin { axis, dtype: DType::I16 }), x),
+                            more,
+                        ]
+                    };
+                    (0..shape.len()).flat_map(of).collect()
+                });
+                check_native(&p, &inputs, Some(1e-3), &|| format!("{dtype} {shape:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn running_numbers() {
+    let all = |axis: usize, reverse: bool| {
+        [
+            Op::new(CumSum { axis, reverse }),
+            Op::new(CumProd { axis, reverse }),
+            Op::new(CumMax { axis, reverse }),
+            Op::new(CumMin { axis, reverse }),
+        ]
+    };
+    let shapes: [&[usize]; 7] =
+        [&[5, 30], &[255, 3], &[2, 256], &[257], &[3, 700, 2], &[130, 1030], &[256 * 256 + 300]];
+    for shape in shapes {
+        for dtype in [DType::F32, DType::F64, DType::I16] {
+            let inputs = [floats(shape, false).cast(dtype), floats(shape, true).cast(dtype)];
+            let p = traced(&inputs, |x| {
+                let axes = (0..shape.len()).flat_map(|a| [(a, false), (a, true)]);
+                axes.flat_map(|(a, r)| all(a, r))
+                    .flat_map(|op| [bind(op.clone(), &x[..1]), bind(op, &x[1..])])
+                    .collect()
+            });
+            check_native(&p, &inputs, None, &|| format!("{shape:?} {dtype}"));
+        }
+    }
+}
+
+#[test]
+fn places_in_arrays_of_any_size() {
+    let text = "fn f(x0: f64[N,3], x1: i64[M,1], x2: f64[M,3]) -> (f64[N,3], f64[M,3], f64[M,3], f64[M,3]) {
+  x3: f64[N,3] = scatter{kind=add, update_window_dims=[1], inserted_dims=[0], operand_batch_dims=[], index_batch_dims=[], \
+         index_map=[0], unique=false} x0 x1 x2
+  x4: f64[M,3] = gather{offset_dims=[1], collapsed_dims=[0], operand_batch_dims=[], index_batch_dims=[], index_map=[0], \
+         sizes=[1,3], bounds=fill} x3 x1
+  x5: f64[M,3] = cumsum{axis=0, reverse=false} x2
+  x6: f64[M,3] = cummin{axis=0, reverse=true} x4
+  return x3, x4, x5, x6\n}";
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let sizes = [(0, 3), (1, 0), (4, 1), (40, 255), (40, 256), (3, 257), (70, 1000), (5, 256 * 256 + 7)];
+    let sizes =
+        sizes.map(|(n, m)| vec![floats(&[n, 3], false), numbers(m, -2, 50).reshape([m, 1]), floats(&[m, 3], false)]);
+    check_sizes(&p, &sizes, None, &|| text.to_string());
+    let held = "fn f(x0: f32[N], x1: i64[M,1]) -> (f32[M], i64[]) where N>=1 {
+  x2: f32[M] = gather{offset_dims=[], collapsed_dims=[0], operand_batch_dims=[], index_batch_dims=[], index_map=[0], \
+         sizes=[1], bounds=clip} x0 x1
+  x3: f32[M] = exp x2
+  x4: i64[] = argmin{axis=0, dtype=i64} x0
+  return x3, x4\n}";
+    let p: Program = held.parse().unwrap_or_else(|e| panic!("{e}\n{held}"));
+    let sizes = [(1, 3), (7, 0), (40, 300), (70_000, 1000)];
+    let sizes = sizes.map(|(n, m)| vec![floats(&[n], true).cast(DType::F32), numbers(m, -2, 50).reshape([m, 1])]);
+    check_sizes(&p, &sizes, None, &|| held.to_string());
+}
