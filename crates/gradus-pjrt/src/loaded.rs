@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::error::{Result, error, fail};
 use crate::event::Event;
 use crate::memory::{dtype, element_type};
-use crate::options::{Named, compile_options};
+use crate::options::{Named, SAFER, compile_options};
 use crate::plugin::Plugin;
 use crate::sys::{PJRT_Buffer, PJRT_Executable, PJRT_ExecuteContext, PJRT_LoadedExecutable, args};
 
@@ -149,8 +149,20 @@ impl Executable {
 }
 
 impl Loaded {
-    /// Compiles a module of StableHLO, text or bytecode, for a device.
+    /// Compiles a module of StableHLO, text or bytecode, for a device. A plugin of another age may not know the flags that we set unasked; it does without.
     pub fn compile(client: &'static Client, device: usize, code: &[u8], flags: &Named) -> Result<Loaded> {
+        let ours = |name: &str| SAFER.iter().any(|(flag, _)| *flag == name);
+        match Loaded::compile_with(client, device, code, flags) {
+            Err(e) if flags.keys().any(|name| ours(name) && e.message().contains(name.as_str())) => {
+                let rest: Named =
+                    flags.iter().filter(|(name, _)| !ours(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+                Loaded::compile_with(client, device, code, &rest)
+            }
+            done => done,
+        }
+    }
+
+    fn compile_with(client: &'static Client, device: usize, code: &[u8], flags: &Named) -> Result<Loaded> {
         let started = Instant::now();
         let options = compile_options(Some(client.device(device)?.id()), flags);
         let code = Code::new(code);

@@ -144,6 +144,11 @@ impl Message {
     }
 }
 
+/// Flags of XLA's compiler for CPUs that are set unless the user says otherwise, because numbers are wrong without: `max` and `min` lose NaNs, and fused loops over
+/// constants of some layouts read them in another order (seen with gathers from a constant, by JAX on the same plugin too).
+pub(crate) const SAFER: [(&str, bool); 2] =
+    [("xla_cpu_enable_fast_min_max", false), ("xla_cpu_use_fusion_emitters", false)];
+
 /// How a program for one device is compiled: `CompileOptionsProto` with its device and XLA's own options.
 pub(crate) fn compile_options(device: Option<i64>, flags: &Named) -> Vec<u8> {
     // `ExecutableBuildOptionsProto`: no ordinal, one replica, one partition.

@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::client::{Client, Device};
 use crate::error::Result;
 use crate::loaded::Loaded;
-use crate::options::{Named, Value};
+use crate::options::{Named, SAFER, Value};
 use crate::plugin::Plugin;
 use crate::remote::Place;
 
@@ -61,8 +61,7 @@ pub fn pjrt(name: &str) -> Result<Pjrt> {
         "cpu" => {
             // Left alone it makes four of one processor.
             options.insert("cpu_device_count".into(), Value::Int(1));
-            // Left alone its maximum of a NaN and a number is the number.
-            flags.insert("xla_cpu_enable_fast_min_max".into(), Value::Bool(false));
+            flags.extend(SAFER.map(|(name, value)| (name.into(), Value::Bool(value))));
         }
         // Left alone it takes three quarters of the memory at once, from everybody else on the machine.
         "cuda" | "rocm" => drop(options.insert("preallocate".into(), Value::Bool(false))),

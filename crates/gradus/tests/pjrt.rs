@@ -23,7 +23,7 @@ fn loss(w: &Array, x: &Array) -> Array {
 }
 
 #[test]
-fn a_gradient_runs_there_and_stays_there() {
+fn row_r4_a_gradient_runs_on_a_device_and_stays_there() {
     let Some(cpu) = cpu() else { return };
     let x = Array::from([[0.5, -1.0], [2.0, 0.25], [1.0, 1.5]]).to(&cpu).unwrap();
     let mut w = Array::from([0.1, -0.2]).to(&cpu).unwrap();
@@ -80,4 +80,57 @@ fn an_imported_program_runs_there() {
     let (w, x) = (Array::from([0.1, -0.2]), Array::from([[0.5, -1.0], [2.0, 0.25], [1.0, 1.5]]));
     let there = jit(f).backend(cpu)(&w, &x);
     close(&there.to_vec::<f64>().unwrap(), &grad(loss)(&w, &x).to_vec::<f64>().unwrap());
+}
+
+#[test]
+fn what_is_given_away_may_be_written_over_and_what_is_held_is_not() {
+    let Some(cpu) = cpu() else { return };
+    let step = jit(|w: &Array, x: &Array| (w + x, w * 2.0)).backend(cpu.clone());
+    let x = Array::from([1.0, 2.0]).to(&cpu).unwrap();
+    let w = Array::from([10.0, 20.0]).to(&cpu).unwrap();
+    let held = w.clone();
+    step(&w, &x).0.wait().unwrap();
+    let (first, twice) = step.consume((w, x.clone()));
+    assert_eq!(held.to_vec::<f64>().unwrap(), [10.0, 20.0]);
+    assert_eq!(twice.to_vec::<f64>().unwrap(), [20.0, 40.0]);
+    let old = first.clone();
+    let mut w = first;
+    for _ in 0..5 {
+        w = step.consume((w, x.clone())).0;
+    }
+    assert_eq!(w.to_vec::<f64>().unwrap(), [16.0, 32.0]);
+    assert_eq!(old.to_vec::<f64>().unwrap(), [11.0, 22.0]);
+    assert_eq!(x.to_vec::<f64>().unwrap(), [1.0, 2.0]);
+    // One array in both places is held by the other one.
+    let (sum, _) = step.consume((w.clone(), w));
+    assert_eq!(sum.to_vec::<f64>().unwrap(), [32.0, 64.0]);
+    assert_eq!(step.stats().traces, 1);
+}
+
+/// XLA's CPU compiler read such a table in another order until its fusion emitters were switched off.
+#[test]
+fn rows_of_a_constant_table_are_the_right_ones() {
+    let Some(cpu) = cpu() else { return };
+    let numbers: Vec<String> = (0..1000).map(|i| format!("{i}.0")).collect();
+    let rows: Vec<String> = numbers.chunks(10).map(|r| format!("[{}]", r.join(", "))).collect();
+    let planes: Vec<String> = rows.chunks(10).map(|p| format!("[{}]", p.join(", "))).collect();
+    let text = format!(
+        "func.func @main() -> tensor<10x2x2x1x10xf32> {{
+  %table = stablehlo.constant dense<[{}]> : tensor<10x10x10xf32>
+  %places = stablehlo.constant dense<[[[[0]], [[1]]], [[[3]], [[7]]]]> : tensor<2x2x1x1xi32>
+  %0 = \"stablehlo.gather\"(%table, %places) <{{dimension_numbers = #stablehlo.gather<offset_dims = [0, 4], collapsed_slice_dims = [1], start_index_map = [1], index_vector_dim = 3>, slice_sizes = array<i64: 10, 1, 10>}}> : (tensor<10x10x10xf32>, tensor<2x2x1x1xi32>) -> tensor<10x2x2x1x10xf32>
+  return %0 : tensor<10x2x2x1x10xf32>
+}}",
+        planes.join(", ")
+    );
+    let imported = gradus::stablehlo::import(&text).unwrap();
+    let f = jit(move |zero: &Array| imported.call(&[]).unwrap()[0].clone() + zero).backend(cpu);
+    let have = f(&Array::from(0.0_f32)).to_vec::<f32>().unwrap();
+    let mut want = Vec::new();
+    for plane in 0..10 {
+        for row in [0, 1, 3, 7] {
+            want.extend((0..10).map(|i| (plane * 100 + row * 10 + i) as f32));
+        }
+    }
+    assert_eq!(have, want);
 }

@@ -54,7 +54,7 @@ fn an_imported_program_is_a_function() {
 }
 
 #[test]
-fn it_is_differentiated_batched_and_staged_like_any_other() {
+fn row_r3_an_imported_program_is_differentiated_batched_and_staged_like_any_other() {
     let f = stablehlo::import(TWO).unwrap().fun::<(Array, Array), (Array, Array)>().unwrap();
     let (x, y) = inputs();
     let sum = {
@@ -107,7 +107,7 @@ fn what_is_no_program_is_refused_by_line_and_name() {
 }
 
 #[test]
-fn functions_go_out_and_come_back() {
+fn row_r2_functions_go_out_and_come_back() {
     let weights = Array::from((0..40).map(|i| f64::from(i) / 7.0).collect::<Vec<_>>());
     let f = {
         let weights = weights.clone();
