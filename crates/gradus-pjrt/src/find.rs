@@ -62,7 +62,15 @@ fn find_in(name: &str, variable: Option<&str>, folders: &[PathBuf]) -> Result<Pa
     let mut looked = Vec::new();
     match variable.and_then(|v| named(v, name)) {
         Some(path) if path.is_file() => return Ok(path),
-        Some(path) => looked.push(format!("{VARIABLE} says {}, which is no file", path.display())),
+        // Another plugin than the one that was asked for would be what nobody wants.
+        Some(path) => {
+            return Err(error!(
+                Device,
+                "{VARIABLE} says that the plugin `{name}` is {}, which is no file",
+                path.display()
+            )
+            .help(format!("correct {VARIABLE}, or unset it to have the packages of Python looked at")));
+        }
         None => looked.push(format!("{VARIABLE} says nothing about it")),
     }
     let known = KNOWN.iter().find(|k| k.name == name);

@@ -222,3 +222,38 @@ fn special_functions_that_are_formulas_have_their_digits() {
         assert!((g - w).abs() <= 2e-15 * w.abs(), "{g} and not {w}");
     }
 }
+
+/// Factors by LAPACK's calls, as `jnp.linalg.qr` exports them, multiply to the matrix again: square, tall and wide.
+#[test]
+fn reflectors_multiply_to_the_matrix() {
+    for (m, n) in [(3usize, 3usize), (5, 3), (5, 2), (4, 4), (3, 5)] {
+        let k = m.min(n);
+        let text = format!(
+            "func.func @main(%a: tensor<{m}x{n}xf64>) -> (tensor<{m}x{n}xf64>, tensor<{m}x{k}xf64>) {{
+  %0:2 = stablehlo.custom_call @lapack_dgeqrf_ffi(%a) {{api_version = 4 : i32}} : (tensor<{m}x{n}xf64>) -> (tensor<{m}x{n}xf64>, tensor<{k}xf64>)
+  %1 = stablehlo.slice %0#0 [0:{m}, 0:{k}] : (tensor<{m}x{n}xf64>) -> tensor<{m}x{k}xf64>
+  %2 = stablehlo.custom_call @lapack_dorgqr_ffi(%1, %0#1) {{api_version = 4 : i32}} : (tensor<{m}x{k}xf64>, tensor<{k}xf64>) -> tensor<{m}x{k}xf64>
+  return %0#0, %2 : tensor<{m}x{n}xf64>, tensor<{m}x{k}xf64>
+}}"
+        );
+        let numbers: Vec<f64> = (0..m * n).map(|i| ((i * i * 7 + 3 * i) % 11) as f64 / 5.0 - 0.9).collect();
+        let out = run(&text, &[Array::from_vec(numbers.clone(), [m, n])]);
+        let (factors, q) = (out[0].to_vec::<f64>().unwrap(), out[1].to_vec::<f64>().unwrap());
+        for i in 0..m {
+            for j in 0..n {
+                let product: f64 = (0..k.min(j + 1)).map(|l| q[i * k + l] * factors[l * n + j]).sum();
+                assert!((product - numbers[i * n + j]).abs() < 1e-12, "{m}x{n} at {i}, {j}: {product}");
+            }
+        }
+    }
+}
+
+#[test]
+fn singular_values_alone_are_given() {
+    let text = "func.func @main(%a: tensor<2x2xf64>) -> tensor<2xf64> {
+  %0:5 = stablehlo.custom_call @lapack_dgesdd_ffi(%a) {api_version = 4 : i32, mhlo.backend_config = {mode = 78 : ui8}} : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xf64>, tensor<2x2xf64>, tensor<2x2xf64>, tensor<i32>)
+  return %0#1 : tensor<2xf64>
+}";
+    let out = run(text, &[Array::from([[3.0, 0.0], [0.0, -4.0]])]);
+    assert_eq!(out[0].to_vec::<f64>().unwrap(), [4.0, 3.0]);
+}

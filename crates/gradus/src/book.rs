@@ -16,6 +16,10 @@ mod programs_from_elsewhere {}
 #[doc = include_str!("../../../docs/book/src/devices.md")]
 mod devices {}
 
+#[cfg(feature = "pjrt")]
+#[doc = include_str!("../../../docs/book/src/devices-numbers.md")]
+mod devices_numbers {}
+
 #[doc = include_str!("../../../docs/book/src/threads.md")]
 mod threads {}
 

@@ -220,6 +220,8 @@ fn check(page: &mut [Piece], left: &mut BTreeMap<&'static str, String>, bless: b
             None if info == "rust" || info == "rust,compile_fail" => {}
             // What a reader types into a terminal, without what is printed there.
             None if info == "sh" => {}
+            // The other side of an export, which runs in Python.
+            None if info == "python" => {}
             // Settings that are recommended are those that the workspace has.
             None if info == "toml" => {
                 if !read(&root().join("Cargo.toml")).contains(code.as_str()) {

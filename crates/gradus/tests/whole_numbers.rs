@@ -196,3 +196,21 @@ fn a_product_of_matrices_of_nothing_is_zero_without_a_sign() {
         }
     }
 }
+
+/// A complex number with a NaN in it has no length, whatever is beside the NaN; with an infinity it has an infinite one, as in C and NumPy.
+#[test]
+fn the_length_of_a_complex_nan_is_nan() {
+    use gradus::Complex;
+    let parts = [f64::NAN, 0.0, -0.0, 1.0, f64::INFINITY];
+    for re in parts {
+        for im in parts {
+            let z = Array::from([Complex::new(re, im)]);
+            let (compiled, eager) = (jit(|z: &Array| z.abs())(&z), z.abs());
+            for length in [compiled, eager] {
+                let have = length.to_vec::<f64>().unwrap()[0];
+                let want = re.hypot(im);
+                assert!(have == want || (have.is_nan() && want.is_nan()), "|{re} + {im}i| is {have}");
+            }
+        }
+    }
+}

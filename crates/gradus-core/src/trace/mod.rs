@@ -328,7 +328,7 @@ fn bring_home(op: &Op, inputs: &[Array], place: Location) -> Result<()> {
         let message =
             format!("`{}` runs on the host, though {ty} is on {device}: the numbers were downloaded", op.name());
         Warning::new(WarningKind::OffDevice, message)
-            .help("stage the function with `jit(..)`, which runs all of it on the device, or move the array once: `x.to(&Host)?`")
+            .help("stage the function for the device, `jit(..).backend(..)`, which runs all of it there, or move the array once: `x.to(&Host)?`")
     });
     Ok(())
 }

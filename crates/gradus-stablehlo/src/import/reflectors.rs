@@ -68,7 +68,8 @@ pub(super) fn decomposed(a: &Array) -> Result<(Array, Array)> {
     let step_type = steps.ty()?.with_shape(Shape::scalar());
     let body = trace_as_written("reflect", &[Array::of_type(a.ty()?.clone()), Array::of_type(step_type)], |xs| {
         let [a, k] = xs else { return Ok(Vec::new()) };
-        let columns = iota(DType::I64, frame.shape.clone(), frame.rank - 1).eq(spread(k, &frame.shape));
+        let numbered = iota(DType::I64, frame.shape.clone(), frame.rank - 1);
+        let columns = numbered.eq(spread(k, &frame.shape));
         let column = columns.select(a, like(a, 0.0)).sum_axes([-1]);
         let numbers = frame.row_numbers();
         let at = spread(k, numbers.shape());
@@ -91,8 +92,9 @@ pub(super) fn decomposed(a: &Array) -> Result<(Array, Array)> {
         let v = &tail / &frame.each_row(&scale);
         let one = like(&column, 1.0);
         let v = here.select(&one, &v);
-        // LAPACK applies the adjoint of the reflector.
-        let next = reflected(&frame, a, &v, &conj(&tau));
+        // LAPACK applies the adjoint of the reflector. Columns before this one are done: below their diagonal stand vectors, which no reflector moves.
+        let left = numbered.ge(spread(k, &frame.shape));
+        let next = left.select(&reflected(&frame, a, &v, &conj(&tau)), a);
         // Below the diagonal of this column stands the vector.
         let is_vector = &columns & &frame.rows(&below);
         let next = is_vector.select(frame.rows(&v), &next);

@@ -93,7 +93,8 @@ macro_rules! by_parts {
                     return $t::INFINITY;
                 }
                 let (large, small) = if a > b { (a, b) } else { (b, a) };
-                if large == 0.0 {
+                // Beside NaN a zero is the larger one, so both are asked.
+                if a + b == 0.0 {
                     return 0.0;
                 }
                 let ratio = small / large;

@@ -35,7 +35,7 @@ pub(crate) fn length([re, im]: &Pair) -> Array {
     let (large, small) = (first.select(&a, &b), first.select(&b, &a));
     let ratio = &small / &large;
     let length = &large * (number(1.0, re) + &ratio * &ratio).sqrt();
-    let length = large.eq(number(0.0, re)).select(number(0.0, re), length);
+    let length = (&a + &b).eq(number(0.0, re)).select(number(0.0, re), length);
     let infinity = number(f64::INFINITY, re);
     (a.eq(&infinity) | b.eq(&infinity)).select(&infinity, length)
 }
