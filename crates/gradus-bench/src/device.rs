@@ -8,6 +8,9 @@ use crate::measure::{Bench, Effort};
 use crate::tier::{PLUGIN, plugin};
 use crate::{Options, Result, cases, table};
 
+/// Where the part of BENCHMARKS.md begins that devices have.
+pub const MARK: &str = "# Devices\n";
+
 /// Measures what devices are for on the plugin of a name, and prints the table. False if JAX disagrees.
 pub fn run(name: &str, options: &Options) -> Result<bool> {
     PLUGIN.get_or_init(|| name.to_owned());
