@@ -109,7 +109,7 @@ pub fn without_small(a: &Array) -> Array {
         let (_, smallest) = grain(a.dtype());
         let wide = a.cast(DType::F64);
         let small = wide.abs().lt(smallest);
-        small.select(&Array::zeros_like(a), a)
+        small.select(Array::zeros_like(a), a)
     };
     if a.dtype().is_complex() { Array::complex(&part(&a.real()), &part(&a.imag())) } else { part(a) }
 }

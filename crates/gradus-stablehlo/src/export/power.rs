@@ -117,7 +117,7 @@ impl Emit<'_> {
             let [a, b, c] = [self.convert(x, DType::F64)?, self.convert(y, DType::F64)?, self.convert(z, DType::F64)?];
             let product = self.same("stablehlo.multiply", &[a, b])?;
             let (sum, rest) = self.two_sum(product, c)?;
-            let odd = self.to_odd(sum, rest)?;
+            let odd = self.rounded_to_odd(sum, rest)?;
             return self.convert(odd, DType::F32);
         }
         let product = self.same("stablehlo.multiply", &[x, y])?;
@@ -126,7 +126,7 @@ impl Emit<'_> {
         let (t_high, t_low) = self.two_sum(z, low)?;
         let (v_high, v_low) = self.two_sum(product, t_high)?;
         let (sum, rest) = self.two_sum(t_low, v_low)?;
-        let rest = self.to_odd(sum, rest)?;
+        let rest = self.rounded_to_odd(sum, rest)?;
         let exact = self.same("stablehlo.add", &[v_high, rest])?;
         // Where a part overflows, or there is nothing finite, one rounding is as good as two.
         let flags = self.ty(x).with_dtype(DType::Bool);
@@ -173,7 +173,7 @@ impl Emit<'_> {
     }
 
     /// A sum of doubles whose last digit says that something was left: an even one moves toward the rest.
-    fn to_odd(&mut self, sum: Value, rest: Value) -> Result<Value> {
+    fn rounded_to_odd(&mut self, sum: Value, rest: Value) -> Result<Value> {
         let bits = self.bitcast(sum, DType::I64)?;
         let ty = self.ty(bits);
         let (zero, one) = (self.splat(&ty, Scalar::I64(0))?, self.splat(&ty, Scalar::I64(1))?);

@@ -94,7 +94,7 @@ pub(super) fn decomposed(a: &Array) -> Result<(Array, Array)> {
         let v = here.select(&one, &v);
         // LAPACK applies the adjoint of the reflector. Columns before this one are done: below their diagonal stand vectors, which no reflector moves.
         let left = numbered.ge(spread(k, &frame.shape));
-        let next = left.select(&reflected(&frame, a, &v, &conj(&tau)), a);
+        let next = left.select(reflected(&frame, a, &v, &conj(&tau)), a);
         // Below the diagonal of this column stands the vector.
         let is_vector = &columns & &frame.rows(&below);
         let next = is_vector.select(frame.rows(&v), &next);

@@ -356,7 +356,7 @@ impl Writer<'_> {
             match held {
                 "padding" => {
                     self.out.push('[');
-                    list(&mut self.out, values.chunks(2), |out, pair| integers(out, pair));
+                    list(&mut self.out, values.chunks(2), integers);
                     self.out.push(']');
                 }
                 "window_reversal" => {
