@@ -10,7 +10,8 @@ mod pretty;
 
 use std::fmt::Write;
 
-use self::attributes::{entries, function, list, quoted, symbol, ty};
+use self::attributes::{entries, function, list, quoted, symbol};
+pub(crate) use self::attributes::{tensor, ty};
 use self::numbers::whole;
 use crate::module::{Attribute, Function, Module, Operation, Region, Type, Value, Visibility};
 

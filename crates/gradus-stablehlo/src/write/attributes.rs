@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::numbers;
 use crate::module::{Attribute, Attributes, Element, Float, Quantized, Tensor, Type};
+use crate::read::{name_of, storage_range};
 
 /// Items with commas between.
 pub(super) fn list<T>(out: &mut String, items: impl IntoIterator<Item = T>, mut each: impl FnMut(&mut String, T)) {
@@ -16,7 +17,7 @@ pub(super) fn list<T>(out: &mut String, items: impl IntoIterator<Item = T>, mut 
 }
 
 /// A type.
-pub(super) fn ty(out: &mut String, t: &Type) {
+pub(crate) fn ty(out: &mut String, t: &Type) {
     match t {
         Type::Tensor(t) => tensor(out, t),
         Type::Token => out.push_str("!stablehlo.token"),
@@ -58,7 +59,8 @@ pub(super) fn function<'a>(
     out.push(')');
 }
 
-fn tensor(out: &mut String, t: &Tensor) {
+/// A tensor.
+pub(crate) fn tensor(out: &mut String, t: &Tensor) {
     out.push_str("tensor<");
     for d in &t.dims {
         match d {
@@ -83,53 +85,14 @@ fn tensor(out: &mut String, t: &Tensor) {
 
 /// The type of an element.
 pub(super) fn element(out: &mut String, e: &Element) {
-    let word = match e {
-        Element::I1 => "i1",
-        Element::I2 => "i2",
-        Element::I4 => "i4",
-        Element::I8 => "i8",
-        Element::I16 => "i16",
-        Element::I32 => "i32",
-        Element::I64 => "i64",
-        Element::U2 => "ui2",
-        Element::U4 => "ui4",
-        Element::U8 => "ui8",
-        Element::U16 => "ui16",
-        Element::U32 => "ui32",
-        Element::U64 => "ui64",
-        Element::Index => "index",
-        Element::Float(f) => float(*f),
-        Element::Complex(f) => {
+    match e {
+        Element::Complex(part) => {
             out.push_str("complex<");
-            out.push_str(float(*f));
-            ">"
+            element(out, &Element::Float(*part));
+            out.push('>');
         }
-        Element::Quantized(q) => {
-            quantized(out, q);
-            ""
-        }
-    };
-    out.push_str(word);
-}
-
-fn float(f: Float) -> &'static str {
-    match f {
-        Float::F4E2M1FN => "f4E2M1FN",
-        Float::F6E2M3FN => "f6E2M3FN",
-        Float::F6E3M2FN => "f6E3M2FN",
-        Float::F8E3M4 => "f8E3M4",
-        Float::F8E4M3 => "f8E4M3",
-        Float::F8E4M3FN => "f8E4M3FN",
-        Float::F8E4M3FNUZ => "f8E4M3FNUZ",
-        Float::F8E4M3B11FNUZ => "f8E4M3B11FNUZ",
-        Float::F8E5M2 => "f8E5M2",
-        Float::F8E5M2FNUZ => "f8E5M2FNUZ",
-        Float::F8E8M0FNU => "f8E8M0FNU",
-        Float::F16 => "f16",
-        Float::BF16 => "bf16",
-        Float::TF32 => "tf32",
-        Float::F32 => "f32",
-        Float::F64 => "f64",
+        Element::Quantized(q) => quantized(out, q),
+        named => out.push_str(name_of(named).unwrap_or("?")),
     }
 }
 
@@ -139,17 +102,11 @@ fn quantized(out: &mut String, q: &Quantized) {
     let mut storage = String::new();
     element(&mut storage, &q.storage);
     out.push_str(&storage.replace("ui", "u"));
-    let bits = storage.trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<u32>().unwrap_or(8);
-    let whole = if q.storage.is_signed() {
-        (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1)
-    } else {
-        (0, if bits >= 63 { i64::MAX } else { (1i64 << bits) - 1 })
-    };
-    if (q.storage_min, q.storage_max) != whole {
+    if (q.storage_min, q.storage_max) != storage_range(&q.storage) {
         let _ = write!(out, "<{}:{}>", q.storage_min, q.storage_max); // a text takes what is written
     }
     out.push(':');
-    out.push_str(float(q.expressed));
+    element(out, &Element::Float(q.expressed));
     if let Some(axis) = q.axis {
         let _ = write!(out, ":{axis}"); // as above
     }
