@@ -1,10 +1,10 @@
 //! Which equations make nothing but indices of windows: those are done where a window is found.
 
 use gradus_core::primitives::index::{Gather, Scatter};
-use gradus_core::program::Equation;
+use gradus_core::program::{Atom, Equation};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Class, Planner, is_at_points, is_fewer};
+use super::{Class, Planner, is_at_points};
 use crate::lower::made::axes_of;
 use crate::lower::scatter::has_loop;
 use crate::lower::values::Root;
@@ -12,6 +12,8 @@ use crate::lower::views::count;
 
 /// Indices that are made of more are made once, before.
 const MOST_PARTS: usize = 24;
+/// Elements of a window.
+const SHORTEST_WINDOW: usize = 8;
 
 impl Planner<'_> {
     /// Takes such equations out of nests. From the last to the first, so that whoever reads one is known.
@@ -62,16 +64,20 @@ impl Planner<'_> {
         takes && axes_of(&self.values.origin(a).view, &self.values.dims[r]).is_some()
     }
 
-    /// Whether an equation finds windows by vectors of one index.
+    /// Whether an equation finds windows by vectors of one index, and they are so long that what is done for each counts little: for single elements a pass
+    /// in lanes takes less.
     fn finds_windows(&self, i: usize, e: &Equation) -> bool {
-        if let Some(s) = e.op().downcast::<Scatter>() {
-            return s.index_map.len() == 1 && has_loop(self.p, self.values, e, s);
-        }
-        let gather = e.op().downcast::<Gather>();
-        gather.is_some_and(|g| g.index_map.len() == 1)
-            && self.classes[i] == Class::Point
-            && is_fewer(count(self.dims(self.p.operands(e)[1])), self.points[e.result().index()])
-            && !is_at_points(self.p, self.values, &self.points, i, 1)
+        let operands = self.p.operands(e);
+        let (indices, windows) = match (e.op().downcast::<Gather>(), e.op().downcast::<Scatter>()) {
+            (Some(g), _) => {
+                let in_nest = self.classes[i] == Class::Point && !is_at_points(self.p, self.values, &self.points, i, 1);
+                (in_nest && g.index_map.len() == 1, e.result().into())
+            }
+            (_, Some(s)) => (s.index_map.len() == 1 && has_loop(self.p, self.values, e, s), operands[2]),
+            _ => return false,
+        };
+        let size = |a: Atom| count(self.dims(a)).guess();
+        indices && size(windows) >= size(operands[1]).saturating_mul(SHORTEST_WINDOW)
     }
 
     /// What is read where an operand is read.
