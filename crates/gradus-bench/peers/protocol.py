@@ -1,7 +1,7 @@
 """The line protocol that the Python peers speak, and the numbers that inputs are made of.
 
     prepare CASE SIZE DTYPE INPUT...   ok NANOSECONDS (of the first call) | missing | error TEXT
-    run REPS                           NANOSECONDS (of one call)
+    run REPS                           NANOSECONDS NANOSECONDS (of one call: on the wall, and of all cores)
     check                              for each result: COUNT NORM VALUE,VALUE,... joined by ';'
     memory                             BYTES (scratch of the compiled program) | none
     version                            TEXT
@@ -75,9 +75,10 @@ def serve(peer):
                     answer = f"ok {peer.prepare(peer.cases[name](*size), inputs)}"
             elif words[0] == "run":
                 reps = int(words[1])
-                started = time.perf_counter_ns()
+                cores, started = time.process_time_ns(), time.perf_counter_ns()
                 peer.run(reps)
-                answer = repr((time.perf_counter_ns() - started) / reps)
+                wall, cores = time.perf_counter_ns() - started, time.process_time_ns() - cores
+                answer = f"{wall / reps!r} {cores / reps!r}"
             elif words[0] == "check":
                 answer = ";".join(described(r) for r in peer.results())
             elif words[0] == "memory":

@@ -7,8 +7,8 @@ use gradus::DType;
 use crate::Result;
 use crate::cases::{Call, Family, all, size_text};
 use crate::check::{Described, distance};
+use crate::clock::timed;
 use crate::measure::{Effort, median};
-use crate::peers::timed;
 use crate::table::time;
 use crate::tier::{Tier, declaring};
 
@@ -126,12 +126,12 @@ fn apart(a: &Call, b: &Call) -> Option<String> {
 /// Both in turns.
 fn compare(symbolic: &Call, fixed: &Call, effort: Effort) -> Row {
     let reps = |call: &Call| {
-        let once = timed(3, || call.run()).max(1.0);
+        let once = timed(3, || call.run()).wall.max(1.0);
         (effort.turn_ns() / once).ceil().max(1.0) as u64
     };
     let (n, m) = (reps(symbolic), reps(fixed));
     let rounds: Vec<[f64; 2]> =
-        (0..effort.rounds()).map(|_| [timed(n, || symbolic.run()), timed(m, || fixed.run())]).collect();
+        (0..effort.rounds()).map(|_| [timed(n, || symbolic.run()).wall, timed(m, || fixed.run()).wall]).collect();
     let median = |f: fn(&[f64; 2]) -> f64| median(rounds.iter().map(f)).unwrap_or(f64::NAN);
     Row {
         cores: String::new(),
