@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+import jax_programs
 import protocol
 
 jax.config.update("jax_enable_x64", True)
@@ -391,7 +392,7 @@ class Peer:
         "chain4": chain4,
         "call": call,
         "chain": chain,
-    }
+    } | jax_programs.cases
 
     def prepare(self, f, inputs):
         self.function = self.inputs = self.out = None
