@@ -9,6 +9,7 @@ pub mod devices;
 mod dynamics;
 mod elementwise;
 mod geometry;
+mod indexing;
 mod linalg;
 mod matrix;
 mod networks;
@@ -362,6 +363,7 @@ pub fn all() -> Vec<Family> {
     families.extend(signals::families());
     families.extend(geometry::families());
     families.extend(programs::families());
+    families.extend(indexing::families());
     families.extend(calls::families());
     families
 }

@@ -62,6 +62,10 @@ fn hello_double(input: &Input<'_>) -> Answer<Evaluated> {
 
 fn clustered(input: &Input<'_>, f: fn(&Array, &Array) -> Array) -> Answer<Evaluated> {
     let (points, centroids) = (input.numbers("points", 2)?, input.numbers("centroids", 2)?);
+    // A single number would be broadcast.
+    if points.dim(1) != centroids.dim(1) {
+        return Err(Fault("points and centroids have different numbers of dimensions".to_owned()));
+    }
     let f = jit(f);
     array_of(input, || f(&centroids, &points))
 }
@@ -179,15 +183,16 @@ fn mixture_jacobian(input: &Input<'_>) -> Answer<Evaluated> {
 
 /// Where in the Jacobian a scene's numbers are.
 struct Layout {
-    cameras: usize,
-    points: usize,
-    observations: usize,
+    cameras: i32,
+    points: i32,
+    observations: i32,
 }
 
 /// The benchmark says one camera, one point, one weight and one feature; all others are the same.
 fn scene(input: &Input<'_>) -> Answer<(ba::Scene, Layout)> {
     let [n, m, p] = ["n", "m", "p"].map(|name| input.count(name, 1));
     let (n, m, p) = (n?, m?, p?);
+    let layout = Layout::new(n, m, p).ok_or_else(|| Fault("the Jacobian has too many places".to_owned()))?;
     let repeated = |name: &str, len: usize, times: usize| -> Answer<Array> {
         Ok(input.vector(name, len)?.broadcast_to([times, len]).to_dense().ok()?)
     };
@@ -200,7 +205,7 @@ fn scene(input: &Input<'_>) -> Answer<(ba::Scene, Layout)> {
         point: in_turn(m),
         features: repeated("feat", 2, p)?,
     };
-    Ok((scene, Layout { cameras: n, points: m, observations: p }))
+    Ok((scene, layout))
 }
 
 fn scene_objective(input: &Input<'_>) -> Answer<Evaluated> {
@@ -218,28 +223,37 @@ fn scene_objective(input: &Input<'_>) -> Answer<Evaluated> {
 
 /// A sparse matrix by rows: where each begins, the columns of its numbers, and these.
 struct Sparse {
-    rows: Vec<usize>,
-    columns: Vec<usize>,
+    rows: Vec<i32>,
+    columns: Vec<i32>,
     values: Array,
 }
 
 impl Layout {
+    /// None if there are more columns, or numbers, than places can count.
+    fn new(cameras: usize, points: usize, observations: usize) -> Option<Layout> {
+        let [n, m, p] = [cameras, points, observations].map(|count| i32::try_from(count).ok());
+        let (n, m, p) = (n?, m?, p?);
+        let columns = n.checked_mul(ba::CAMERA as i32)?.checked_add(m.checked_mul(3)?)?.checked_add(p);
+        columns.and(p.checked_mul(2 * ba::BLOCK as i32 + 1))?;
+        Some(Layout { cameras: n, points: m, observations: p })
+    }
+
     /// Two rows for each observation, then one for each weight.
     fn sparse(&self, values: Array) -> Sparse {
-        let p = self.observations;
-        let mut columns = Vec::with_capacity((2 * ba::BLOCK + 1) * p);
-        let (points, weights) = (ba::CAMERA * self.cameras, ba::CAMERA * self.cameras + 3 * self.points);
+        let (p, block, camera_len) = (self.observations, ba::BLOCK as i32, ba::CAMERA as i32);
+        let (points, weights) = (camera_len * self.cameras, camera_len * self.cameras + 3 * self.points);
+        let mut columns = Vec::with_capacity((2 * ba::BLOCK + 1) * p as usize);
         for i in 0..p {
-            let (camera, point) = (ba::CAMERA * (i % self.cameras), points + 3 * (i % self.points));
+            let (camera, point) = (camera_len * (i % self.cameras), points + 3 * (i % self.points));
             for _ in 0..2 {
-                columns.extend(camera..camera + ba::CAMERA);
+                columns.extend(camera..camera + camera_len);
                 columns.extend(point..point + 3);
                 columns.push(weights + i);
             }
         }
         columns.extend(weights..weights + p);
-        let seen = (0..=2 * p).map(|row| row * ba::BLOCK);
-        let rows = seen.chain((1..=p).map(|row| 2 * p * ba::BLOCK + row)).collect();
+        let seen = (0..=2 * p).map(|row| row * block);
+        let rows = seen.chain((1..=p).map(|row| 2 * p * block + row)).collect();
         Sparse { rows, columns, values }
     }
 }
