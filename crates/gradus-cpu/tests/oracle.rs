@@ -2,6 +2,8 @@
 
 #[path = "oracle/indexing.rs"]
 mod indexing;
+#[path = "oracle/small.rs"]
+mod small;
 
 use std::sync::Arc;
 
