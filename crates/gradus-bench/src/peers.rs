@@ -19,7 +19,8 @@ use crate::check::Described;
 /// What the C peers are compiled with.
 pub const C_FLAGS: [&str; 3] = ["-O3", "-march=native", "-ffast-math"];
 /// The C peers, all in one library.
-pub const C_FILES: [&str; 5] = ["elementwise.c", "random.c", "lorenz.c", "rows.c", "geometry.c"];
+pub const C_FILES: [&str; 7] =
+    ["elementwise.c", "random.c", "lorenz.c", "rows.c", "geometry.c", "programs.c", "indexing.c"];
 
 /// Where the peers' sources are.
 pub fn sources() -> PathBuf {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use gradus::DType;
 
 use crate::Result;
-use crate::cases::{Call, Family, all, array, size_text};
+use crate::cases::{Call, Family, all, size_text};
 use crate::check::{Described, distance};
 use crate::measure::{Effort, median};
 use crate::peers::timed;
@@ -24,6 +24,14 @@ fn declaration(family: &str) -> Option<&'static str> {
         "lstm" => "_, _[T, B, _]",
         "nbody" => "_[N, 3], _[N]",
         "chain3" | "chain4" => "_[N, _]",
+        "take" | "scatter_add" => "_[N], _[M]",
+        "take_rows" | "scatter_add_rows" => "_[N, W], _[M]",
+        "argmin_rows" | "argmax_columns" | "cumsum_last" | "cumsum_first" | "sort_rows" => "_[R, C]",
+        "sort" => "_[N]",
+        "pad" | "transpose" => "_[R, C]",
+        "stack" => "_[N], _[N]",
+        "concatenate" => "_[R, C], _[R, C]",
+        "kmeans" | "kmeans_cost" => "_[K, D], _[N, D]",
         _ => return None,
     })
 }
@@ -97,9 +105,7 @@ pub fn measure(
 }
 
 fn call(family: &Family, size: &[usize], dtype: DType, tier: Tier) -> Call {
-    let inputs = (family.inputs)(size);
-    let arrays = inputs.iter().enumerate().map(|(i, x)| array(&x.values(i), &x.shape, dtype)).collect();
-    (family.build)(tier, size, arrays)
+    (family.build)(tier, size, family.arrays(size, dtype))
 }
 
 /// What is wrong with the first of two results, if anything is.

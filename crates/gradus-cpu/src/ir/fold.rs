@@ -28,6 +28,9 @@ pub fn fold(module: Module, exactness: Exactness) -> Module {
     }
 }
 
+/// Sums of sums are looked at so deep.
+const DEEPEST: usize = 8;
+
 #[derive(Default)]
 struct Folder {
     relaxed: bool,
@@ -37,6 +40,8 @@ struct Folder {
     made: FxHashMap<(Ty, Expr), Value>,
     /// What each open body put there.
     scopes: Vec<Vec<(Ty, Expr)>>,
+    /// How values were computed.
+    how: FxHashMap<Value, (Op, SmallVec<[Value; 3]>)>,
     /// How often a value divides.
     divisors: FxHashMap<Value, u32>,
 }
@@ -100,6 +105,27 @@ impl Folder {
         self.known.get(&v) == Some(&one(ty))
     }
 
+    /// What a value is the negative of, if it was computed so.
+    fn negated(&self, v: Value) -> Option<Value> {
+        match self.how.get(&v)? {
+            (Op::Neg, args) => Some(args[0]),
+            _ => None,
+        }
+    }
+
+    /// Whether a float is certainly no -0: a sum is that only of two, a square never.
+    fn has_no_minus_zero(&self, v: Value, ty: Ty, depth: usize) -> bool {
+        if self.known.contains_key(&v) {
+            return !self.is_minus_zero(v, ty);
+        }
+        match self.how.get(&v) {
+            Some((Op::Add, args)) if depth > 0 => args.iter().any(|a| self.has_no_minus_zero(*a, ty, depth - 1)),
+            Some((Op::Mul, args)) => args[0] == args[1],
+            Some((Op::Abs, _)) => true,
+            _ => false,
+        }
+    }
+
     /// The number of an operation whose operands are known. NaN stays an operation: its bits are the machine's business.
     fn computed(&self, m: &Module, ty: Ty, op: Op, args: &[Value]) -> Option<u64> {
         if matches!(op, Op::Math(_) | Op::Special(_)) {
@@ -120,6 +146,16 @@ impl Folder {
     fn exact(&self, ty: Ty, op: Op, x: &[Value]) -> Option<Simpler> {
         use Simpler::{Expr as E, Value as V};
         let float = ty.is_float();
+        // x + -y = x - y and x - -y = x + y
+        let negated = |of: usize, op: Op, other: usize| Some((op, x[other], self.negated(x[of])?));
+        let signs = match op {
+            Op::Add => negated(1, Op::Sub, 0).or_else(|| negated(0, Op::Sub, 1)),
+            Op::Sub => negated(1, Op::Add, 0),
+            _ => None,
+        };
+        if let Some((op, a, b)) = signs {
+            return Some(E(Expr::Op(op, smallvec![a, b])));
+        }
         Some(match op {
             // x·1 = x
             Op::Mul if self.is_one(x[0], ty) => V(x[1]),
@@ -135,6 +171,9 @@ impl Folder {
             Op::Sub if self.is_zero(x[1]) => V(x[0]),
             Op::Add if float && self.is_minus_zero(x[0], ty) => V(x[1]),
             Op::Add if float && self.is_minus_zero(x[1], ty) => V(x[0]),
+            // x + 0 = x where x is not -0
+            Op::Add if float && self.is_zero(x[0]) && self.has_no_minus_zero(x[1], ty, DEEPEST) => V(x[1]),
+            Op::Add if float && self.is_zero(x[1]) && self.has_no_minus_zero(x[0], ty, DEEPEST) => V(x[0]),
             // Whole numbers: x + 0 = x, 0·x = 0
             Op::Add if !float && self.is_zero(x[0]) => V(x[1]),
             Op::Add if !float && self.is_zero(x[1]) => V(x[0]),
@@ -214,6 +253,9 @@ impl Rewriter<Infallible> for Folder {
                 return Ok(());
             }
             self.remember(ty, v, &e);
+        }
+        if let Expr::Op(op, args) = &e {
+            self.how.insert(v, (*op, args.clone()));
         }
         out.push(Stmt::Let(v, e));
         Ok(())

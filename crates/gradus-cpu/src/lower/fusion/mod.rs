@@ -219,6 +219,8 @@ pub(super) fn plan(p: &Program, values: &Values) -> FusionPlan {
     planner.join_totals();
     planner.join_columns();
     planner.make_again();
+    // Nests that make the same again share it.
+    planner.join_columns();
     planner.finish()
 }
 

@@ -8,8 +8,8 @@ use gradus_core::program::Atom;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, cost, is_at_points, point_cost, reduction, rows_stay,
-    seen_in_place, with_cuts,
+    CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, at_points, cost, is_at_points, lead, point_cost,
+    reduction, rows_stay, seen_in_place, with_cuts,
 };
 use crate::cost::is_for_one;
 use crate::ir::{FoldOp, LANES, Ty};
@@ -19,9 +19,11 @@ use crate::size::Size;
 
 /// Narrower sums of columns are better off in registers.
 const NARROWEST: usize = 64;
-/// What is made again takes at most this long, in nanoseconds, and at most so many equations.
+/// What is made again takes at most this long for each number that need not be in memory, in nanoseconds, and at most so many equations.
 const AGAIN: f32 = 1.0;
-const MOST_PARTS: usize = 6;
+const MOST_PARTS: usize = 32;
+/// An array with so many times fewer elements than a nest has points is in a near cache whenever it is read.
+const SHARED: usize = 16;
 /// Arrays of so many bytes stay in the second cache, from which reading takes no longer.
 const NEAR: usize = 2 << 20;
 /// Nests of the same size that are tried.
@@ -129,10 +131,12 @@ impl Planner<'_> {
         };
         let in_place = columns.members.iter().all(unshared)
             && seen_in_place(columns, &self.points, self.values, a, r, Level::Point, Level::Point);
-        let bytes = columns.n * self.values.types[r]?.size();
+        let inside = count(&self.values.dims[r]).over(columns.n)?.known()?;
+        let bytes = columns.n * self.values.types[r]?.size() * inside;
         if bytes.guess() <= NEAR || columns.values.contains_key(&r) || !in_place || self.is_read_elsewhere(r, [c, k]) {
             return None;
         }
+        let is_near = |elements: Size| elements.guess().saturating_mul(SHARED) <= columns.n.guess();
         let mut parts: Vec<(usize, usize)> = Vec::new();
         let mut arrays: FxHashSet<Root> = FxHashSet::default();
         let mut time = 0.0;
@@ -144,11 +148,19 @@ impl Planner<'_> {
             }
             let i = *rows.members.iter().find(|i| self.p.equations()[**i].result().index() == v)?;
             let e = &self.p.equations()[i];
-            time += cost(self.p, e);
-            if self.classes[i] != Class::Point || !self.is_map(e) || parts.len() >= MOST_PARTS || time > AGAIN {
+            let at_point =
+                at_points(self.p, e).chain([e.result().into()]).map(|a| count(self.dims(a)).over(columns.n)?.known());
+            time += cost(self.p, e) * at_point.max()?? as f32;
+            let computes = self.is_map(e) || self.is_inner(e);
+            let too_long = parts.len() >= MOST_PARTS || time > AGAIN * inside as f32;
+            if self.classes[i] != Class::Point || !computes || too_long {
                 return None;
             }
-            cuts = with_cuts(cuts, columns.n, &self.values.dims[v], Size::ONE)?;
+            for dims in at_points(self.p, e).map(|a| self.dims(a)).chain([&self.values.dims[v][..]]) {
+                if let Some(l) = lead(dims, columns.n) {
+                    cuts = with_cuts(cuts, columns.n, &dims[..l], Size::ONE)?;
+                }
+            }
             parts.push((i, v));
             for (slot, x) in self.p.operands(e).iter().enumerate() {
                 let Root::Value(u) = self.values.origin(*x).root else { continue };
@@ -156,6 +168,7 @@ impl Planner<'_> {
                     Some(Level::Row) => {}
                     Some(Level::Point) if self.seen(rows, i, slot, Level::Point).is_some() => open.push(u as usize),
                     Some(Level::Point) => return None,
+                    None if is_near(count(&self.values.dims[u as usize])) => {}
                     None => drop(arrays.insert(Root::Value(u))),
                 }
             }
@@ -175,12 +188,13 @@ impl Planner<'_> {
             })
     }
 
-    /// The dimensions and axes of a nest of columns.
+    /// The dimensions of the points of a nest of columns, and its axes.
     fn kind_of_columns(&self, c: usize) -> Option<(Vec<Size>, Vec<usize>)> {
         let i = *self.clusters[c].members.iter().find(|i| self.classes[**i] == Class::Column)?;
         let e = &self.p.equations()[i];
         let (_, axes) = reduction(e.op())?;
-        Some((self.dims(self.p.operands(e)[0]).to_vec(), axes.to_vec()))
+        let dims = self.dims(self.p.operands(e)[0]);
+        Some((dims[..lead(dims, self.clusters[c].n)?].to_vec(), axes.to_vec()))
     }
 
     /// The cuts of two nests of columns as one. What depends on the first has a level above its own, unless it is an equation by

@@ -17,7 +17,7 @@ impl Nest<'_, '_> {
     pub(super) fn columns(&mut self) -> Result<()> {
         let sums: Vec<usize> =
             self.cluster.members.iter().copied().filter(|i| self.plan.classes[*i] == Class::Column).collect();
-        // All of them are over the same axes of the same dimensions.
+        // All of them are over the same axes of the same points; how many elements a point has may differ.
         let i = *sums.first().ok_or_else(|| error!(Rule, "a column nest without a reduction"))?;
         let e = &self.p.equations()[i];
         let (_, axes) = reduction(e.op()).ok_or_else(|| error!(Rule, "no reduction"))?;
@@ -30,14 +30,17 @@ impl Nest<'_, '_> {
             .map(|s| *s != Size::ZERO)
             .collect();
         // The result's strides along the kept ones.
-        let inside = count(&dims).over(self.cluster.n).and_then(Size::known);
-        let inside = inside.ok_or_else(|| error!(Rule, "columns of points without a size"))?;
+        let of_one =
+            |i: &usize| count(self.values.dims(self.operands(*i)[0])).over(self.cluster.n).and_then(Size::known);
+        let insides = sums.iter().map(of_one).collect::<Option<Vec<usize>>>();
+        let insides = insides.ok_or_else(|| error!(Rule, "columns of points without a size"))?;
         let mut own = vec![Size::ZERO; self.cuts.len()];
-        let mut s = Size::from(inside);
+        let mut s = Size::ONE;
         for j in (0..self.cuts.len()).rev().filter(|j| !marked[*j]) {
             own[j] = s;
             s = s * self.cuts[j];
         }
+        self.turn_operands((0..self.cuts.len()).rev().find(|j| !marked[*j] && self.cuts[*j] != 1))?;
         let mut accesses = self.accesses();
         let stored: Vec<usize> = self
             .cluster
@@ -67,7 +70,7 @@ impl Nest<'_, '_> {
             return Err(error!(Rule, "columns without a kept axis"));
         }
         if let [g] = &kept[..]
-            && inside == 1
+            && insides.iter().all(|inside| *inside == 1)
             && g.extent.is_multiple_of(TILE)
             && !self.cluster.n.at_most(CHUNK)
         {
@@ -82,7 +85,7 @@ impl Nest<'_, '_> {
         self.nested(&kept, &kinds, &mut |nest: &mut Self| {
             let mut ops = Vec::new();
             let mut init = Vec::new();
-            for &i in &sums {
+            for (&i, &inside) in sums.iter().zip(&insides) {
                 let (v, op) = (nest.result(i), nest.fold_op(nest.result(i))?);
                 let ty = nest.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
                 let nothing = nest.lower.emitter.constant(ty, op.neutral(ty));
@@ -90,7 +93,11 @@ impl Nest<'_, '_> {
                 init.extend(std::iter::repeat_n(nothing, inside));
             }
             let totals = nest.reduce_inside(&sums, &reduced, &ops, &init, &stored)?;
-            for (i, totals) in sums.iter().zip(totals.chunks(inside)) {
+            let mut left = &totals[..];
+            for (i, &inside) in sums.iter().zip(&insides) {
+                let (totals, others) = left.split_at(inside);
+                left = others;
+                let own: Vec<Size> = own.iter().map(|s| *s * inside).collect();
                 let v = nest.result(*i);
                 let op = nest.fold_op(v)?;
                 let View { buffer, base, .. } =

@@ -4,6 +4,7 @@ mod columns;
 mod gather;
 mod rows;
 mod totals;
+mod turned;
 
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::Gather;
@@ -45,6 +46,8 @@ pub(super) struct Nest<'a, 'b> {
     points: FxHashMap<usize, Vec<Value>>,
     /// Operands that are there.
     loaded: FxHashMap<(Buffer, At), (Value, Meaning)>,
+    /// Operands that were written anew for this nest, by equation and position.
+    turned: FxHashMap<(usize, usize), View>,
     /// Where members are stored, that are.
     stored: FxHashMap<usize, View>,
     /// The names of running totals.
@@ -96,6 +99,7 @@ pub(super) fn emit(
         rows: FxHashMap::default(),
         points: FxHashMap::default(),
         loaded: FxHashMap::default(),
+        turned: FxHashMap::default(),
         stored: FxHashMap::default(),
         partial: FxHashMap::default(),
         sharing: FxHashSet::default(),
@@ -112,8 +116,10 @@ pub(super) fn emit(
         nest.columns()
     } else if cluster.k != 0 {
         nest.find_phases();
+        nest.turn_operands(nest.innermost())?;
         nest.rows()
     } else {
+        nest.turn_operands(nest.innermost())?;
         nest.plain()
     }
 }
@@ -288,7 +294,7 @@ impl Nest<'_, '_> {
             all.extend(self.picks(i));
             for (slot, &a) in self.p.operands(e).iter().enumerate() {
                 if self.member_of(i, slot).is_none() && !self.is_picked(i, slot) {
-                    let view = self.real_view(a);
+                    let view = self.turned.get(&(i, slot)).cloned().unwrap_or_else(|| self.real_view(a));
                     for strides in [&view.strides, &view.mean.strides] {
                         all.push(self.strides(strides, self.values.dims(a), self.lead_of(i, slot, at), at));
                     }
@@ -528,7 +534,8 @@ impl Nest<'_, '_> {
         if let Some(value) = self.lower.splat_of(self.p, self.values, a) {
             return Ok(vec![value; count(&inside.dims).known().unwrap_or(0)]);
         }
-        let view = self.lower.placed(self.values, a).ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
+        let view = self.turned.get(&(i, slot)).cloned().or_else(|| self.lower.placed(self.values, a));
+        let view = view.ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
         let [strides, elements] = [&view.strides, &view.mean.strides].map(|s| self.strides(s, &dims, l, at));
         let numbers = offsets(&inside.dims, &view.mean.strides[l..]);
         Ok(offsets(&inside.dims, &view.strides[l..])

@@ -9,12 +9,20 @@ use crate::cost::Work;
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, Tag, TagName};
 use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Int, Kind, LANES, Op, Stmt, Ty, Value};
-use crate::lower::emit::is_expensive;
+use crate::lower::emit::{cost, is_expensive};
 use crate::lower::fusion::{CHUNK, Class, Level, reduction};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::{Repr, storage};
 use crate::lower::views::{At, View};
 use crate::size::Size;
+
+/// What takes longer to make again, in nanoseconds, is better read back from the first cache.
+const MANY: f32 = 1.0;
+/// Rows that threads share and that keep something for themselves go in at most so many blocks, each with memory for one row.
+const MOST_BLOCKS: usize = 128;
+/// Fewer are too few for threads to share, and so are fewer rows in each.
+const FEWEST_BLOCKS: usize = 16;
+const SHORTEST_BLOCK: usize = 8;
 
 /// How long a loop of lanes is.
 #[derive(Clone, Copy)]
@@ -42,23 +50,27 @@ impl Nest<'_, '_> {
         self.place_totals(&totals);
     }
 
-    /// Members of points that later lane loops need and that cost more to make again than to read back. `in_turn`: rows are
-    /// done one after the other, in `at_once` chunks; all rows of a chunk can have the same memory for that.
-    fn spill(&mut self, in_turn: bool, at_once: usize) -> Result<()> {
-        let members = self.cluster.members.clone();
+    /// Members of points that later lane loops need and that cost more to make again than to read back. `in_turn`: from one row, which stays in the first cache.
+    fn worth_keeping(&self, in_turn: bool) -> FxHashSet<usize> {
         let mut wanted: FxHashSet<usize> = FxHashSet::default();
-        for &i in &members {
+        for &i in &self.cluster.members {
             let phase = self.phase_of_use(i);
             for r in self.members_of(i) {
                 if self.level(r) == Level::Point
                     && self.phases[&r] < phase
                     && !self.stored.contains_key(&r)
-                    && self.is_costly(r)
+                    && self.is_costly(r, in_turn)
                 {
                     wanted.insert(r);
                 }
             }
         }
+        wanted
+    }
+
+    /// Memory for those members. `in_turn`: rows are done one after the other, in `at_once` blocks; all rows of a block can have the same memory for that.
+    fn spill(&mut self, in_turn: bool, at_once: usize) -> Result<()> {
+        let wanted = self.worth_keeping(in_turn);
         let last_reads = self.last_reads(&wanted);
         let mut wanted: Vec<usize> = wanted.into_iter().collect();
         wanted.sort_by_key(|v| (self.phases[v], *v));
@@ -141,13 +153,17 @@ impl Nest<'_, '_> {
         if self.plan.classes[i] == Class::Row && !self.is_total(i) { phase - 1 } else { phase }
     }
 
-    /// Whether making it again takes an expensive operation.
-    fn is_costly(&self, v: usize) -> bool {
+    /// Whether making it again takes an expensive operation or, where it is read back from the first cache, many cheap ones.
+    fn is_costly(&self, v: usize, is_near: bool) -> bool {
         let mut open = vec![v];
         let mut seen = FxHashSet::default();
+        let mut time = 0.0;
         while let Some(v) = open.pop() {
             let Some(&i) = self.cluster.members.iter().find(|i| self.result(**i) == v) else { continue };
-            if is_expensive(self.p, &self.p.equations()[i]) {
+            let e = &self.p.equations()[i];
+            let inside = self.members_of(i).chain([v]).map(|r| self.inside(r)).max().unwrap_or(1);
+            time += cost(self.p, e) * inside as f32;
+            if is_expensive(self.p, e) || (is_near && time > MANY) {
                 return true;
             }
             for r in self.members_of(i) {
@@ -169,18 +185,17 @@ impl Nest<'_, '_> {
         let whole = self.cluster.n == k;
         let by_chunk = self.rows_by_chunk(&row_groups);
         let searched = by_chunk.is_none() && self.has_flat_totals() && self.chunk_count() > 1;
-        let rows = self.cluster.rows();
-        let outer = match by_chunk {
-            Some(_) => Size::from(self.chunk_count()),
-            None => row_groups.first().map_or(rows, |g| g.extent),
-        };
         // Running totals allow one thread for each chunk.
         let shared = self.cluster.totals.is_empty() || by_chunk.is_some();
         let work = if shared { self.work() } else { Work::alone() };
         let parallel = work.is_shared();
+        let blocks = match by_chunk {
+            None if parallel && !whole => self.rows_by_block(&row_groups),
+            found => found.map(|rows| (rows, self.chunk_count())),
+        };
         if !whole {
-            self.by_chunk = by_chunk.is_some();
-            let at_once = if self.by_chunk { self.chunk_count() } else { 1 };
+            self.by_chunk = blocks.is_some();
+            let at_once = blocks.as_ref().map_or(1, |(_, blocks)| *blocks);
             self.spill(!parallel || self.by_chunk, at_once)?;
         }
         let last_phase = self.phases.values().copied().max().unwrap_or(0);
@@ -253,21 +268,32 @@ impl Nest<'_, '_> {
             }
             Ok(())
         };
-        match by_chunk {
+        match blocks {
             None => self.nested(&row_groups, &kinds, one_row)?,
-            Some(rows) => {
+            Some((rows, blocks)) => {
                 let chunk = self.lower.emitter.value(Ty::I64);
                 self.lower.emitter.begin();
                 self.chunk = Some(chunk);
                 self.open.push((rows.inner, rows.extent, chunk));
-                self.nested(&[rows], &kinds, one_row)?;
+                let inner: Vec<Group> = std::iter::once(rows).chain(row_groups[1..].iter().cloned()).collect();
+                self.nested(&inner, &kinds, one_row)?;
                 self.open.pop();
                 let body = self.lower.emitter.end();
-                self.lower.emitter.serial(chunk, outer, Vec::new(), body);
+                self.lower.emitter.serial(chunk, blocks, Vec::new(), body);
             }
         }
         self.finish_kernel(work, Vec::new());
         self.end_totals()
+    }
+
+    /// The rows of a block and how many blocks there are, if threads share rows that keep something for themselves.
+    fn rows_by_block(&self, row_groups: &[Group]) -> Option<(Group, usize)> {
+        let first = row_groups.first()?;
+        let n = first.extent.known()?;
+        let fits = |blocks: &usize| n.is_multiple_of(*blocks) && n / blocks >= SHORTEST_BLOCK;
+        let blocks = (FEWEST_BLOCKS..=MOST_BLOCKS).rev().find(fits)?;
+        let keeps = self.cluster.totals.is_empty() && !self.worth_keeping(true).is_empty();
+        keeps.then(|| (Group { extent: Size::from(n / blocks), inner: first.inner }, blocks))
     }
 
     fn folds_in(&self, phase: usize) -> Vec<usize> {

@@ -1,0 +1,71 @@
+//! Operands that many rows share and whose neighbours in a lane loop lie apart: they are written once with those neighbours side by side, so that a
+//! row reads runs and not elements from everywhere.
+
+use super::Nest;
+use crate::error::Result;
+use crate::ir::LANES;
+use crate::lower::fusion::Level;
+use crate::lower::values::storage;
+use crate::lower::views::{At, View};
+use crate::size::Size;
+
+/// An element that is read so often is worth writing once more.
+const SHARED: usize = 16;
+/// Shorter loops of lanes read few neighbours.
+const SHORTEST: usize = LANES / 2;
+
+impl Nest<'_, '_> {
+    /// The innermost of the cut dimensions that has a size.
+    pub(super) fn innermost(&self) -> Option<usize> {
+        (0..self.cuts.len()).rev().find(|j| self.cuts[*j] != 1)
+    }
+
+    /// Writes such operands anew, if lanes run along this cut dimension; `operand` reads what was written.
+    pub(super) fn turn_operands(&mut self, lane: Option<usize>) -> Result<()> {
+        let Some(lane) = lane.filter(|j| self.cuts[*j].guess() >= SHORTEST) else { return Ok(()) };
+        let mut done: Vec<(View, View)> = Vec::new();
+        for &i in &self.cluster.members {
+            for slot in 0..self.operands(i).len() {
+                let Some((view, l)) = self.lies_apart(i, slot, lane) else { continue };
+                let turned = match done.iter().find(|(from, _)| *from == view) {
+                    Some((_, turned)) => turned.clone(),
+                    None => {
+                        let dtype = self.p.ty(self.operands(i)[slot]).dtype();
+                        let Some(ty) = storage(dtype) else { continue };
+                        // What repeats is written once; first what a point has, then the points, so that these are neighbours.
+                        let once = |a: usize| if view.strides[a] == 0 { Size::ONE } else { view.dims[a] };
+                        let order: Vec<usize> = (l..view.dims.len()).chain(0..l).collect();
+                        let single = View { dims: (0..view.dims.len()).map(once).collect(), ..view.clone() };
+                        let from = single.permuted(&order);
+                        let buffer = self.lower.new_scratch(ty, from.dims.iter().product());
+                        let to = View { mean: from.mean.clone(), ..View::dense(buffer, &from.dims) };
+                        self.lower.copy(&from, &to, dtype)?;
+                        let mut turned = View { buffer, base: At::start(), ..view.clone() };
+                        for (place, &a) in order.iter().enumerate().filter(|(_, a)| view.strides[**a] != 0) {
+                            turned.strides[a] = to.strides[place];
+                        }
+                        done.push((view, turned.clone()));
+                        turned
+                    }
+                };
+                self.turned.insert((i, slot), turned);
+            }
+        }
+        Ok(())
+    }
+
+    /// The view of an operand that is worth it, and how many of its axes run over points.
+    fn lies_apart(&self, i: usize, slot: usize, lane: usize) -> Option<(View, usize)> {
+        let (a, at) = (self.operands(i)[slot], self.works_at(i));
+        if at != Level::Point || self.member_of(i, slot).is_some() || self.is_picked(i, slot) {
+            return None;
+        }
+        let view = self.lower.placed(self.values, a)?;
+        let l = self.lead_of(i, slot, at);
+        let strides = self.strides(&view.strides, &view.dims, l, at);
+        let next = strides[lane];
+        let readers = (0..self.cuts.len()).filter(|j| strides[*j] == 0).map(|j| self.cuts[j].guess());
+        let apart = next != 0 && next != 1 && next != -1i64;
+        (apart && readers.fold(1usize, usize::saturating_mul) >= SHARED).then_some((view, l))
+    }
+}

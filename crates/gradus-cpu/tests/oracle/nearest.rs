@@ -1,0 +1,75 @@
+//! The nearest of many: extremes of rows whose elements are small sums made at the point, and the columns of their derivatives.
+
+use super::*;
+
+/// The derivatives by the centres of the sum of every point's distance to the nearest centre, first and second, by hand.
+fn distances(ty: &str, n: &str, k: &str, d: usize) -> String {
+    let (all, pairs) = (format!("[{n},{k},{d}]"), format!("[{n},{k}]"));
+    format!(
+        "fn distances(x0: {ty}[{n},{d}], x1: {ty}[{k},{d}]) -> ({ty}[{k},{d}], {ty}[{k}], {ty}[{n}]) {{\n  \
+         x2: {ty}{all} = broadcast{{shape={all}, axes=[0,2]}} x0\n  \
+         x3: {ty}{all} = broadcast{{shape={all}, axes=[1,2]}} x1\n  \
+         x4: {ty}{all} = sub x2 x3\n  \
+         x5: {ty}{all} = mul x4 x4\n  \
+         x6: {ty}{pairs} = reduce_sum{{axes=[2]}} x5\n  \
+         x7: {ty}[{n}] = reduce_min{{axes=[1]}} x6\n  \
+         x8: {ty}{pairs} = broadcast{{shape={pairs}, axes=[0]}} x7\n  \
+         x9: bool{pairs} = compare{{direction=eq}} x6 x8\n  \
+         x10: {ty}{pairs} = convert{{dtype={ty}}} x9\n  \
+         x11: {ty}[{n}] = reduce_sum{{axes=[1]}} x10\n  \
+         x12: {ty}[{n}] = div x7 x11\n  \
+         x13: {ty}{pairs} = broadcast{{shape={pairs}, axes=[0]}} x12\n  \
+         x14: {ty}{pairs} = select x9 x13 0.0:{ty}{pairs}\n  \
+         x15: {ty}{all} = broadcast{{shape={all}, axes=[0,1]}} x14\n  \
+         x16: {ty}{all} = mul x15 x4\n  \
+         x17: {ty}{all} = neg x16\n  \
+         x18: {ty}[{k},{d}] = reduce_sum{{axes=[0]}} x17\n  \
+         x19: {ty}[{k}] = reduce_sum{{axes=[0]}} x14\n  \
+         return x18, x19, x11\n}}"
+    )
+}
+
+/// Coordinates of which many are the same, so that there are ties; with what is no number where `odd` says.
+fn coordinates(n: usize, d: usize, odd: bool, ty: DType) -> Array {
+    let number = |i: usize| match i % 1009 {
+        500 if odd => f64::NAN,
+        700 if odd => f64::INFINITY,
+        k => ((k * 37 + i / 1009) % 5) as f64 / 4.0 - 0.5,
+    };
+    Array::from_vec((0..n * d).map(number).collect::<Vec<f64>>(), [n, d]).cast(ty)
+}
+
+#[test]
+fn the_nearest_has_the_interpreters_bits() {
+    let shapes =
+        [("f64", 640, 70, 8), ("f32", 1200, 64, 8), ("f64", 333, 1000, 3), ("f64", 512, 48, 12), ("f64", 90, 33, 8)];
+    for (ty, n, k, d) in shapes {
+        let text = distances(ty, &n.to_string(), &k.to_string(), d);
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let dtype = p.inputs()[0].dtype();
+        for odd in [false, true] {
+            let inputs = [coordinates(n, d, odd, dtype), coordinates(k + 7, d, odd, dtype).index(7..)];
+            check_native(&p, &inputs, None, &|| text.clone());
+        }
+        check_native(&p, &random_inputs(&p), None, &|| text.clone());
+    }
+}
+
+#[test]
+fn the_nearest_of_sizes_known_at_run_time() {
+    let text = distances("f64", "N", "K", 8);
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let of = |n: usize, k: usize| vec![coordinates(n, 8, false, DType::F64), coordinates(k, 8, true, DType::F64)];
+    check_sizes(&p, &[of(40, 70), of(5, 3), of(1, 1), of(33, 64)], None, &|| text.clone());
+}
+
+/// Neither the differences nor the distances of all pairs are ever in memory.
+#[test]
+fn pairs_are_not_kept() {
+    let text = distances("f64", "2000", "500", 8);
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+    let bytes = l.bind(&p, p.inputs()).unwrap().bytes;
+    let scratch = gradus_cpu::memory::plan(&l.module, &bytes, &l.uncovered).unwrap().bytes;
+    assert!(scratch <= 1 << 20, "{scratch}\n{}", l.module);
+}
