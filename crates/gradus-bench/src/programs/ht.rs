@@ -102,7 +102,7 @@ fn vertices(theta: &Array, model: &Model) -> Array {
     let transforms = Array::stack(&absolutes, 0).matmul(&model.inverses).index((.., ..3));
     let mut positions = Array::einsum("vb,vj,bij->vi", [&model.weights, &model.positions, &transforms]);
     if model.mirrored {
-        positions = positions * Array::from([-1.0, 1.0, 1.0]);
+        positions *= Array::from([-1.0, 1.0, 1.0]);
     }
     positions.dot(&rotation(&theta.index(..3)).t()) + theta.index(3..6)
 }

@@ -153,12 +153,9 @@ fn posterior(v: &Values, size: &[usize]) -> f64 {
     let term = |point: &[f64], c: usize| {
         let centred: Vec<f64> = (0..d).map(|i| point[i] - v[1][c * d + i]).collect();
         let mut turned: Vec<f64> = (0..d).map(|i| v[2][c * d + i].exp() * centred[i]).collect();
-        let mut next = c * below;
-        for i in 0..d {
-            for j in i + 1..d {
-                turned[j] += v[3][next] * centred[i];
-                next += 1;
-            }
+        let mut lower = v[3][c * below..].iter();
+        for (i, z) in centred.iter().enumerate() {
+            turned[i + 1..].iter_mut().zip(&mut lower).for_each(|(t, l)| *t += l * z);
         }
         let sum: f64 = v[2][c * d..][..d].iter().sum();
         v[0][c] + sum - 0.5 * turned.iter().map(|t| t * t).sum::<f64>()
