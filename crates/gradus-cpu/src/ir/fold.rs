@@ -39,8 +39,8 @@ struct Folder {
     /// What was computed in the bodies that are open, with its type: constants have none of their own.
     made: FxHashMap<(Ty, Expr), Value>,
     /// What each open body put there.
-    scopes: Vec<Vec<(Ty, Expr)>>,
-    /// How values were computed.
+    scopes: Vec<Vec<(Ty, Expr, Value)>>,
+    /// How values of the bodies that are open were computed, of what is there where they are.
     how: FxHashMap<Value, (Op, SmallVec<[Value; 3]>)>,
     /// How often a value divides.
     divisors: FxHashMap<Value, u32>,
@@ -87,9 +87,12 @@ impl Folder {
         if let Expr::Const(bits) = e {
             self.known.insert(v, *bits);
         }
+        if let Expr::Op(op, args) = e {
+            self.how.insert(v, (*op, args.clone()));
+        }
         self.made.insert((ty, e.clone()), v);
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push((ty, e.clone()));
+            scope.push((ty, e.clone(), v));
         }
     }
 
@@ -254,9 +257,6 @@ impl Rewriter<Infallible> for Folder {
             }
             self.remember(ty, v, &e);
         }
-        if let Expr::Op(op, args) = &e {
-            self.how.insert(v, (*op, args.clone()));
-        }
         out.push(Stmt::Let(v, e));
         Ok(())
     }
@@ -266,8 +266,10 @@ impl Rewriter<Infallible> for Folder {
     }
 
     fn leave(&mut self) {
-        for key in self.scopes.pop().unwrap_or_default() {
-            self.made.remove(&key);
+        for (ty, e, v) in self.scopes.pop().unwrap_or_default() {
+            self.made.remove(&(ty, e));
+            // A kernel is given what the main body computed, and not what that was computed of.
+            self.how.remove(&v);
         }
     }
 }
