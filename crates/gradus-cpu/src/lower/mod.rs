@@ -6,6 +6,7 @@ mod cumulative;
 mod emit;
 mod fusion;
 mod indexed;
+mod made;
 mod nest;
 mod scalars;
 mod scatter;
@@ -97,6 +98,8 @@ struct Frame {
     joined: FxHashMap<usize, View>,
     /// Results whose points' elements lie apart: how many at each point, and how many points.
     apart: FxHashMap<usize, (usize, Size)>,
+    /// The equations that are done where a window is found, by their result.
+    made: FxHashMap<usize, usize>,
     /// Memory of the block's constants.
     constants: FxHashMap<usize, Buffer>,
     /// How many units still read a root.
@@ -503,7 +506,8 @@ impl Lower {
         let plan = fusion::plan(p, &values);
         let mut reprs: Vec<Option<Repr>> = inputs.into_iter().map(Some).collect();
         reprs.resize(p.value_count(), None);
-        let frame = Frame { reprs, uses: plan.uses.clone(), carried: owned.clone(), owned, ..Frame::default() };
+        let (uses, made) = (plan.uses.clone(), plan.makers.clone());
+        let frame = Frame { reprs, uses, made, carried: owned.clone(), owned, ..Frame::default() };
         let outer = std::mem::replace(&mut self.frame, frame);
         let result = self.block_inside(p, &values, &plan, wanted);
         self.frame = outer;

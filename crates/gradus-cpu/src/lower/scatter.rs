@@ -1,34 +1,42 @@
 //! Scatters: a loop over the index vectors in their order, into memory that holds the operand: its own if nothing else needs it, otherwise a copy.
 
 use gradus_core::primitives::index::{Scatter, ScatterKind};
-use gradus_core::program::{Equation, Program};
+use gradus_core::program::{Atom, Equation, Program};
 
 use super::Lower;
 use super::indexed::{Windows, starts};
+use super::made::Made;
 use super::values::{Values, storage};
 use super::views::{Dims, View, count, is_empty};
 use super::walk::Walk;
 use crate::cost::Work;
 use crate::error::Result;
-use crate::ir::{Kind, Op, Ty, Value};
+use crate::ir::{Kind, Op, Ty};
 use crate::size::Size;
 
+/// Whether a scatter is a loop: its numbers are some that code computes with, and something is written.
+pub(super) fn has_loop(p: &Program, values: &Values, e: &Equation, s: &Scatter) -> bool {
+    let typed = match s.kind {
+        ScatterKind::Set => storage(p.ty(e.result()).dtype()).is_some(),
+        _ => values.types[e.result().index()].is_some(),
+    };
+    typed && p.operands(e).iter().all(|a| !is_empty(values.dims(*a)))
+}
+
 impl Lower {
-    /// A scatter as a loop. False if its numbers are none that code computes with, or nothing is written.
+    /// A scatter as a loop. False if it is none.
     pub(super) fn scatter(&mut self, p: &Program, values: &Values, e: &Equation, s: &Scatter) -> Result<bool> {
-        let (v, operands) = (e.result().index(), p.operands(e));
-        let typed = match s.kind {
-            ScatterKind::Set => storage(p.ty(e.result()).dtype()).is_some(),
-            _ => values.types[v].is_some(),
-        };
-        if !typed || operands.iter().any(|a| is_empty(values.dims(*a))) {
+        if !has_loop(p, values, e, s) {
             return Ok(false);
         }
-        let to = self.updated(p, values, e, &operands[1..])?;
+        let operands = p.operands(e);
         let windows = Windows::from(s);
-        let indices = self.memory(p, values, operands[1])?;
-        let updates = self.memory(p, values, operands[2])?;
         let dims = values.dims(operands[2]).clone();
+        let components = self.index_components(p, values, operands[1], &windows, &dims)?;
+        let there: Vec<(Atom, &View)> = components.iter().flat_map(Made::there).collect();
+        let reads: Vec<Atom> = there.iter().map(|(a, _)| *a).chain([operands[2]]).collect();
+        let to = self.updated(p, values, e, &reads)?;
+        let updates = self.memory(p, values, operands[2])?;
         let sizes = windows.sizes(to.dims.len(), &dims);
         let rooms = windows.rooms(&to.dims, &sizes);
         // One index vector after the other, then along its window.
@@ -36,7 +44,7 @@ impl Lower {
         let order: Vec<usize> = windows.outer(rank).chain(s.update_window_dims.iter().copied()).collect();
         let split = rank - s.update_window_dims.len();
         let mut views = vec![windows.operand(&to, &dims).permuted(&order), updates.permuted(&order)];
-        views.extend(windows.components(&indices, &dims).iter().map(|c| c.permuted(&order)));
+        views.extend(there.iter().map(|(_, view)| view.permuted(&order)));
         let all: Vec<&View> = views.iter().collect();
         self.emitter.begin();
         // An axis that turns out to be empty has no place to hold a start at: then nothing is written.
@@ -45,12 +53,13 @@ impl Lower {
         runs.iter().for_each(|_| self.emitter.begin());
         let outer = Walk::new(self, &all, 0..split);
         outer.open(self);
-        let vector: Vec<Value> = (2..views.len())
-            .map(|c| {
-                let (at, meaning) = outer.along(c, views[c].first());
-                self.emitter.load(views[c].buffer, at, meaning)
-            })
-            .collect();
+        let (mut number, mut vector) = (2, Vec::new());
+        for component in &components {
+            vector.push(self.component(p, values, component, &mut number, &mut |l, k, _| {
+                let (at, meaning) = outer.along(k, views[k].first());
+                l.emitter.load(views[k].buffer, at, meaning)
+            })?);
+        }
         let starts = starts(&mut self.emitter, &vector, &rooms, true);
         let place = windows.started(&to, &views[0], &starts);
         let inner = Walk::new(self, &all, split..rank);

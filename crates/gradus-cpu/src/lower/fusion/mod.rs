@@ -7,6 +7,7 @@
 //! Effects happen in the order of the program: each waits for the one before it, and has at least its level, so that the levels
 //! say of this order, too, what depends on what.
 
+mod indices;
 mod points;
 mod sink;
 mod totals;
@@ -51,6 +52,8 @@ pub(super) enum Class {
     Column,
     /// By itself: control flow, products, the library.
     Single,
+    /// Where a window is found whose index it makes.
+    Index,
 }
 
 /// Where a member's value stands in its nest.
@@ -134,6 +137,8 @@ pub(super) struct FusionPlan {
     pub apart: Vec<bool>,
     /// What each unit reads from outside of itself.
     pub reads: Vec<Vec<Root>>,
+    /// The equations that make values where windows are found, by value.
+    pub makers: FxHashMap<usize, usize>,
     /// How many units read a root; the end of the block is one for each output.
     pub uses: FxHashMap<Root, u32>,
 }
@@ -195,6 +200,8 @@ struct Planner<'a> {
     /// All clusters that make it.
     homes: Vec<SmallVec<[usize; 1]>>,
     levels: Vec<u32>,
+    /// The equations that are done where a window is found, by their result.
+    makers: FxHashMap<usize, usize>,
     /// The last cluster of a level and number of points.
     open: FxHashMap<(u32, Size), usize>,
 }
@@ -210,10 +217,12 @@ pub(super) fn plan(p: &Program, values: &Values) -> FusionPlan {
         cluster: vec![None; p.value_count()],
         homes: vec![SmallVec::new(); p.value_count()],
         levels: vec![0; p.value_count()],
+        makers: FxHashMap::default(),
         open: FxHashMap::default(),
     };
     planner.find_points();
     planner.classify();
+    planner.find_indices();
     planner.form_clusters();
     planner.sink();
     planner.join_totals();
@@ -382,7 +391,7 @@ impl Planner<'_> {
                 Class::View => {
                     // Level and cluster are those of the root.
                 }
-                Class::Scalars | Class::Single => {
+                Class::Scalars | Class::Single | Class::Index => {
                     for r in e.results() {
                         self.levels[r.index()] = highest;
                     }
@@ -593,13 +602,15 @@ impl Planner<'_> {
                     if cluster.is_some_and(|c| self.reads_in_place(c, i, slot)) {
                         continue;
                     }
-                    read.insert(root);
-                    if let Root::Value(r) = root {
-                        kept[r as usize] = true;
-                        if let Some(m) = maker[r as usize]
-                            && m != u
-                        {
-                            waits[u].insert(m);
+                    for root in self.roots_of(root) {
+                        read.insert(root);
+                        if let Root::Value(r) = root {
+                            kept[r as usize] = true;
+                            if let Some(m) = maker[r as usize]
+                                && m != u
+                            {
+                                waits[u].insert(m);
+                            }
                         }
                     }
                 }
@@ -638,6 +649,7 @@ impl Planner<'_> {
             points: self.points,
             apart,
             reads,
+            makers: self.makers,
             uses,
         }
     }

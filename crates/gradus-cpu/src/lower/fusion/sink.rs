@@ -49,7 +49,7 @@ impl Planner<'_> {
             for (slot, &a) in self.p.operands(e).iter().enumerate() {
                 if let Root::Value(r) = self.values.origin(a).root {
                     match self.classes[i] {
-                        Class::Scalars | Class::Single => drop(readers.pinned.insert(r as usize)),
+                        Class::Scalars | Class::Single | Class::Index => drop(readers.pinned.insert(r as usize)),
                         _ => readers.nests.entry(r as usize).or_default().push((i, slot)),
                     }
                 }

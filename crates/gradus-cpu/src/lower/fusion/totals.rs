@@ -179,7 +179,7 @@ impl Planner<'_> {
     /// Whether anything but these nests needs a value.
     fn is_read_elsewhere(&self, v: usize, nests: [usize; 2]) -> bool {
         let reads = |a: &Atom| self.values.origin(*a).root == Root::Value(v as u32);
-        let by_itself = |i: usize| matches!(self.classes[i], Class::Scalars | Class::Single);
+        let by_itself = |i: usize| matches!(self.classes[i], Class::Scalars | Class::Single | Class::Index);
         self.p.outputs().iter().any(reads)
             || self.p.equations().iter().enumerate().any(|(i, e)| by_itself(i) && self.p.operands(e).iter().any(reads))
             || self.clusters.iter().enumerate().any(|(c, cluster)| {

@@ -7,8 +7,10 @@ use smallvec::SmallVec;
 use super::{Group, Nest};
 use crate::error::{Result, error};
 use crate::ir::Value;
+use crate::lower::Lower;
 use crate::lower::fusion::{Level, is_at_points, lead};
-use crate::lower::indexed::{Picking, Starts};
+use crate::lower::indexed::{Picking, Starts, Windows};
+use crate::lower::made::Made;
 use crate::lower::views::{View, offsets};
 use crate::size::Size;
 
@@ -39,9 +41,14 @@ impl Nest<'_, '_> {
         let gather = self.p.equations()[i].op().downcast::<Gather>()?;
         let (windows, at) = (self.picking(i, gather).windows, self.works_at(i));
         let dims = &self.values.dims[self.result(i)];
-        let [x, indices] = [0, 1].map(|slot| self.real_view(self.operands(i)[slot]));
-        let components = windows.components(&indices, dims);
-        let indices = components.iter().flat_map(|view| self.along(view, at)).collect();
+        let x = self.real_view(self.operands(i)[0]);
+        let indices = match self.made.get(&i) {
+            Some(made) => made.iter().flat_map(Made::there).flat_map(|(_, view)| self.along(view, at)).collect(),
+            None => {
+                let components = windows.components(&self.real_view(self.operands(i)[1]), dims);
+                components.iter().flat_map(|view| self.along(view, at)).collect()
+            }
+        };
         Some((self.along(&windows.operand(&x, dims), at).into(), indices))
     }
 
@@ -74,7 +81,7 @@ impl Nest<'_, '_> {
         let seen = picking.windows.operand(&x, &dims);
         let [strides, elements] = self.along(&seen, at);
         let inside = |s: &[Size]| offsets(&dims[l..], &s[l..]);
-        let vectors = self.index_vectors(i, &picking, l)?;
+        let vectors = self.index_vectors(i, l)?;
         let places = inside(&seen.strides).into_iter().zip(inside(&seen.mean.strides));
         // Elements of one window have the same starts.
         let mut starts: FxHashMap<SmallVec<[Value; 2]>, Starts> = FxHashMap::default();
@@ -98,27 +105,44 @@ impl Nest<'_, '_> {
     }
 
     /// The index vector of each element at the current point.
-    fn index_vectors(&mut self, i: usize, picking: &Picking<'_>, l: usize) -> Result<Vec<SmallVec<[Value; 2]>>> {
+    fn index_vectors(&mut self, i: usize, l: usize) -> Result<Vec<SmallVec<[Value; 2]>>> {
         let (at, dims) = (self.works_at(i), self.values.dims[self.result(i)].clone());
         if !self.is_picked(i, 1) {
             // All elements of a point are of one window.
             let vector: SmallVec<[Value; 2]> = self.operand(i, 1)?.into();
             return Ok(vec![vector; self.inside(self.result(i))]);
         }
-        let indices = self.picked(i, 1)?;
-        let mut vectors: Vec<SmallVec<[Value; 2]>> = Vec::new();
-        for view in picking.windows.components(&indices, &dims) {
-            let [strides, elements] = self.along(&view, at);
-            let inside = |s: &[Size]| offsets(&dims[l..], &s[l..]);
-            let places = inside(&view.strides).into_iter().zip(inside(&view.mean.strides));
-            for (k, (place, number)) in places.enumerate() {
-                let place = self.place(&view.base, &strides, place);
-                let meaning = self.meaning(view.mean.tag, &view.mean.base, &elements, number);
-                let component = self.read(view.buffer, place, meaning);
-                vectors.resize_with(vectors.len().max(k + 1), SmallVec::new);
-                vectors[k].push(component);
+        let made = self.made.get(&i).cloned().ok_or_else(|| error!(Rule, "a gather without indices"))?;
+        let mut vectors: Vec<SmallVec<[Value; 2]>> = vec![SmallVec::new(); self.inside(self.result(i))];
+        for component in made.iter() {
+            // What is in memory, for each element of the point.
+            let mut read: Vec<Vec<Value>> = Vec::new();
+            for (_, view) in component.there() {
+                let [strides, elements] = self.along(view, at);
+                let inside = |s: &[Size]| offsets(&dims[l..], &s[l..]);
+                let places = inside(&view.strides).into_iter().zip(inside(&view.mean.strides));
+                let mut all = Vec::with_capacity(vectors.len());
+                for (place, number) in places {
+                    let place = self.place(&view.base, &strides, place);
+                    let meaning = self.meaning(view.mean.tag, &view.mean.base, &elements, number);
+                    all.push(self.read(view.buffer, place, meaning));
+                }
+                read.push(all);
+            }
+            for (k, vector) in vectors.iter_mut().enumerate() {
+                let there = &mut |_: &mut Lower, number: usize, _: &View| read[number][k];
+                vector.push(self.lower.component(self.p, self.values, component, &mut 0, there)?);
             }
         }
         Ok(vectors)
+    }
+
+    /// The index vectors of a gather that are no member of the nest, with what is in memory of them brought there.
+    pub(super) fn bring_indices(&mut self, i: usize) -> Result<()> {
+        let Some(gather) = self.p.equations()[i].op().downcast::<Gather>() else { return Ok(()) };
+        let (windows, dims) = (Windows::from(gather), &self.values.dims[self.result(i)]);
+        let made = self.lower.index_components(self.p, self.values, self.operands(i)[1], &windows, dims)?;
+        self.made.insert(i, made.into());
+        Ok(())
     }
 }

@@ -6,6 +6,8 @@ mod rows;
 mod totals;
 mod turned;
 
+use std::rc::Rc;
+
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::Gather;
 use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
@@ -14,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Lower;
 use super::fusion::{Class, Cluster, FusionPlan, Level, is_shared, lead, point_cost, reduction, seen};
+use super::made::Made;
 use super::scalars::{Inner, each, places, unroll};
 use super::values::{Repr, Root, SMALL, Values, moves, storage};
 use super::views::{At, Strides, View, count, offsets};
@@ -46,6 +49,8 @@ pub(super) struct Nest<'a, 'b> {
     points: FxHashMap<usize, Vec<Value>>,
     /// Operands that are there.
     loaded: FxHashMap<(Buffer, At), (Value, Meaning)>,
+    /// Index vectors of gathers that are made here or lie in memory, by equation.
+    made: FxHashMap<usize, Rc<[Made]>>,
     /// Operands that were written anew for this nest, by equation and position.
     turned: FxHashMap<(usize, usize), View>,
     /// Where members are stored, that are.
@@ -99,6 +104,7 @@ pub(super) fn emit(
         rows: FxHashMap::default(),
         points: FxHashMap::default(),
         loaded: FxHashMap::default(),
+        made: FxHashMap::default(),
         turned: FxHashMap::default(),
         stored: FxHashMap::default(),
         partial: FxHashMap::default(),
@@ -184,7 +190,10 @@ impl Nest<'_, '_> {
                     continue;
                 }
                 if self.is_picked(i, slot) {
-                    self.lower.memory(self.p, self.values, a)?;
+                    match slot {
+                        1 => self.bring_indices(i)?,
+                        _ => drop(self.lower.memory(self.p, self.values, a)?),
+                    }
                     continue;
                 }
                 let o = self.values.origin(a);
