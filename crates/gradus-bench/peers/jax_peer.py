@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+import jax_indexing
+import jax_programs
 import protocol
 
 jax.config.update("jax_enable_x64", True)
@@ -391,7 +393,7 @@ class Peer:
         "chain4": chain4,
         "call": call,
         "chain": chain,
-    }
+    } | jax_programs.cases | jax_indexing.cases
 
     def prepare(self, f, inputs):
         self.function = self.inputs = self.out = None

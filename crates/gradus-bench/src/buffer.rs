@@ -32,6 +32,7 @@ impl Buffer {
         for (cell, value) in cells.zip(values) {
             match dtype {
                 DType::F32 => cell.copy_from_slice(&(*value as f32).to_ne_bytes()),
+                DType::I64 => cell.copy_from_slice(&(*value as i64).to_ne_bytes()),
                 _ => cell.copy_from_slice(&value.to_ne_bytes()),
             }
         }

@@ -7,6 +7,7 @@
 mod buffer;
 mod cases;
 mod check;
+mod clock;
 mod compare;
 mod device;
 mod measure;
@@ -29,13 +30,14 @@ use tier::Tier;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NAME] [--cores 1|all] [--tier NAME] [--cap SECONDS] [--write]
+const USAGE: &str = "cargo run --release -p gradus-bench -- [--quick] [--only NAME] [--cores 1|all] [--tier NAME] [--cap SECONDS] [--json] [--write]
 
   --quick        every case at a small size, as a smoke test
   --only NAME    only cases whose name has NAME in it, several with commas between; `sizes`: only symbolic beside known sizes
   --cores 1|all  on one core or on all; both if not said
   --tier NAME    interpreter, embedded or llvm, several with commas between; all that this build has if not said
   --cap SECONDS  leave out calls of ours that are foreseen to take longer (5; with --quick 1)
+  --json         print a line of JSON for each row instead of tables: medians, minima and the time of all cores
   --write        write BENCHMARKS.md at the top of the repository
 
 cargo run --release -p gradus-bench -- compare BUILD [options]   another build of this program and this one, without peers
@@ -52,6 +54,7 @@ struct Options {
     tier: Option<String>,
     cap: Option<f64>,
     write: bool,
+    json: bool,
     /// Without peers: to hold two builds against each other.
     alone: bool,
     /// The file that a process which measures writes its rows to; only this program says it.
@@ -66,6 +69,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
         match word.as_str() {
             "--quick" => options.quick = true,
             "--write" => options.write = true,
+            "--json" => options.json = true,
             "--alone" => options.alone = true,
             "--only" => options.only = value()?.split(',').map(str::to_owned).collect(),
             "--cores" => options.cores = Some(value()?),
@@ -173,7 +177,11 @@ fn drive(options: &Options) -> Result<bool> {
         by_size.extend(std::fs::read_to_string(file.with_extension("sizes"))?.lines().filter_map(sizes::Row::parse));
     }
     let text = document(options, &rows, load) + "\n" + &sizes::render(&by_size);
-    println!("{text}");
+    if options.json {
+        rows.iter().for_each(|row| println!("{}", row.json()));
+    } else {
+        println!("{text}");
+    }
     eprintln!("{} rows in {:.0} s", rows.len(), started.elapsed().as_secs_f64());
     if options.write {
         let file = peers::root().join("BENCHMARKS.md");
@@ -255,7 +263,9 @@ fn document(options: &Options, rows: &[Row], load: f64) -> String {
          - {python}\n\n\
          Times are of one call whose code is ready, with results in memory when it returns: medians of rounds in which\n\
          everyone has a turn. Ratios are medians of each round's ratio, ours over theirs: below 1 we are faster. In\n\
-         brackets is the target, and whether it is reached. C writes into memory that it is given; ours and JAX make new\n\
+         brackets is the target, and whether it is reached. Where others use the machine, too, the ratio of the least times\n\
+         is the steadier one: `least` is ours over the best of C and JAX. `CPU` is the time of all cores over that on the\n\
+         wall. C writes into memory that it is given; ours and JAX make new\n\
          arrays. A first result is timed from a function that was never seen; the start of JAX itself is not in it. Every\n\
          case first checks that all results agree.\n\n{}",
         if words.is_empty() { "" } else { " -- " },

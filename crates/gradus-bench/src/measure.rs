@@ -10,7 +10,8 @@ use gradus::cache::clear_executables;
 use crate::Result;
 use crate::cases::{Call, Family, Measure, Peers, size_text};
 use crate::check::{Described, distance};
-use crate::peers::{CPeer, PythonPeer, Silence, timed};
+use crate::clock::{Started, Taken, timed};
+use crate::peers::{CPeer, PythonPeer, Silence};
 use crate::table::{Row, time};
 use crate::tier::{Tier, call_into};
 
@@ -68,16 +69,16 @@ enum Player<'a> {
 }
 
 impl Player<'_> {
-    /// Nanoseconds of one of so many calls.
-    fn run(&mut self, reps: u64) -> std::result::Result<f64, Silence> {
+    /// What one of so many calls takes.
+    fn run(&mut self, reps: u64) -> std::result::Result<Taken, Silence> {
         match self {
             Player::Ours(call) => Ok(timed(reps, || call.run())),
             Player::Device(call, false) => Ok(timed(reps, || call.run_to_end())),
             Player::Device(call, true) => {
-                let started = Instant::now();
+                let started = Started::now();
                 (1..reps).for_each(|_| call.run());
                 call.run_to_end();
-                Ok(started.elapsed().as_nanos() as f64 / reps as f64)
+                Ok(started.each(reps))
             }
             Player::C(peer) => Ok(timed(reps, || peer.run())),
             Player::Python(peer) => peer.run(reps, PATIENCE * 2),
@@ -227,7 +228,10 @@ impl Bench {
         for ((i, o), first) in ours.into_iter().enumerate().zip(again) {
             let mut row = row.clone();
             let seats = [i, tiers, tiers + 1, tiers + 2, tiers + 3];
-            row.times = seats.map(|seat| median(turns[seat].iter().flatten().copied()));
+            let taken = |seat: usize| turns[seat].iter().flatten();
+            row.times = seats.map(|seat| median(taken(seat).map(|t| t.wall)));
+            row.least = seats.map(|seat| taken(seat).map(|t| t.wall).min_by(f64::total_cmp));
+            row.cpu = seats.map(|seat| median(taken(seat).map(|t| t.cpu)));
             row.ratios = [0, 1, 2, 3].map(|peer| ratio(&turns[i], &turns[tiers + peer]));
             row.scratch = [o.call.as_ref().and_then(Call::scratch_bytes).map(|b| b as f64), scratch];
             if let Some(ns) = row.times[0] {
@@ -278,7 +282,7 @@ impl Bench {
             None => {
                 let small = family.quick.first().filter(|small| **small != size)?;
                 let (call, _) = fresh(family, small, dtype, tier);
-                let seen = ((family.work)(small), timed(1, || call.run()));
+                let seen = ((family.work)(small), timed(1, || call.run()).wall);
                 self.seen.insert(key, seen);
                 seen
             }
@@ -362,28 +366,28 @@ fn excuse(name: &str, silence: &Silence) -> String {
     }
 }
 
-/// Rounds in which each player has a turn: for each of `seats`, the nanoseconds of a call in every round.
+/// Rounds in which each player has a turn: for each of `seats`, what a call takes in every round.
 fn take_turns(
     players: &mut [(usize, Player<'_>)],
     effort: Effort,
     seats: usize,
     notes: &mut Vec<String>,
-) -> Vec<Vec<Option<f64>>> {
+) -> Vec<Vec<Option<Taken>>> {
     // How many calls make a turn long enough. The first call may still find caches cold, so it is asked twice.
     let mut reps = Vec::new();
     let mut round_ns = 0.0;
     for (_, player) in players.iter_mut() {
         let mut n = 1u64;
         for _ in 0..4 {
-            let Ok(ns) = player.run(n) else { break };
-            let wanted = (effort.turn_ns() / ns.max(1.0)).ceil().clamp(1.0, 1e7) as u64;
+            let Ok(taken) = player.run(n) else { break };
+            let wanted = (effort.turn_ns() / taken.wall.max(1.0)).ceil().clamp(1.0, 1e7) as u64;
             let enough = wanted <= n + n / 4;
             n = wanted;
             if enough {
                 break;
             }
         }
-        round_ns += player.run(n).map_or(0.0, |ns| ns * n as f64);
+        round_ns += player.run(n).map_or(0.0, |taken| taken.wall * n as f64);
         reps.push(n);
     }
     let rounds = if round_ns > 1e10 {
@@ -414,6 +418,6 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 }
 
 /// The median of the ratios of each round.
-fn ratio(ours: &[Option<f64>], theirs: &[Option<f64>]) -> Option<f64> {
-    median(ours.iter().zip(theirs).filter_map(|(a, b)| Some((*a)? / (*b)?)))
+fn ratio(ours: &[Option<Taken>], theirs: &[Option<Taken>]) -> Option<f64> {
+    median(ours.iter().zip(theirs).filter_map(|(a, b)| Some((*a)?.wall / (*b)?.wall)))
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gradus::DType;
 use libloading::Library;
@@ -15,11 +15,13 @@ use crate::Result;
 use crate::buffer::Buffer;
 use crate::cases::{Input, size_text};
 use crate::check::Described;
+use crate::clock::Taken;
 
 /// What the C peers are compiled with.
 pub const C_FLAGS: [&str; 3] = ["-O3", "-march=native", "-ffast-math"];
 /// The C peers, all in one library.
-pub const C_FILES: [&str; 5] = ["elementwise.c", "random.c", "lorenz.c", "rows.c", "geometry.c"];
+pub const C_FILES: [&str; 7] =
+    ["elementwise.c", "random.c", "lorenz.c", "rows.c", "geometry.c", "programs.c", "indexing.c"];
 
 /// Where the peers' sources are.
 pub fn sources() -> PathBuf {
@@ -255,9 +257,11 @@ impl PythonPeer {
         number(self.ask(&line, limit)?.trim_start_matches("ok "))
     }
 
-    /// Nanoseconds of one of so many calls.
-    pub fn run(&mut self, reps: u64, limit: Duration) -> std::result::Result<f64, Silence> {
-        number(&self.ask(&format!("run {reps}"), limit)?)
+    /// What one of so many calls takes.
+    pub fn run(&mut self, reps: u64, limit: Duration) -> std::result::Result<Taken, Silence> {
+        let text = self.ask(&format!("run {reps}"), limit)?;
+        let (wall, cpu) = text.split_once(' ').unwrap_or((&text, ""));
+        Ok(Taken { wall: number(wall)?, cpu: number(cpu)? })
     }
 
     /// The results of the case that is ready.
@@ -285,13 +289,4 @@ impl Drop for PythonPeer {
 
 fn number(text: &str) -> std::result::Result<f64, Silence> {
     text.trim().parse().map_err(|_| Silence::Failed(format!("`{text}` is not a number")))
-}
-
-/// Nanoseconds of one of so many runs.
-pub fn timed(reps: u64, mut run: impl FnMut()) -> f64 {
-    let started = Instant::now();
-    for _ in 0..reps {
-        run();
-    }
-    started.elapsed().as_nanos() as f64 / reps as f64
 }

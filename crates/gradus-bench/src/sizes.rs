@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use gradus::DType;
 
 use crate::Result;
-use crate::cases::{Call, Family, all, array, size_text};
+use crate::cases::{Call, Family, all, size_text};
 use crate::check::{Described, distance};
+use crate::clock::timed;
 use crate::measure::{Effort, median};
-use crate::peers::timed;
 use crate::table::time;
 use crate::tier::{Tier, declaring};
 
@@ -24,6 +24,14 @@ fn declaration(family: &str) -> Option<&'static str> {
         "lstm" => "_, _[T, B, _]",
         "nbody" => "_[N, 3], _[N]",
         "chain3" | "chain4" => "_[N, _]",
+        "take" | "scatter_add" => "_[N], _[M]",
+        "take_rows" | "scatter_add_rows" => "_[N, W], _[M]",
+        "argmin_rows" | "argmax_columns" | "cumsum_last" | "cumsum_first" | "sort_rows" => "_[R, C]",
+        "sort" => "_[N]",
+        "pad" | "transpose" => "_[R, C]",
+        "stack" => "_[N], _[N]",
+        "concatenate" => "_[R, C], _[R, C]",
+        "kmeans" | "kmeans_cost" => "_[K, D], _[N, D]",
         _ => return None,
     })
 }
@@ -97,9 +105,7 @@ pub fn measure(
 }
 
 fn call(family: &Family, size: &[usize], dtype: DType, tier: Tier) -> Call {
-    let inputs = (family.inputs)(size);
-    let arrays = inputs.iter().enumerate().map(|(i, x)| array(&x.values(i), &x.shape, dtype)).collect();
-    (family.build)(tier, size, arrays)
+    (family.build)(tier, size, family.arrays(size, dtype))
 }
 
 /// What is wrong with the first of two results, if anything is.
@@ -120,12 +126,12 @@ fn apart(a: &Call, b: &Call) -> Option<String> {
 /// Both in turns.
 fn compare(symbolic: &Call, fixed: &Call, effort: Effort) -> Row {
     let reps = |call: &Call| {
-        let once = timed(3, || call.run()).max(1.0);
+        let once = timed(3, || call.run()).wall.max(1.0);
         (effort.turn_ns() / once).ceil().max(1.0) as u64
     };
     let (n, m) = (reps(symbolic), reps(fixed));
     let rounds: Vec<[f64; 2]> =
-        (0..effort.rounds()).map(|_| [timed(n, || symbolic.run()), timed(m, || fixed.run())]).collect();
+        (0..effort.rounds()).map(|_| [timed(n, || symbolic.run()).wall, timed(m, || fixed.run()).wall]).collect();
     let median = |f: fn(&[f64; 2]) -> f64| median(rounds.iter().map(f)).unwrap_or(f64::NAN);
     Row {
         cores: String::new(),

@@ -3,9 +3,13 @@
 use std::fmt::Write;
 
 use gradus::DType;
+use serde_json::{Value, json};
 
 use crate::cases::{Family, Group, Measure, Targets, all, devices, size_text};
 use crate::tier::Tier;
+
+/// Who is measured, in the order of a row's times.
+const NAMES: [&str; 5] = ["ours", "C", "JAX", "NumPy", "XLA"];
 
 /// What was measured of a case. Times are in nanoseconds of one call.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +21,10 @@ pub struct Row {
     pub dtype: String,
     /// Ours, C, JAX, NumPy, XLA.
     pub times: [Option<f64>; 5],
+    /// The least of the rounds, of the same.
+    pub least: [Option<f64>; 5],
+    /// The time of all cores together, of the same.
+    pub cpu: [Option<f64>; 5],
     /// Ours over C, JAX, NumPy, XLA: medians of the ratios of each round.
     pub ratios: [Option<f64>; 4],
     /// From a fresh function to its first result: ours, JAX.
@@ -45,11 +53,14 @@ impl Row {
     pub fn line(&self) -> String {
         let numbers =
             self.times.iter().chain(&self.ratios).chain(&self.first).chain(&self.scratch).chain([&self.results]);
-        let numbers = numbers.map(|n| n.map_or("-".to_owned(), |n| n.to_string()));
+        let text = |n: &Option<f64>| n.map_or("-".to_owned(), |n| n.to_string());
+        let numbers = numbers.map(text);
+        // Behind the note, where builds that did not have them yet look for nothing.
+        let others: Vec<String> = self.least.iter().chain(&self.cpu).map(text).collect();
         let texts =
             [&self.cores, &self.tier, &self.family, &self.size, &self.dtype].map(|t| t.replace(['\t', '\n'], " "));
         let note = self.note.replace(['\t', '\n'], " ");
-        texts.into_iter().chain(numbers).chain([note]).collect::<Vec<_>>().join("\t")
+        texts.into_iter().chain(numbers).chain([note]).chain(others).collect::<Vec<_>>().join("\t")
     }
 
     /// Reads what `line` wrote.
@@ -69,17 +80,41 @@ impl Row {
             scratch: [16, 17].map(number),
             results: number(18),
             note: text(19)?,
+            least: [20, 21, 22, 23, 24].map(number),
+            cpu: [25, 26, 27, 28, 29].map(number),
         })
+    }
+
+    /// Our least time over the best peer's: on a busy machine the steadiest figure there is.
+    fn least_ratio(&self) -> Option<f64> {
+        let best = self.least[1..3].iter().flatten().copied().min_by(f64::total_cmp)?;
+        Some(self.least[0]? / best)
+    }
+
+    /// Everything that is known, as a line of JSON. Times are nanoseconds.
+    pub fn json(&self) -> String {
+        let named = |names: &[&str], values: &[Option<f64>]| -> Value {
+            let all = names.iter().zip(values).filter_map(|(name, v)| Some(((*name).to_owned(), Value::from((*v)?))));
+            Value::Object(all.collect())
+        };
+        json!({
+            "case": self.family, "size": self.size, "dtype": self.dtype, "cores": self.cores, "tier": self.tier,
+            "median": named(&NAMES, &self.times), "least": named(&NAMES, &self.least), "cpu": named(&NAMES, &self.cpu),
+            "ratio": named(&NAMES[1..], &self.ratios), "least_ratio_to_best": self.least_ratio(),
+            "first": named(&["ours", "JAX"], &self.first), "scratch_bytes": named(&["ours", "JAX"], &self.scratch),
+            "note": self.note,
+        })
+        .to_string()
     }
 
     /// A line for someone who waits.
     pub fn progress(&self) -> String {
-        let names = ["ours", "C", "JAX", "NumPy", "XLA"];
-        let times = names.iter().zip(self.times).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
+        let times = NAMES.iter().zip(self.times).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
         let first = ["ours", "JAX"].iter().zip(self.first).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
         let (times, first) = (times.collect::<Vec<_>>().join(", "), first.collect::<Vec<_>>().join(", "));
+        let least = self.least_ratio().map_or_else(String::new, |r| format!("  [least: {} of the best]", digits(r)));
         let note = if self.note.is_empty() { String::new() } else { format!("  ({})", self.note) };
-        format!("{:<16} {:<18} {}  {times}  [first: {first}]{note}", self.family, self.size, self.dtype)
+        format!("{:<16} {:<18} {}  {times}{least}  [first: {first}]{note}", self.family, self.size, self.dtype)
     }
 }
 
@@ -205,6 +240,23 @@ fn section(out: &mut String, rows: &[&Row], tier: Tier) {
     }
 }
 
+fn least_cell(row: &Row) -> String {
+    ratio_cell(row.least_ratio(), None)
+}
+
+/// How many cores we kept busy: on one that is one.
+fn busy_cell(row: &Row) -> String {
+    let busy = row.cpu[0].zip(row.times[0]).filter(|_| row.cores != "1");
+    busy.map_or_else(String::new, |(cpu, wall)| digits(cpu / wall))
+}
+
+/// Nanoseconds of an element, where cases are one operation on elements.
+fn element_cell(row: &Row, family: &Family) -> String {
+    let size: Vec<usize> = row.size.split('x').filter_map(|n| n.parse().ok()).collect();
+    let ns = row.times[0].filter(|_| family.group == Group::Indexing);
+    ns.map_or_else(String::new, |ns| digits(ns / (family.work)(&size)))
+}
+
 fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
     let targets = |t: &Targets| [t.c, t.jax, t.numpy, None].map(|pair| Targets::of(pair, tier));
     let mut lines: Vec<Vec<String>> = rows
@@ -217,7 +269,8 @@ fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
             let wanted = targets(&f.targets);
             let ratios = [0, 1, 2, 3].map(|i| ratio_cell(r.ratios[i], wanted[i]));
             let mut cells = vec![r.family.clone(), r.size.clone(), r.dtype.clone(), ours];
-            cells.extend(others.into_iter().chain(ratios).chain([r.note.clone()]));
+            cells.extend(others.into_iter().chain(ratios));
+            cells.extend([least_cell(r), busy_cell(r), element_cell(r, f), r.note.clone()]);
             cells
         })
         .collect();
@@ -230,7 +283,7 @@ fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
             let mut cells = vec!["**geometric mean**".to_owned()];
             cells.resize(8, String::new());
             cells.extend([0, 1, 2, 3].map(|i| ratio_cell(means[i], common(i))));
-            cells.push(String::new());
+            cells.resize(lines[0].len(), String::new());
             lines.push(cells);
         }
     }
@@ -247,6 +300,9 @@ fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
         "ours/JAX",
         "ours/NumPy",
         "ours/XLA",
+        "least",
+        "CPU",
+        "ns/element",
         "note",
     ];
     table(&headings, &lines)

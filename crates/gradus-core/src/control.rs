@@ -1,8 +1,11 @@
 //! From traced functions to control flow: arrays that a body captured become operands, carries that never change
-//! become constants, and a scan that saves memory becomes scans of checkpoints.
+//! become constants, views of constants are taken outside, and a scan that saves memory becomes scans of checkpoints.
+
+mod views;
 
 use std::sync::Arc;
 
+use self::views::Outside;
 use crate::array::{Array, Form};
 use crate::error::{Location, Result, error, fail};
 use crate::primitives::Op;
@@ -111,9 +114,10 @@ fn joined(parts: &[&[Array]]) -> Vec<Array> {
 #[track_caller]
 pub fn switch(index: &Array, branches: &[Traced], args: &[Array]) -> Result<Vec<Array>> {
     let captures = Captures::of(branches);
-    let branches = branches.iter().map(|t| captures.widen(t, false).map(Arc::new)).collect::<Result<_>>()?;
-    let operands = joined(&[std::slice::from_ref(index), args, &captures.arrays]);
-    apply(Op::new(Switch { branches }), &operands)
+    let branches = branches.iter().map(|t| captures.widen(t, false)).collect::<Result<Vec<_>>>()?;
+    let Outside { programs, given } = views::outside(branches, args.len(), captures.arrays)?;
+    let operands = joined(&[std::slice::from_ref(index), args, &given]);
+    apply(Op::new(Switch { branches: programs.into_iter().map(Arc::new).collect() }), &operands)
 }
 
 /// Which carries a body gives back as they came: for each, whether its output is its own input.
@@ -163,15 +167,19 @@ pub fn scan(
     let (inputs, outputs) = with_constants(consts, &fixed, wide.inputs().len(), wide.outputs().len());
     let program = wide.rearranged(&inputs, &outputs)?;
     let count = fixed.iter().filter(|f| **f).count();
+    let operands = joined(&[&captures.arrays, carries, sequences]);
+    let mut constants: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
+    let varying = constants.split_off(consts + count);
+    let Outside { programs, given } = views::outside(vec![program], 0, constants)?;
+    let [body] = <[Program; 1]>::try_from(programs).map_err(|_| error!(Rule, "a body was lost"))?;
     let op = Scan {
-        body: Arc::new(program),
-        consts: consts + count,
+        body: Arc::new(body),
+        consts: given.len(),
         carries: carries.len() - count,
         length: length.clone(),
         reverse,
     };
-    let operands = joined(&[&captures.arrays, carries, sequences]);
-    let operands: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
+    let operands = joined(&[&given, &varying]);
     let results = match length.as_usize() {
         Some(n) => Pieces { scan: &op, unroll: unroll.max(1) }.run(&operands, n, &sizes(steps, n)?)?,
         None if steps != Steps::Keep => {
@@ -330,16 +338,15 @@ pub fn while_loop(condition: &Traced, body: &Traced, carries: &[Array], history:
         // More than can be counted are as good as any.
         History::Limit(most) => (Some(most.min(i64::MAX as usize)), While::CHECKPOINTS),
     };
-    let op = While {
-        condition: Arc::new(condition.rearranged(&inputs, &[0])?),
-        body: Arc::new(body.rearranged(&inputs, &outputs)?),
-        consts: consts + count,
-        limit,
-        checkpoints,
-    };
+    let programs = vec![condition.rearranged(&inputs, &[0])?, body.rearranged(&inputs, &outputs)?];
     let operands = joined(&[&captures.arrays, carries]);
-    let operands: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
-    let results = apply(Op::new(op), &operands)?;
+    let mut constants: Vec<Array> = inputs.iter().map(|i| operands[*i].clone()).collect();
+    let varying = constants.split_off(consts + count);
+    let Outside { programs, given } = views::outside(programs, 0, constants)?;
+    let [condition, body] = <[Program; 2]>::try_from(programs).map_err(|_| error!(Rule, "a body was lost"))?;
+    let (condition, body) = (Arc::new(condition), Arc::new(body));
+    let op = While { condition, body, consts: given.len(), limit, checkpoints };
+    let results = apply(Op::new(op), &joined(&[&given, &varying]))?;
     Ok(merged(carries, &fixed, results))
 }
 

@@ -9,6 +9,7 @@
 // What only those tools look at.
 #![cfg_attr(not(feature = "testing"), allow(dead_code, unused_imports))]
 
+mod arena;
 mod backend;
 mod bind;
 mod block;
@@ -19,6 +20,7 @@ mod error;
 mod extent;
 mod prepared;
 mod size;
+mod tiers;
 
 #[cfg(not(feature = "testing"))]
 mod abi;
@@ -57,6 +59,7 @@ mod vector;
 #[cfg(feature = "testing")]
 pub mod vector;
 
+pub use arena::{kept_scratch, limit_scratch, release_scratch};
 pub use backend::{Cpu, Options, Tier, Vectors};
 pub use disk::{DiskCacheStats, clear_disk_cache, disk_cache_stats, find_kept, keep, set_disk_cache, unset_disk_cache};
 pub use native::Native;

@@ -1,11 +1,9 @@
 //! A compiled program: buffers are found or made, machine code runs, results become arrays.
 
-use std::alloc::Layout;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::fmt;
 use std::panic::resume_unwind;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
@@ -18,20 +16,18 @@ use gradus_core::{Array, Executable, Type};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::abi::{Context, MainFn};
+use crate::abi::Context;
+use crate::arena::Arena;
 use crate::backend::{Options, Tier};
 use crate::bind::Bound;
 use crate::block::Block;
-use crate::codegen::{embedded, kept, llvm};
 use crate::error::{Error, Result, error, fail};
 use crate::exec::{address, dense_input};
 use crate::ir::{Buffer, Role};
 use crate::lower::{Lowered, Output};
 use crate::memory::{self, MemoryPlan, Slot};
 use crate::runtime::{Run, Stopped, call, parallel, special};
-
-/// Calls after which a program is worth the optimizing compiler.
-const HOT: u32 = 64;
+use crate::tiers::{Tiers, write};
 
 /// Where a buffer's memory comes from.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +48,6 @@ pub struct Native {
     /// What its inputs must be, with the symbols as the user named them.
     signature: Program,
     constants: Vec<Concrete>,
-    calls: AtomicU32,
     /// If nothing about it is symbolic.
     fixed: Option<Arc<Ready>>,
     /// By the dimensions of all inputs.
@@ -72,17 +67,6 @@ pub(crate) struct Ready {
 
 /// So many sizes are remembered; making one ready again takes some microseconds.
 const REMEMBERED: usize = 256;
-
-/// What the background compiler needs to outlive a call.
-struct Tiers {
-    lowered: Lowered,
-    options: Options,
-    embedded: OnceLock<embedded::Compiled>,
-    /// The optimizing tier's code, when it is ready.
-    better: OnceLock<llvm::Compiled>,
-    /// Why there is none, for reports.
-    without: OnceLock<String>,
-}
 
 impl fmt::Debug for Native {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -116,55 +100,21 @@ impl Ready {
     }
 }
 
-impl Tiers {
-    /// Makes the embedded tier's code; says whether it was on disk.
-    fn embed(&self) -> Result<bool> {
-        let kept = kept::embedded(&self.lowered.module, dump_folder().is_some(), self.options.vectors.isa())?;
-        drop(self.embedded.set(kept.code));
-        Ok(kept.loaded)
-    }
-
-    /// Makes the optimizing tier's code; says whether it was on disk.
-    fn improve(&self) -> std::result::Result<bool, String> {
-        let kept = kept::optimized(&self.lowered.module)?;
-        drop(self.better.set(kept.code));
-        Ok(kept.loaded)
-    }
-
-    /// Makes the first code there is to run: who made it, and whether it was on disk.
-    fn first(&self) -> Result<(&'static str, bool)> {
-        match self.options.tier {
-            Tier::Llvm => match self.improve() {
-                Ok(loaded) => return Ok(("llvm", loaded)),
-                Err(why) => drop(self.without.set(why)),
-            },
-            Tier::Auto => {
-                if let Some(code) = kept::optimized_before(&self.lowered.module) {
-                    drop(self.better.set(code));
-                    return Ok(("llvm", true));
-                }
-                // There is nothing to begin with until then.
-                if !embedded::available(self.options.vectors.isa()) {
-                    match self.improve() {
-                        Ok(loaded) => return Ok(("llvm", loaded)),
-                        Err(why) => drop(self.without.set(why)),
-                    }
-                }
-            }
-            Tier::Embedded => {}
-        }
-        Ok(("embedded", self.embed()?))
-    }
-
-    fn main(&self) -> Option<MainFn> {
-        self.better.get().map(llvm::Compiled::main).or_else(|| self.embedded.get().map(embedded::Compiled::main))
-    }
-}
-
 /// Where `GRADUS_DUMP` wants every phase written.
 pub(crate) fn dump_folder() -> Option<&'static std::path::Path> {
     static FOLDER: OnceLock<Option<std::path::PathBuf>> = OnceLock::new();
     FOLDER.get_or_init(|| std::env::var_os("GRADUS_DUMP").map(Into::into)).as_deref()
+}
+
+/// Writes what there is to see of a program, and gives the folder in which texts of its code belong.
+fn dump(folder: &std::path::Path, l: &Lowered, plan: Option<&MemoryPlan>) -> Option<std::path::PathBuf> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let folder = folder.join(format!("{:04}_{}", NUMBER.fetch_add(1, Ordering::Relaxed), l.module.name));
+    std::fs::create_dir_all(&folder).ok()?;
+    write(&folder, "kernels.txt", &l.module.to_string());
+    let plan = plan.map_or_else(String::new, MemoryPlan::to_string);
+    write(&folder, "memory.txt", &format!("{plan}{}\n", l.copies.join("\n")));
+    Some(folder)
 }
 
 impl Native {
@@ -181,37 +131,21 @@ impl Native {
             let text = fixed.as_ref().map_or_else(|| "when sizes are known\n".into(), |r| r.plan.to_string());
             Phase::described("plan memory", text, started.elapsed())
         });
-        let shared = Arc::new(Tiers {
-            lowered,
-            options,
-            embedded: OnceLock::new(),
-            better: OnceLock::new(),
-            without: OnceLock::new(),
-        });
+        let texts = dump_folder().and_then(|f| dump(f, &lowered, fixed.as_deref().map(|r| &r.plan)));
         let started = Instant::now();
-        let (made, loaded) = shared.first()?;
-        // What the optimizing tier made already need not be called often.
-        let calls = AtomicU32::new(if shared.better.get().is_some() { HOT + 1 } else { 0 });
+        let (shared, made, loaded) = Tiers::new(lowered, options, texts)?;
         let outputs = &shared.lowered.outputs;
         let in_order = outputs.iter().enumerate().all(|(k, (_, o))| matches!(o, Output::Made(i) if *i == k));
-        let native = Native { shared, signature, constants, calls, fixed, sized: RwLock::default(), loaded, in_order };
+        let native = Native { shared, signature, constants, fixed, sized: RwLock::default(), loaded, in_order };
         report(|| {
             let from = if loaded { " from disk" } else { "" };
-            let mut text = format!("{made}{from}, {} bytes", native.code_bytes());
-            if let Some(why) = native.shared.without.get() {
+            let mut text = format!("{made}{from}, {} bytes", native.shared.code_bytes());
+            if let Some(why) = native.shared.without() {
                 text += &format!("\nno LLVM: {why}");
             }
             Phase::described("generate code", text, started.elapsed())
         });
-        if let Some(folder) = dump_folder() {
-            native.dump(folder);
-        }
         Ok(native)
-    }
-
-    fn code_bytes(&self) -> usize {
-        self.shared.embedded.get().map_or(0, embedded::Compiled::bytes)
-            + self.shared.better.get().map_or(0, llvm::Compiled::bytes)
     }
 
     /// What a run on inputs of these types needs.
@@ -257,42 +191,7 @@ impl Native {
 
     /// Whether the optimizing tier's code runs, and if not, why.
     pub fn tier(&self) -> std::result::Result<Tier, Option<&str>> {
-        match self.shared.better.get() {
-            Some(_) => Ok(Tier::Llvm),
-            None => Err(self.shared.without.get().map(String::as_str)),
-        }
-    }
-
-    /// Writes what there is to see of a program. What cannot be written is left out: looking in must not fail a run.
-    fn dump(&self, folder: &std::path::Path) {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let l = &self.shared.lowered;
-        let folder = folder.join(format!("{:04}_{}", NUMBER.fetch_add(1, Ordering::Relaxed), l.module.name));
-        if std::fs::create_dir_all(&folder).is_err() {
-            return;
-        }
-        let write = |name: &str, text: &str| drop(std::fs::write(folder.join(name), text));
-        write("kernels.txt", &l.module.to_string());
-        let plan = self.plan().map_or_else(String::new, MemoryPlan::to_string);
-        write("memory.txt", &format!("{plan}{}\n", l.copies.join("\n")));
-        if let Some(code) = self.shared.embedded.get() {
-            write("assembly.txt", code.assembly());
-        }
-    }
-
-    /// Starts the optimizing tier in the background, once, for a program that is called often.
-    fn count_call(&self) {
-        if self.shared.options.tier != Tier::Auto || self.calls.load(Ordering::Relaxed) > HOT {
-            return;
-        }
-        if self.calls.fetch_add(1, Ordering::Relaxed) == HOT {
-            let shared = self.shared.clone();
-            rayon::spawn(move || {
-                if let Err(why) = shared.improve() {
-                    drop(shared.without.set(why));
-                }
-            });
-        }
+        self.shared.tier()
     }
 
     /// Outputs that the code does not certainly write as a whole are cleared; what it is to write is no number where that is wanted.
@@ -323,10 +222,6 @@ impl Native {
         if self.shared.options.fill || !self.shared.lowered.uncovered.is_empty() {
             self.begin(bound, table);
         }
-        let main = self
-            .shared
-            .main()
-            .ok_or_else(|| error!(Rule, "`{}` has no code", self.shared.lowered.module.name).of_gradus())?;
         let threads = self.shared.options.threads;
         let run = Run { entries: &bound.entries, stopped: Cell::new(None), serial: &bound.serial, threads };
         let context = Context {
@@ -339,9 +234,10 @@ impl Native {
         };
         // SAFETY: the code was made for this table of buffers: inputs and constants of the checked types, outputs and
         // scratch of the planned sizes. It ends before any of them.
-        match unsafe { main(&context) } {
-            0 => Ok(()),
-            _ => Err(self.failure(&run)),
+        match self.shared.run(std::ptr::from_ref(bound).addr(), |main| unsafe { main(&context) }) {
+            Some(0) => Ok(()),
+            Some(_) => Err(self.failure(&run)),
+            None => Err(error!(Rule, "`{}` has no code", self.shared.lowered.module.name).of_gradus()),
         }
     }
 
@@ -352,65 +248,6 @@ impl Native {
             Some(Stopped::Panicked(panic)) => resume_unwind(panic),
             Some(Stopped::Failed(e)) => e,
             None => error!(Rule, "a call of `{}` failed", self.shared.lowered.module.name).of_gradus(),
-        }
-    }
-}
-
-/// The scratch memory of a thread, kept between calls.
-pub(crate) struct Arena {
-    memory: NonNull<u8>,
-    bytes: usize,
-}
-
-const ARENA_ALIGN: usize = 64;
-/// A larger arena is given back after its call.
-const KEPT: usize = 256 << 20;
-
-thread_local! {
-    /// A call takes it and puts it back; a call inside of that call finds none and makes one for itself.
-    static ARENA: Cell<Option<Arena>> = const { Cell::new(None) };
-}
-
-impl Arena {
-    fn take(bytes: usize) -> Result<Arena> {
-        match ARENA.take() {
-            Some(arena) if arena.bytes >= bytes => Ok(arena),
-            _ => Arena::new(bytes),
-        }
-    }
-
-    pub(crate) fn new(bytes: usize) -> Result<Arena> {
-        let bytes = bytes.max(4096);
-        let no_room = || error!(Size, "there is no memory for a scratch arena of {bytes} bytes");
-        let layout = Layout::from_size_align(bytes, ARENA_ALIGN).map_err(|_| no_room())?;
-        // SAFETY: the size is not zero.
-        let memory = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(no_room)?;
-        Ok(Arena { memory, bytes })
-    }
-
-    /// An address inside.
-    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
-        debug_assert!(offset <= self.bytes);
-        // SAFETY: the plan's offsets lie inside the arena.
-        unsafe { self.memory.as_ptr().add(offset) }
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    fn put_back(self) {
-        if self.bytes <= KEPT {
-            ARENA.set(Some(self));
-        }
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        if let Ok(layout) = Layout::from_size_align(self.bytes, ARENA_ALIGN) {
-            // SAFETY: allocated with this layout.
-            unsafe { std::alloc::dealloc(self.memory.as_ptr(), layout) };
         }
     }
 }
@@ -428,7 +265,7 @@ impl Executable for Native {
     }
 
     fn generation(&self) -> u32 {
-        u32::from(self.shared.better.get().is_some())
+        self.shared.generation()
     }
 
     fn maker_of(&self, output: usize) -> Option<String> {
@@ -450,7 +287,7 @@ impl Executable for Native {
 
     fn bytes(&self) -> usize {
         let constants: usize = self.constants.iter().filter_map(|c| c.ty().bytes()).sum();
-        self.code_bytes() + constants + self.shared.lowered.module.buffers.len() * size_of::<Backing>()
+        self.shared.code_bytes() + constants + self.shared.lowered.module.buffers.len() * size_of::<Backing>()
     }
 }
 
@@ -487,7 +324,7 @@ impl Native {
         let result = self.run_on(&ready.bound, &mut table);
         arena.put_back();
         result?;
-        self.count_call();
+        self.shared.count_call();
         // SAFETY: a run that succeeded has written every element of every output.
         let finish = |(m, ty): (Block, &Type)| unsafe { m.into_array(ty) };
         let made = made.into_iter().zip(&ready.bound.made).map(finish);

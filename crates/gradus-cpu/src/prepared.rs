@@ -8,11 +8,12 @@ use gradus_core::oracle::Watched;
 use gradus_core::types::Element;
 use gradus_core::{Array, Type};
 
+use crate::arena::Arena;
 use crate::block::Block;
 use crate::error::{Result, error, fail};
 use crate::exec::address;
 use crate::lower::Output;
-use crate::native::{Arena, Backing, Native, Ready};
+use crate::native::{Backing, Native, Ready};
 use crate::runtime::by_dtype;
 
 /// A compiled program with memory for its inputs, outputs and scratch arrays.

@@ -4,6 +4,8 @@
 mod indexing;
 #[path = "oracle/nearest.rs"]
 mod nearest;
+#[path = "oracle/small.rs"]
+mod small;
 
 use std::sync::Arc;
 

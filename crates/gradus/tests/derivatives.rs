@@ -210,3 +210,102 @@ fn a_staged_function_stays_a_call_under_grad() -> Result<()> {
     assert_eq!(traced.program().count("call"), 2, "{}", traced.program());
     Ok(())
 }
+
+#[test]
+fn a_jacobian_runs_a_loop_once() -> Result<()> {
+    let steps = |w: &Array, x: &Array| {
+        let goes_on = |(i, _): &(Array, Array)| i.lt(7_i64);
+        while_loop(
+            goes_on,
+            |(i, y): &(Array, Array)| (i + 1_i64, (w * y).sin() + y * x.sum()),
+            (Array::from(0_i64), x.clone()),
+        )
+        .1
+    };
+    let counted = |w: &Array, x: &Array| fori_loop(0, 7, |_, y: &Array| (w * y).sin() + y * x.sum(), x.clone());
+    let again = |w: &Array, x: &Array| checkpoint(|y: &Array| (w * y).sin())(x) * x.sum();
+    let (w, x) = (Array::from([0.3_f64, -0.4, 0.5]), Array::from([0.2_f64, 0.1, -0.3]));
+    let one_by_one = |f: &(dyn Fn(&Array, &Array) -> Array + Sync), of_w: bool| {
+        let column = |k: usize| {
+            let unit: Vec<f64> = (0..3).map(|i| f64::from(u8::from(i == k))).collect();
+            let unit = Array::from(unit);
+            match of_w {
+                true => jvp(|w: &Array| f(w, &x), &w, &unit).1,
+                false => jvp(|x: &Array| f(&w, x), &x, &unit).1,
+            }
+        };
+        Array::stack([column(0), column(1), column(2)].iter(), 1).to_vec::<f64>()
+    };
+    macro_rules! once {
+        ($f:expr, $op:literal) => {
+            let program = jit(jacfwd_by(1, $f)).trace(&w, &x)?.optimized().to_string();
+            assert_eq!(program.matches($op).count(), 1, "{program}");
+            close(&jacfwd_by(1, $f)(&w, &x), &one_by_one(&$f, false)?);
+            close(&jit(jacfwd_by(1, $f))(&w, &x), &one_by_one(&$f, false)?);
+            // Both arrays of a pair share the loop, and each has its own columns.
+            let pair = |(w, x): &(Array, Array)| $f(w, x);
+            let both = (w.clone(), x.clone());
+            let program = jit(jacfwd(pair)).trace(&both)?.optimized().to_string();
+            assert_eq!(program.matches($op).count(), 1, "{program}");
+            for (by_w, by_x) in [jacfwd(pair)(&both), jit(jacfwd(pair))(&both)] {
+                close(&by_w, &one_by_one(&$f, true)?);
+                close(&by_x, &one_by_one(&$f, false)?);
+            }
+        };
+    }
+    once!(steps, "= while{");
+    once!(counted, "= scan{");
+    let program = jit(jacfwd_by(1, again)).trace(&w, &x)?.optimized().to_string();
+    assert_eq!(program.matches("= sin ").count(), 1, "{program}");
+    close(&jacfwd_by(1, again)(&w, &x), &one_by_one(&again, false)?);
+    Ok(())
+}
+
+#[test]
+fn a_batch_of_tangents_divides_once() -> Result<()> {
+    // Each has one quotient of its own at most, and the slope one more, at the shape of the value and not of the batch.
+    let x = Array::from([0.3_f64, 0.6, 0.2, 0.9]);
+    let functions: [(&str, fn(&Array) -> Array); 10] = [
+        ("div", |x| x / x.sum()),
+        ("recip", |x| x.recip()),
+        ("log", |x| x.log()),
+        ("log1p", |x| x.log1p()),
+        ("sqrt", |x| x.sqrt()),
+        ("rsqrt", |x| x.rsqrt()),
+        ("cbrt", |x| x.cbrt()),
+        ("atan", |x| x.atan()),
+        ("atanh", |x| x.atanh()),
+        ("max", |x| x.max() * x),
+    ];
+    for (name, f) in functions {
+        let program = jit(jacfwd(f)).trace(&x)?.optimized().to_string();
+        let wide = program.lines().filter(|l| l.contains("= div ") && l.contains("[4,4]")).count();
+        assert_eq!(wide, 0, "{name}: {program}");
+        let narrow = program.lines().filter(|l| l.contains("= div ")).count();
+        assert!(narrow <= 2, "{name}: {program}");
+        close(&jacfwd(f)(&x), &jacrev(f)(&x).to_vec::<f64>()?);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_sum_of_a_product_over_an_axis_of_one_factor_is_a_product_with_the_sum() -> Result<()> {
+    // Of the three products of a square with 40 centered rows, the one for the gradient by the center takes one row.
+    let rows = Array::from((0..120).map(|i| f64::from(i % 17) / 8.0 - 1.0).collect::<Vec<_>>()).reshape([40, 3]);
+    let f = move |w: &Array, center: &Array| ((rows.clone() - center) * 2.0_f64).dot(w).tanh().sum();
+    let w = Array::from([[0.3_f64, -0.2, 0.1], [0.5, 0.4, -0.6], [0.2, 0.7, -0.1]]);
+    let center = Array::from([0.1_f64, -0.3, 0.2]);
+    let g = jit(grad_all(f.clone()));
+    let program = g.trace(&w, &center)?.optimized().to_string();
+    let large = program.lines().filter(|l| l.contains("dot_general{") && l.contains("[40,3]")).count();
+    assert_eq!((program.matches("= dot_general{").count(), large), (3, 1), "{program}");
+    let (by_w, by_center) = g(&w, &center);
+    let at = |center: &Array| f(&w, center).item::<f64>();
+    for k in 0..3 {
+        let step = Array::from((0..3).map(|i| if i == k { 1e-6 } else { 0.0 }).collect::<Vec<f64>>());
+        let slope = (at(&(&center + &step))? - at(&(&center - &step))?) / 2e-6;
+        assert!((slope - by_center.to_vec::<f64>()?[k]).abs() < 1e-6 * (1.0 + slope.abs()));
+    }
+    close(&by_w, &grad_all(f)(&w, &center).0.to_vec::<f64>()?);
+    Ok(())
+}

@@ -9,9 +9,11 @@ pub mod devices;
 mod dynamics;
 mod elementwise;
 mod geometry;
+mod indexing;
 mod linalg;
 mod matrix;
 mod networks;
+mod programs;
 mod random;
 mod rows;
 mod signals;
@@ -78,6 +80,8 @@ impl Call {
 pub struct Input {
     pub shape: Vec<usize>,
     pub kind: Kind,
+    /// The sequence that the numbers are from, and the first of them; else that of the input's place, from its start.
+    from: Option<(usize, usize)>,
 }
 
 /// Which numbers an input has.
@@ -87,16 +91,23 @@ pub enum Kind {
     Uniform { low: f64, high: f64 },
     /// In each row of the last axis one 1, at a place that is drawn.
     OneHot,
+    /// Places of an axis of this length: integers.
+    Places { of: usize },
 }
 
 /// Uniform numbers of a shape.
 pub fn uniform(shape: &[usize], low: f64, high: f64) -> Input {
-    Input { shape: shape.to_vec(), kind: Kind::Uniform { low, high } }
+    Input { shape: shape.to_vec(), kind: Kind::Uniform { low, high }, from: None }
 }
 
 /// Rows with one 1.
 pub fn one_hot(shape: &[usize]) -> Input {
-    Input { shape: shape.to_vec(), kind: Kind::OneHot }
+    Input { shape: shape.to_vec(), kind: Kind::OneHot, from: None }
+}
+
+/// Places of an axis of a length.
+pub fn places(shape: &[usize], of: usize) -> Input {
+    Input { shape: shape.to_vec(), kind: Kind::Places { of }, from: None }
 }
 
 /// The `i`-th number in [0, 1) of a sequence: SplitMix64, which is a few lines in any language.
@@ -114,11 +125,24 @@ impl Input {
         self.shape.iter().product()
     }
 
-    /// The numbers; `seed` is the place of the input among those of its case.
-    pub fn values(&self, seed: usize) -> Vec<f64> {
-        let seed = seed as u64;
+    /// The same kind of numbers, from those that another input has behind its first `skipped`.
+    pub fn out_of(self, input: usize, skipped: usize) -> Input {
+        Input { from: Some((input, skipped)), ..self }
+    }
+
+    /// The dtype of the array, in a case of a dtype.
+    pub fn dtype(&self, dtype: DType) -> DType {
+        if matches!(self.kind, Kind::Places { .. }) { DType::I64 } else { dtype }
+    }
+
+    /// The numbers; `place` is that of the input among those of its case.
+    pub fn values(&self, place: usize) -> Vec<f64> {
+        let (seed, skipped) = self.from.unwrap_or((place, 0));
+        let (seed, skipped) = (seed as u64, skipped as u64);
+        let units = (0..self.len() as u64).map(|i| unit(seed, skipped + i));
         match self.kind {
-            Kind::Uniform { low, high } => (0..self.len() as u64).map(|i| low + (high - low) * unit(seed, i)).collect(),
+            Kind::Uniform { low, high } => units.map(|u| low + (high - low) * u).collect(),
+            Kind::Places { of } => units.map(|u| (u * of as f64).floor()).collect(),
             Kind::OneHot => {
                 let width = self.shape.last().copied().unwrap_or(1);
                 let mut values = vec![0.0; self.len()];
@@ -130,13 +154,16 @@ impl Input {
         }
     }
 
-    /// The words that tell a peer of it: `SHAPE:LOW:HIGH` or `SHAPE:onehot`.
+    /// The words that tell a peer of it, as `peers/protocol.py` describes them.
     pub fn words(&self) -> String {
         let shape = size_text(&self.shape);
-        match self.kind {
-            Kind::Uniform { low, high } => format!("{shape}:{low:?}:{high:?}"),
-            Kind::OneHot => format!("{shape}:onehot"),
-        }
+        let numbers = match self.kind {
+            Kind::Uniform { low, high } => format!("{low:?}:{high:?}"),
+            Kind::OneHot => "onehot".to_owned(),
+            Kind::Places { of } => format!("places:{of}"),
+        };
+        let from = self.from.map_or_else(String::new, |(seed, skipped)| format!("@{seed}:{skipped}"));
+        format!("{shape}:{numbers}{from}")
     }
 }
 
@@ -152,6 +179,7 @@ pub fn size_text(size: &[usize]) -> String {
 pub fn array(values: &[f64], shape: &[usize], dtype: DType) -> Array {
     match dtype {
         DType::F32 => Array::from_vec(values.iter().map(|v| *v as f32).collect::<Vec<f32>>(), shape.to_vec()),
+        DType::I64 => Array::from_vec(values.iter().map(|v| *v as i64).collect::<Vec<i64>>(), shape.to_vec()),
         _ => Array::from_vec(values.to_vec(), shape.to_vec()),
     }
 }
@@ -225,6 +253,9 @@ pub struct Family {
 /// What names of families end with that take the liberties which C has here: its compiler is told `-ffast-math`.
 pub const RELAXED: &str = "_relaxed";
 
+/// What names of families end with that go through all distances to the smallest, where peers find its place first.
+pub const BY_MIN: &str = "_by_min";
+
 /// The parts of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
@@ -238,13 +269,15 @@ pub enum Group {
     Lstm,
     Signals,
     Geometry,
+    Programs,
+    Indexing,
     Call,
     Compile,
     Device,
 }
 
 impl Group {
-    pub const ALL: [Group; 13] = [
+    pub const ALL: [Group; 15] = [
         Group::Elementwise,
         Group::Random,
         Group::Lorenz,
@@ -255,6 +288,8 @@ impl Group {
         Group::Lstm,
         Group::Signals,
         Group::Geometry,
+        Group::Programs,
+        Group::Indexing,
         Group::Call,
         Group::Compile,
         Group::Device,
@@ -275,6 +310,10 @@ impl Group {
                 "Convolutions (examples, side, features, results, side of the kernel, stride), pooling, Fourier transforms there and back, complex arithmetic, a hundred steps of a spectral method"
             }
             Group::Geometry => "N-body energy gradient, Jacobians of small matrix chains",
+            Group::Programs => {
+                "Programs of GradBench: k-means (clusters, points, dimensions), hand tracking (points, vertices), LSTM (layers, characters, bits), mixture of Gaussians (dimensions, components, points), bundle adjustment (cameras, points, observations), least squares (points, coefficients), log-sum-exp"
+            }
+            Group::Indexing => "Places of arrays: taken, added to, found, summed, sorted, joined and moved",
             Group::Call => "A call of a compiled scalar function",
             Group::Device => {
                 "On the device: training (examples, width), attention (examples, heads, places, features), long vectors, products, small calls"
@@ -287,18 +326,19 @@ impl Group {
 impl Family {
     /// The name that peers know.
     pub fn peer(&self) -> &'static str {
-        self.name.strip_suffix(RELAXED).unwrap_or(self.name)
+        [RELAXED, BY_MIN].iter().find_map(|ours| self.name.strip_suffix(ours)).unwrap_or(self.name)
     }
 
     /// The buffers of all inputs.
     pub fn buffers(&self, size: &[usize], dtype: DType) -> Vec<Buffer> {
-        (self.inputs)(size).iter().enumerate().map(|(seed, input)| Buffer::of(&input.values(seed), dtype)).collect()
+        let inputs = (self.inputs)(size);
+        inputs.iter().enumerate().map(|(seed, i)| Buffer::of(&i.values(seed), i.dtype(dtype))).collect()
     }
 
     /// The inputs as arrays.
     pub fn arrays(&self, size: &[usize], dtype: DType) -> Vec<Array> {
         let inputs = (self.inputs)(size);
-        inputs.iter().enumerate().map(|(seed, i)| array(&i.values(seed), &i.shape, dtype)).collect()
+        inputs.iter().enumerate().map(|(seed, i)| array(&i.values(seed), &i.shape, i.dtype(dtype))).collect()
     }
 
     /// How far results may differ, relative to the size of the result.
@@ -322,6 +362,8 @@ pub fn all() -> Vec<Family> {
     families.extend(networks::families());
     families.extend(signals::families());
     families.extend(geometry::families());
+    families.extend(programs::families());
+    families.extend(indexing::families());
     families.extend(calls::families());
     families
 }

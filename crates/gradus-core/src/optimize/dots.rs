@@ -21,9 +21,12 @@ pub(super) const RULES: &[Rule] = &[
     |s| by("dot x identity = x", by_identity(s)),
     |s| by("dot (transpose a) b = dot a b by other axes", of_transposed(s)),
     |s| by("transpose (dot a b) = dot a b or dot b a by other axes", transposed(s)),
-    |s| by("dot (broadcast a) b = broadcast (dot a b)", of_broadcast(s)),
+    OF_BROADCAST,
     |s| by("dot a b = transpose (dot b a) for a small matrix a and many in b", many_first(s)),
 ];
+
+/// The rule that takes repetitions out of products.
+pub(super) const OF_BROADCAST: Rule = |s| by("dot (broadcast a) b = broadcast (dot a b)", of_broadcast(s));
 
 /// A matrix of at most so many elements is small: a compiler can write its product out.
 const SMALL: i64 = 64;

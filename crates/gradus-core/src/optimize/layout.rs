@@ -1,25 +1,38 @@
 //! Moves broadcasts and transposes down, towards results. Below an elementwise operation a broadcast leaves less to compute, and
 //! transposes meet others that cancel them, or reductions and products, which take axes in any order.
 
-use super::Exactness;
 use super::kinds::{Combine, reduction};
 use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::shapes::{broadcast_sources, is_repeated, unit_axes};
-use super::simplify::with_rules;
+use super::simplify::{outside_with_rules, with_rules};
+use super::{Exactness, eliminate_dead_code};
 use super::{dots, pieces, shapes};
 use crate::error::Result;
 use crate::primitives::Op;
+use crate::primitives::dot::DotGeneral;
 use crate::primitives::elementwise::Mul;
 use crate::primitives::shaping::{Broadcast, Permute, Reshape};
 use crate::program::Program;
 use crate::types::{DType, Scalar};
 
-const RULES: &[Rule] =
-    &[|s| by("elementwise (view a) (view b) = view (elementwise a b)", below_elementwise(s)), reductions];
+const BELOW_ELEMENTWISE: Rule = |s| by("elementwise (view a) (view b) = view (elementwise a b)", below_elementwise(s));
+
+const RULES: &[Rule] = &[BELOW_ELEMENTWISE, reductions];
 
 /// Moves broadcasts and transposes down. What they meet there is rewritten in the same walk: each other, and products.
 pub(super) fn sink(p: &Program, exactness: Exactness) -> Result<Program> {
     with_rules(p, exactness, &[shapes::RULES, RULES, dots::RULES, pieces::RULES])
+}
+
+/// A linear program that is about to be turned around, with repetitions below its products. Turned around a repetition is a sum, which then comes before the product
+/// and not after it: the sum over an axis that only one factor has is a product with the sum of that factor.
+pub(crate) fn repetitions_last(p: &Program) -> Result<Option<Program>> {
+    let has = |test: fn(&Op) -> bool| p.equations().iter().any(|e| test(e.op()));
+    if !has(|op| op.is::<DotGeneral>()) || !has(|op| op.is::<Broadcast>()) {
+        return Ok(None);
+    }
+    let made = outside_with_rules(p, &[shapes::RULES, &[BELOW_ELEMENTWISE, dots::OF_BROADCAST]])?;
+    Ok(Some(eliminate_dead_code(&made, true)))
 }
 
 /// op (broadcast a) (broadcast b) = broadcast (op a b) and op (transpose a) (transpose b) = transpose (op a b), if both go the

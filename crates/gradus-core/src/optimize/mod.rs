@@ -33,6 +33,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 pub use inline::run_by;
+pub(crate) use layout::repetitions_last;
 pub(crate) use nested::{Made, Nested, equations};
 pub use pairs::{OnPairs, as_numbers, in_pairs};
 pub use simplify::{simplify, simplify_with};

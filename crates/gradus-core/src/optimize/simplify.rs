@@ -50,6 +50,11 @@ pub(super) fn with_rules(p: &Program, exactness: Exactness, rules: &[&[Rule]]) -
     Nested::run(p, &|p, nested| walk(p, exactness, &sets, &|inner| nested.of(inner)))
 }
 
+/// The same, of a program alone: those that it holds stay what they are, so that what was made of them is found again.
+pub(super) fn outside_with_rules(p: &Program, rules: &[&[Rule]]) -> Result<Program> {
+    walk(p, Exactness::Exact, &[&[ALGEBRA], rules].concat(), &|inner| Ok(inner.clone()))
+}
+
 /// How nested programs are rewritten: each once, however often it is used.
 type OnNested<'a> = &'a dyn Fn(&Arc<Program>) -> Result<Arc<Program>>;
 

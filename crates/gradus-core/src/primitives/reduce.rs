@@ -298,7 +298,7 @@ fn chosen_tangent(axes: &[usize], x: &Array, y: &Array, x_dot: &Array) -> Deriva
         let at_least_one = count.lt(&ones).select(&ones, &count);
         count = y.eq(y).select(at_least_one, count);
     }
-    tangent(sum(&chosen.select(x_dot, x_dot.zeros_like()), axes) / count)
+    tangent(sum(&chosen.select(x_dot, x_dot.zeros_like()), axes) * count.recip())
 }
 
 macro_rules! places {

@@ -4,7 +4,7 @@ use super::partial::partial_eval_saving;
 use super::{jvp, jvp_on, transpose, transpose_on};
 use crate::array::Array;
 use crate::error::{Result, fail};
-use crate::optimize::simplify;
+use crate::optimize::{repetitions_last, simplify};
 use crate::program::{Equation, Program, eliminate_dead_code};
 use crate::trace::{Mode, is_tracing, trace};
 use crate::types::Type;
@@ -49,11 +49,12 @@ pub fn linearize(program: &Program, active: &[bool]) -> Result<Linearized> {
     let late: Vec<bool> = split.known_outputs[outputs..].to_vec();
     let mut kept = late.iter();
     let varies = varies.into_iter().map(|v| v && kept.next().is_some_and(|known| !known)).collect();
+    let linear = repetitions_last(&split.unknown)?.unwrap_or(split.unknown);
     // Loops lose the carries that only the other half would have used.
     let primal = eliminate_dead_code(&keep_outputs(split.known, &split.known_outputs, outputs), true);
     Ok(Linearized {
         primal: primal.with_name(format!("{}_primal", program.name())),
-        linear: split.unknown.with_name(format!("{}_linear", program.name())),
+        linear: linear.with_name(format!("{}_linear", program.name())),
         residuals: split.residuals,
         varies,
     })

@@ -11,6 +11,7 @@ pub(crate) mod kept;
 pub mod llvm;
 #[cfg(all(test, has_cranelift))]
 mod modules;
+pub(crate) mod perf;
 #[cfg(all(test, has_cranelift))]
 mod stacks;
 pub mod x86;

@@ -72,6 +72,11 @@ pub(crate) fn optimized_key(module: &Module, options: &llvm::Options) -> Option<
     Some(key("llvm", &format!("{} {:?} {options:?}", processor().ok()?, llvm::setting()), module))
 }
 
+/// The key of what was found out about whose code of a module is faster.
+pub(crate) fn winner_key(module: &Module) -> Option<Key> {
+    Some(key("winner", &format!("{} {:?}", processor().ok()?, llvm::setting()), module))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

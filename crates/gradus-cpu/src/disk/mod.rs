@@ -19,7 +19,7 @@ use crate::error::{Result, error};
 
 pub(crate) use bytes::{Reader, Writer};
 use key::processor;
-pub(crate) use key::{embedded_key, optimized_key};
+pub(crate) use key::{embedded_key, optimized_key, winner_key};
 use store::{Found, Key, Store};
 
 /// The variable that names the folder.

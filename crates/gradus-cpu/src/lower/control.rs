@@ -1,5 +1,7 @@
 //! Loops and branches: small values go around in registers, arrays in two buffers that trade places, and an array that
-//! only gets updates stays where it is.
+//! only gets updates, or is only added to, stays where it is.
+
+use std::sync::Arc;
 
 use gradus_core::DType;
 use gradus_core::primitives::control::{Scan, Switch, While};
@@ -9,6 +11,7 @@ use gradus_core::program::{Atom, Equation, Program, ValueId};
 use rustc_hash::FxHashSet;
 
 use super::Lower;
+use super::content::in_lanes;
 use super::values::{Repr, Values, dims_of};
 use super::views::{View, count, is_empty};
 use crate::error::{Result, error};
@@ -57,6 +60,15 @@ fn only_updated(body: &Program, input: usize, output: Atom) -> bool {
     }
     // Other readers of the old array come before the update if they can; else the update copies.
     updates > 0 && at == ValueId::new(input)
+}
+
+/// Whether a body makes each element of one of its inputs into the next, and takes it for nothing else: a sum that steps add to can stay where it is.
+fn only_goes_on(body: &Program, input: usize, output: Atom) -> bool {
+    let x = Atom::from(ValueId::new(input));
+    let taken = body.equations().iter().flat_map(|e| body.operands(e)).chain(body.outputs()).filter(|a| **a == x);
+    let made = output.value().and_then(|v| body.equations().iter().find(|e| e.results().any(|r| r == v)));
+    let goes_on = |e: &Equation| e.results().len() == 1 && e.op().is_elementwise() && body.operands(e).contains(&x);
+    Ty::computing(body.ty(x).dtype()).is_some() && made.is_some_and(goes_on) && taken.count() == 1
 }
 
 /// A loop of so many steps pays for turning a matrix once instead of in every product.
@@ -112,6 +124,7 @@ impl Lower {
         (first, carries): (usize, usize),
     ) -> Result<Vec<Way>> {
         let mut ways = Vec::new();
+        let lanes = in_lanes(body, self.small);
         let (consts, rest) = operands.split_at(first);
         let (operands, sequences) = rest.split_at(carries);
         // What the loop also reads as a constant or a sequence must stay as it is.
@@ -120,7 +133,8 @@ impl Lower {
         for (j, &a) in operands.iter().enumerate() {
             let ty = &body.inputs()[first + j];
             let dims = dims_of(ty);
-            if self.is_small(ty, &dims) {
+            let in_lanes = lanes[first + j] || body.outputs()[j].value().is_some_and(|v| lanes[v.index()]);
+            if self.is_small(ty, &dims) && !in_lanes {
                 let init = self.elements(p, values, a)?;
                 let params = init.iter().map(|v| self.emitter.value(self.emitter.ty(*v))).collect();
                 ways.push(Way::Scalars { init, params });
@@ -132,7 +146,7 @@ impl Lower {
             self.emitter.push(Stmt::Note(Box::new(Note::Step(scope))));
             let now = self.own_copy(p, values, (a, ty), &read, between)?;
             read.insert(now.buffer);
-            if only_updated(body, first + j, body.outputs()[j]) {
+            if [only_updated, only_goes_on].iter().any(|stays| stays(body, first + j, body.outputs()[j])) {
                 ways.push(Way::InPlace { now });
                 continue;
             }
@@ -262,15 +276,15 @@ impl Lower {
         let n = Size::of(&s.length);
         let (consts, rest) = operands.split_at(s.consts);
         let sequences = &rest[s.carries..];
-        let mut inputs = Vec::new();
-        for (i, &a) in consts.iter().enumerate() {
-            let input = self.argument(p, values, a)?;
-            inputs.push(match input {
-                Repr::Memory(view) if n.guess() >= WORTH_TURNING && is_right_factor(&s.body, i) => {
-                    Repr::Memory(self.turned(p, a, view)?)
-                }
-                input => input,
-            });
+        let lanes = in_lanes(&s.body, self.small);
+        let mut inputs = self.arguments(p, values, consts, &lanes)?;
+        for (i, input) in inputs.iter_mut().enumerate() {
+            if let Repr::Memory(view) = input
+                && n.guess() >= WORTH_TURNING
+                && is_right_factor(&s.body, i)
+            {
+                *view = self.turned(p, consts[i], view.clone())?;
+            }
         }
         let ways = self.begin_carries(p, values, &s.body, operands, (s.consts, s.carries))?;
         let mut views = Vec::new();
@@ -308,7 +322,7 @@ impl Lower {
             inputs.push(match view {
                 Some(view) => {
                     let element = view.step(step);
-                    if self.is_small(ty, &dims) {
+                    if self.is_small(ty, &dims) && !lanes[s.consts + s.carries + j] {
                         Repr::Elements(self.load_all(&element))
                     } else {
                         Repr::Memory(element)
@@ -351,10 +365,7 @@ impl Lower {
     pub(super) fn while_loop(&mut self, p: &Program, values: &Values, e: &Equation, w: &While) -> Result<()> {
         let operands = p.operands(e);
         let (consts, carries) = operands.split_at(w.consts);
-        let mut inputs = Vec::new();
-        for &a in consts {
-            inputs.push(self.argument(p, values, a)?);
-        }
+        let mut inputs = self.arguments(p, values, consts, &in_lanes(&w.body, self.small))?;
         let ways = self.begin_carries(p, values, &w.body, operands, (w.consts, carries.len()))?;
         // A loop with a limit counts its steps.
         let counter = w.limit.map(|limit| (limit, self.emitter.int(0), self.emitter.value(Ty::I64)));
@@ -411,14 +422,15 @@ impl Lower {
         let operands = p.operands(e);
         let index = self.elements(p, values, operands[0])?[0];
         let index = self.emitter.convert(index, Ty::I64);
-        let mut inputs = Vec::new();
-        for &a in &operands[1..] {
-            inputs.push(self.argument(p, values, a)?);
-        }
+        let lanes: Vec<Vec<bool>> = s.branches.iter().map(|b| in_lanes(b, self.small)).collect();
+        let wanted: Vec<bool> = (1..operands.len()).map(|i| lanes.iter().any(|l| l[i - 1])).collect();
+        let inputs = self.arguments(p, values, &operands[1..], &wanted)?;
         // Arrays are made at one place, whichever branch makes them.
         let mut places: Vec<Option<View>> = Vec::new();
-        for r in e.results() {
-            let small = self.is_small(p.ty(r), &values.dims[r.index()]);
+        for (k, r) in e.results().enumerate() {
+            let of_branch = |(b, l): (&Arc<Program>, &Vec<bool>)| b.outputs()[k].value().is_some_and(|v| l[v.index()]);
+            let in_lanes = s.branches.iter().zip(&lanes).any(of_branch);
+            let small = self.is_small(p.ty(r), &values.dims[r.index()]) && !in_lanes;
             places.push(if small { None } else { Some(self.place_for(p, values, r.index())?) });
         }
         let mut cases = Vec::new();

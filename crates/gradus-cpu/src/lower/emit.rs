@@ -186,7 +186,7 @@ pub(super) fn form(op: &Primitive, from: &[Ty], to: Ty) -> Option<Form> {
 }
 
 /// Operations of loops that have no form: what is moved, counted, reduced.
-const PLAIN: f32 = 0.08;
+pub(super) const PLAIN: f32 = 0.08;
 /// An element at a place that is data.
 const INDEXED: f32 = 1.0;
 

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::emit::Emitter;
 use super::fusion::lead;
 use super::values::{Repr, Values};
-use super::views::{Mean, Strides, View, count, is_empty, offsets};
+use super::views::{Mean, Strides, View, is_empty, offsets};
 use super::{Lower, bits_of};
 use crate::error::Result;
 use crate::ir::meaning::Meaning;
@@ -248,9 +248,8 @@ pub(super) fn is_held(gather: &Gather, x: &[Size]) -> bool {
 /// Whether a gather is one of few elements, which live in scalars.
 pub(super) fn is_small_gather(p: &Program, values: &Values, e: &Equation, gather: &Gather) -> bool {
     let (r, operands) = (e.result().index(), p.operands(e));
-    let few = |n: Size| n.known().is_some_and(|n| (1..=values.small).contains(&n));
     values.types[r].is_some()
-        && few(count(&values.dims[r]))
+        && values.in_scalars(e.result().into())
         && operands.iter().all(|a| !is_empty(values.dims(*a)))
         && is_held(gather, values.dims(operands[0]))
 }

@@ -1,5 +1,6 @@
 //! From a program to the kernel language: which equations share loops, where arrays live, how control flow runs.
 
+mod content;
 mod control;
 mod cumulative;
 mod emit;
@@ -34,6 +35,9 @@ use crate::ir::meaning::{Note, Tag, TagName};
 use crate::ir::{Buffer, BufferInfo, Expr, Index, Int, Kernel, Module, Role, Stmt, Ty, Value};
 use crate::runtime::LibraryCall;
 use crate::size::{self, Size};
+
+/// Arrays of at most so many elements are copied in one nest where several are: running one takes longer than what it does.
+const COPIED_TOGETHER: usize = 256;
 
 /// What a program returns: memory that the run made, or an array that was there.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -573,19 +577,23 @@ impl Lower {
         let in_place =
             |view: &View, l: &Lower| l.frame.owned.contains(&view.buffer) && l.frame.carried.contains(&view.buffer);
         for last in [false, true] {
+            let mut copies: Vec<(View, View)> = Vec::new();
             for (a, view) in wanted {
                 if let Some(view) = view
                     && in_place(view, self) == last
                 {
-                    self.deliver(p, values, *a, view)?;
+                    copies.extend(self.deliver(p, values, *a, view)?);
                 }
             }
+            self.copy_all(copies);
         }
         let mut out = Vec::new();
         for (a, view) in wanted {
             out.push(match view {
                 Some(view) => Repr::Memory(view.clone()),
-                None if self.is_small(p.ty(*a), values.dims(*a)) => Repr::Elements(self.elements(p, values, *a)?),
+                None if self.is_small(p.ty(*a), values.dims(*a)) && !values.in_lanes(*a) => {
+                    Repr::Elements(self.elements(p, values, *a)?)
+                }
                 None => Repr::Memory(self.memory(p, values, *a)?),
             });
         }
@@ -645,14 +653,15 @@ impl Lower {
         false
     }
 
-    /// Makes sure that an array is at a place.
-    fn deliver(&mut self, p: &Program, values: &Values, a: Atom, to: &View) -> Result<()> {
+    /// Makes sure that an array is at a place; gives what is left to be copied there.
+    fn deliver(&mut self, p: &Program, values: &Values, a: Atom, to: &View) -> Result<Option<(View, View)>> {
         if let Some(v) = self.splat_of(p, values, a) {
-            return self.fill(to, v);
+            self.fill(to, v)?;
+            return Ok(None);
         }
         let dtype = p.ty(a).dtype();
         if self.is_laid(values, a, to, dtype) {
-            return Ok(());
+            return Ok(None);
         }
         if let Root::Value(r) = values.origin(a).root
             && self.frame.wanted.get(&(r as usize)).is_some_and(|w| w.buffer == to.buffer && w.base == to.base)
@@ -663,17 +672,22 @@ impl Lower {
                 && here.is_at(to)
             {
                 self.becomes(&here, to, dtype);
-                return Ok(());
+                return Ok(None);
             }
         }
-        if count(&to.dims).at_most(self.small) && values.ty(a).is_some() {
+        if values.in_scalars(a) && values.ty(a).is_some() {
             let elements = self.elements(p, values, a)?;
             self.store_all(to, &elements);
-            return Ok(());
+            return Ok(None);
         }
         let from = self.memory(p, values, a)?;
         self.copies.push(format!("{} is copied to {}: it is made elsewhere", p.ty(a), to.buffer));
-        self.copy(&from, to, dtype)
+        let in_place = self.frame.owned.contains(&to.buffer) && self.frame.carried.contains(&to.buffer);
+        if storage(dtype).is_none() || in_place || !count(&to.dims).at_most(COPIED_TOGETHER) {
+            self.copy(&from, to, dtype)?;
+            return Ok(None);
+        }
+        Ok(Some((from, to.clone())))
     }
 
     fn scalar_equation(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {

@@ -9,6 +9,7 @@ use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation, Program};
 
 use super::Lower;
+use super::content::in_lanes;
 use super::indexed::{as_place, held, is_small_gather};
 use super::values::{Repr, Root, Values, storage};
 use super::views::{At, Dims, Mean, View, count, is_empty, row_major};
@@ -104,10 +105,7 @@ impl Lower {
 
     /// A program in the place of an equation.
     fn nested(&mut self, p: &Program, values: &Values, e: &Equation, body: &Program) -> Result<()> {
-        let mut inputs = Vec::new();
-        for &a in p.operands(e) {
-            inputs.push(self.argument(p, values, a)?);
-        }
+        let inputs = self.arguments(p, values, p.operands(e), &in_lanes(body, self.small))?;
         let mut wanted: Vec<(Atom, Option<View>)> = Vec::new();
         for (r, a) in e.results().zip(body.outputs()) {
             wanted.push((*a, self.frame.wanted.get(&r.index()).cloned()));
@@ -141,12 +139,20 @@ impl Lower {
         Ok(())
     }
 
-    /// An operand as an inner block takes it.
-    pub(super) fn argument(&mut self, p: &Program, values: &Values, a: Atom) -> Result<Repr> {
-        if self.is_small(p.ty(a), values.dims(a)) {
-            return Ok(Repr::Elements(self.elements(p, values, a)?));
-        }
-        Ok(Repr::Memory(self.memory(p, values, a)?))
+    /// Operands as an inner block takes them; `lanes`: those that it works on in lanes.
+    pub(super) fn arguments(
+        &mut self,
+        p: &Program,
+        values: &Values,
+        operands: &[Atom],
+        lanes: &[bool],
+    ) -> Result<Vec<Repr>> {
+        let each =
+            operands.iter().zip(lanes).map(|(&a, lanes)| match self.is_small(p.ty(a), values.dims(a)) && !lanes {
+                true => Ok(Repr::Elements(self.elements(p, values, a)?)),
+                false => Ok(Repr::Memory(self.memory(p, values, a)?)),
+            });
+        each.collect()
     }
 
     // ---- copies ----
@@ -177,6 +183,26 @@ impl Lower {
         }
         self.copy_into(from, to, false);
         Ok(())
+    }
+
+    /// Copies arrays, those of the same dimensions in one nest. None of the places is one that another is copied from.
+    pub(super) fn copy_all(&mut self, mut copies: Vec<(View, View)>) {
+        while let Some((_, first)) = copies.first() {
+            let dims = first.dims.clone();
+            let (same, rest): (Vec<_>, Vec<_>) = copies.into_iter().partition(|(_, to)| to.dims == dims);
+            copies = rest;
+            let views: Vec<&View> = same.iter().flat_map(|(from, to)| [from, to]).collect();
+            self.over("copy", &dims, &views, &mut |l, at| {
+                let values: Vec<Value> = same
+                    .iter()
+                    .zip(at.chunks(2))
+                    .map(|((from, _), at)| l.emitter.load(from.buffer, at[0].0.clone(), at[0].1.clone()))
+                    .collect();
+                for (((_, to), at), x) in same.iter().zip(at.chunks(2)).zip(values) {
+                    l.emitter.store(to.buffer, at[1].0.clone(), x, at[1].1.clone());
+                }
+            });
+        }
     }
 
     /// Copies into a part of what is written already.
@@ -368,7 +394,7 @@ impl Lower {
         let x = self.memory(p, values, operands[0])?;
         let dims = values.dims[v].clone();
         let view = self.window(p, values, &x, &dims, &operands[1..])?;
-        if !count(&dims).at_most(values.small) {
+        if !values.in_scalars(e.result().into()) {
             self.frame.reprs[v] = Some(Repr::Memory(view));
             return Ok(());
         }
@@ -427,7 +453,7 @@ impl Lower {
     fn dynamic_update(&mut self, p: &Program, values: &Values, e: &Equation) -> Result<()> {
         let operands = p.operands(e);
         // What is put there may be a part of the array itself; a small one is read before anything is written.
-        let small = count(values.dims(operands[1])).at_most(values.small) && values.ty(operands[1]).is_some();
+        let small = values.in_scalars(operands[1]) && values.ty(operands[1]).is_some();
         let to = self.updated(p, values, e, if small { &[] } else { &operands[1..2] })?;
         let window = values.dims(operands[1]).clone();
         if is_empty(&window) {

@@ -9,12 +9,13 @@ use gradus_core::primitives::windows::Windows;
 use gradus_core::program::{Atom, Program, ValueId};
 use gradus_core::{DType, Type};
 
+use super::content::in_lanes;
 use super::views::{Dims, View, count, is_empty};
 use crate::ir::meaning::Tag;
 use crate::ir::{Buffer, Ty, Value};
 use crate::size::Size;
 
-/// Arrays of at most so many elements live in scalars, unless told otherwise.
+/// Arrays of at most so many elements live in scalars, unless told otherwise or lanes work on them.
 pub const SMALL: usize = 16;
 /// At a point of a nest so many times more are unrolled: there a scalar is a vector register or a place in the first cache,
 /// and an array that is not unrolled leaves the nest for memory.
@@ -118,6 +119,8 @@ pub(super) struct Values {
     pub origins: Vec<Origin>,
     pub constants: Vec<(Dims, Option<Ty>)>,
     pub constant_origins: Vec<Origin>,
+    /// The small values on which lanes work.
+    lanes: Vec<bool>,
     /// The tag of the first value; those of the others follow, then those of constants.
     first: Tag,
 }
@@ -133,6 +136,7 @@ impl Values {
             origins: Vec::with_capacity(p.value_count()),
             constants: Vec::new(),
             constant_origins: Vec::new(),
+            lanes: in_lanes(p, small),
             first,
         };
         for (i, c) in p.constants().iter().enumerate() {
@@ -163,7 +167,7 @@ impl Values {
             let r = e.result().index();
             // A window of an array in memory lies in it; small ones are read at once, and those of 16 bytes an element copied.
             let moved = storage(p.ty(e.result()).dtype()).is_some();
-            if e.op().is::<DynamicSlice>() && !count(&v.dims[r]).at_most(small) && moved {
+            if e.op().is::<DynamicSlice>() && !v.in_scalars(e.result().into()) && moved {
                 let from = v.origin(p.operands(e)[0]).view.clone();
                 v.origins[r].view.strides = from.strides;
                 v.origins[r].view.mean.strides = from.mean.strides;
@@ -211,6 +215,21 @@ impl Values {
             Some(v) => &self.origins[v.index()],
             None => &self.constant_origins[constant_index(a)],
         }
+    }
+
+    /// Whether lanes work on an array that is small enough for scalars.
+    pub fn in_lanes(&self, a: Atom) -> bool {
+        a.value().is_some_and(|v| self.lanes[v.index()])
+    }
+
+    /// Whether lanes work on the array that a small one shows.
+    pub fn shows_lanes(&self, a: Atom) -> bool {
+        matches!(self.origin(a).root, Root::Value(r) if self.lanes[r as usize])
+    }
+
+    /// Whether an array lives in scalars, if its type has any.
+    pub fn in_scalars(&self, a: Atom) -> bool {
+        count(self.dims(a)).known().is_some_and(|n| (1..=self.small).contains(&n)) && !self.in_lanes(a)
     }
 
     /// Whether a value is a view of another.

@@ -318,6 +318,15 @@ impl Liveness<'_> {
         while registers > 1 && (registers * unit > limit || self.pressure(registers * unit) > budget) {
             registers /= 2;
         }
+        // What fills a few registers is done in one step, however long the body is: its iterations wait for the same latencies at the same time, and it is
+        // written no more often than whole steps and a rest would be.
+        if let (Rest::Masked, Some(n)) = (self.machine.rest, count) {
+            let all = (n.max(1) as usize).div_ceil(unit);
+            let once = (2..=4).contains(&all) && all.is_power_of_two() && all * unit <= limit;
+            if once && self.pressure(all * unit) <= budget {
+                registers = registers.max(all);
+            }
+        }
         let mut lanes = (registers * unit).clamp(2, limit);
         if self.scattered && !self.machine.even {
             lanes = lanes.min(16);

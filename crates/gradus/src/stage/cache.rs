@@ -9,6 +9,7 @@ use gradus_core::pipeline::{Optimized, Pipeline};
 use gradus_core::trace::{self, Guard, Traced};
 use gradus_core::{Array, Executable, Location, Program, Result, Usage, interpret};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::hot::Hot;
 use super::key::{CallKey, Leaves};
@@ -117,14 +118,17 @@ pub(crate) struct Cache<O: Tree> {
     limit: usize,
 }
 
+/// Entries of one hash, the newest last. There is one as a rule, and looking at it takes no memory.
+type Candidates<O> = SmallVec<[Arc<Specialization<O>>; 1]>;
+
 struct Table<O: Tree> {
-    entries: FxHashMap<u64, Vec<Arc<Specialization<O>>>>,
+    entries: FxHashMap<u64, Candidates<O>>,
     bytes: usize,
 }
 
 impl<O: Tree> Cache<O> {
     pub(super) fn new(limit: usize) -> Cache<O> {
-        Cache { table: RwLock::new(Table { entries: FxHashMap::default(), bytes: 0 }), clock: AtomicU64::new(1), limit }
+        Cache { table: RwLock::new(Table { entries: FxHashMap::default(), bytes: 0 }), clock: AtomicU64::new(2), limit }
     }
 
     /// The entry with this hash that `accept` holds for. The newest is tried first.
@@ -136,13 +140,20 @@ impl<O: Tree> Cache<O> {
         // Guards may run programs and even the user's code; they run with no lock held.
         let candidates = self.read().entries.get(&hash)?.clone();
         let entry = candidates.into_iter().rev().find(|e| accept(e))?;
-        entry.last_used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.touch(&entry);
         Some(entry)
+    }
+
+    /// Makes an entry the one that was used last. One that is so already stays as it is: calls of one program, from many threads too, only read the clock.
+    fn touch(&self, entry: &Specialization<O>) {
+        if entry.last_used.load(Ordering::Relaxed) + 1 != self.clock.load(Ordering::Relaxed) {
+            entry.last_used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        }
     }
 
     /// Adds an entry; gives the number of entries dropped for it.
     pub(super) fn insert(&self, hash: u64, entry: Arc<Specialization<O>>) -> u64 {
-        entry.last_used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.touch(&entry);
         let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
         let of_hash = table.entries.entry(hash).or_default();
         // Entries whose outer trace is over can never be used again.
@@ -168,7 +179,7 @@ impl<O: Tree> Cache<O> {
 
     pub(super) fn size(&self) -> (usize, usize) {
         let table = self.read();
-        (table.entries.values().map(Vec::len).sum(), table.bytes)
+        (table.entries.values().map(Candidates::len).sum(), table.bytes)
     }
 
     /// What the code of all entries took on its device.

@@ -1,10 +1,15 @@
 //! Jacobians and Hessians: batches of derivatives along every direction.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use gradus_core::primitives::Op;
-use gradus_core::primitives::shaping::Iota;
-use gradus_core::{Array, DType, Error, ErrorKind, Location, Result, Scalar, Shape, Type, trace, transform};
+use gradus_core::primitives::control::{Checkpoint, Scan, While};
+use gradus_core::primitives::shaping::{Iota, Slice};
+use gradus_core::program::Program;
+use gradus_core::{
+    Array, DType, Dim, Error, ErrorKind, Location, Result, Scalar, Shape, Type, optimize, trace, transform,
+};
 
 use super::pullback::try_jvp;
 use super::{AtPoint, grad, leaves_at};
@@ -83,13 +88,18 @@ tuples! {
 /// Beside values that are traced they are part of the program. As numbers they would be multiplied with other numbers while it is
 /// traced, and arrays as large as the batch that nobody wrote would be kept with it.
 pub(crate) fn basis(shape: &Shape, dtype: DType, beside: &[Array]) -> Result<Array> {
-    let n = shape.size();
-    let square = Shape::from(vec![n.clone(), n.clone()]);
-    let places = |axis: usize| match beside.iter().any(Array::is_traced) {
-        true => trace::record(Op::new(Iota { dtype: DType::I64, shape: square.clone(), axis }), &[]),
-        false => Array::iota(DType::I64, &square, axis as isize),
+    unit_rows(shape, dtype, &shape.size(), &Dim::from(0usize), beside)
+}
+
+/// The unit vectors of a shape in a larger stack of rows, from the row `first` on; the other rows are zero.
+fn unit_rows(shape: &Shape, dtype: DType, rows: &Dim, first: &Dim, beside: &[Array]) -> Result<Array> {
+    let places = Shape::from(vec![rows.clone(), shape.size()]);
+    let along = |axis: usize| match beside.iter().any(Array::is_traced) {
+        true => trace::record(Op::new(Iota { dtype: DType::I64, shape: places.clone(), axis }), &[]),
+        false => Array::iota(DType::I64, &places, axis as isize),
     };
-    places(0).eq(places(1)).cast(dtype).reshape(shape.inserted(0, n)).ok()
+    let row = if first.constant() == Some(0) { along(0) } else { along(0) - Array::from_dim(first, DType::I64) };
+    row.eq(along(1)).cast(dtype).reshape(shape.inserted(0, rows.clone())).ok()
 }
 
 /// The Jacobian by the first argument in reverse mode: one pullback for each element of the result.
@@ -280,8 +290,82 @@ fn rows<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Vec<A
     Ok(all)
 }
 
-/// Pushes every unit tangent of the argument forward, as one batch for each array.
+/// Pushes every unit tangent of the argument forward.
 fn columns<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Vec<Array>> {
+    let program = &point.traced.program;
+    // An effect happens once, beside the values, and a batch of it may have no meaning.
+    let once = program.effects().is_pure() && has_steps(program, &mut HashSet::new());
+    if once { pushed(point, by) } else { mapped(point, by) }
+}
+
+/// Whether a program has a loop or a checkpoint. To set their linear part apart takes their values once more, or all of them at a time. Programs
+/// that were seen have none.
+fn has_steps(program: &Program, seen: &mut HashSet<*const Program>) -> bool {
+    let steps = |op: &Op| op.is::<While>() || op.is::<Scan>() || op.is::<Checkpoint>();
+    program.equations().iter().any(|e| {
+        let mut inside = e.op().programs().into_iter();
+        steps(e.op()) || inside.any(|p| seen.insert(Arc::as_ptr(&p)) && has_steps(&p, seen))
+    })
+}
+
+/// The columns with all tangents of all arrays as one batch beside the values: every loop runs once.
+fn pushed<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Vec<Array>> {
+    let program = &point.traced.program;
+    let (derivative, varies) = transform::jvp(program, &point.active(by.clone()))?;
+    let derivative = optimize::eliminate_dead_code(&optimize::simplify(&derivative)?, true);
+    let by = &point.inputs[by];
+    let none = Dim::from(0usize);
+    let ends = by.iter().scan(none.clone(), |end, x| {
+        *end = &*end + x.shape().size();
+        Some(end.clone())
+    });
+    let ends: Vec<Dim> = std::iter::once(none).chain(ends).collect();
+    let Some(size) = ends.last() else { return Ok(Vec::new()) };
+    let mut inputs = point.inputs.clone();
+    let mut batched = vec![false; inputs.len()];
+    for (x, first) in by.iter().zip(&ends) {
+        inputs.push(unit_rows(x.shape(), x.dtype(), size, first, &point.inputs)?);
+        batched.push(true);
+    }
+    let (mut made, mut flags) = transform::vmap_on(&derivative, &inputs, &batched, size)?;
+    // Not those of the values that came out: a loop gives all of its results to every column.
+    let types = program.output_types();
+    let mut dots = made.drain(varies.len()..).zip(flags.drain(varies.len()..));
+    let mut all = Vec::with_capacity(types.len() * by.len());
+    for (y, on) in types.iter().zip(&varies) {
+        let dot = if *on { dots.next() } else { None };
+        for (x, range) in by.iter().zip(ends.windows(2)) {
+            all.push(match &dot {
+                Some((dot, true)) if by.len() == 1 => column(dot, y, x)?,
+                Some((dot, true)) => column(&rows_of(dot, range), y, x)?,
+                Some((dot, false)) => column(&dot.broadcast_to(dot.shape().inserted(0, x.shape().size())), y, x)?,
+                None => no_slope(y, x),
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The rows of a batch from the first number of a range to the second.
+fn rows_of(x: &Array, range: &[Dim]) -> Array {
+    let mut slice = Slice {
+        start: vec![Dim::from(0usize); x.rank()],
+        limit: x.shape().iter().cloned().collect(),
+        step: vec![1; x.rank()],
+    };
+    if let ([start, limit], [first, ..], [last, ..]) = (range, &mut slice.start[..], &mut slice.limit[..]) {
+        (*first, *last) = (start.clone(), limit.clone());
+    }
+    trace::bind(Op::new(slice), std::slice::from_ref(x))
+}
+
+/// A batch of tangents of a result as its Jacobian by an argument.
+fn column(dots: &Array, y: &Type, x: &Array) -> Result<Array> {
+    dots.move_axis(0, -1).reshape(joined(y, x)).ok()
+}
+
+/// The columns as one batch for each array, through the linear part of the program: the values are computed once for all of them.
+fn mapped<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Vec<Array>> {
     let parts = transform::linearize(&point.traced.program, &point.active(by.clone()))?;
     let mut outputs = trace::inline(&parts.primal, &point.inputs)?;
     let residuals = outputs.split_off(outputs.len() - parts.residuals.len());
@@ -303,10 +387,8 @@ fn columns<O: Tree>(point: &AtPoint<O>, by: std::ops::Range<usize>) -> Result<Ve
             dots = made.into_iter().zip(flags).collect::<Vec<_>>().into_iter();
         }
         let each = types.iter().zip(&parts.varies).map(|(y, on)| match dots.next().filter(|_| *on) {
-            Some((dot, on)) => {
-                let dot = if on { dot } else { dot.broadcast_to(dot.shape().inserted(0, size.clone())) };
-                dot.move_axis(0, -1).reshape(joined(y, x)).ok()
-            }
+            Some((dot, true)) => column(&dot, y, x),
+            Some((dot, false)) => column(&dot.broadcast_to(dot.shape().inserted(0, size.clone())), y, x),
             None => Ok(no_slope(y, x)),
         });
         columns.push(each.collect::<Result<Vec<_>>>()?);

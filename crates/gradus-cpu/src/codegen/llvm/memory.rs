@@ -157,9 +157,49 @@ impl Kernels<'_, '_, '_> {
                 };
                 self.rearrange(m, raw, stride, false)
             }
-            None => self.gather(access, lanes, m),
+            None => match self.apart(lanes, m) {
+                Some((stride, active)) => self.load_apart(access, m, stride, active),
+                None => self.gather(access, lanes, m),
+            },
         };
         self.e.unpack(s, raw)
+    }
+
+    /// The stride and how many lanes are active, if both are known. Such elements are moved one by one: where processors are kept from leaking what gathers read, a
+    /// gather takes longer than that, and a scatter always does.
+    fn apart(&self, lanes: &Lanes, m: Shape) -> Option<(i64, u32)> {
+        let Spread::Strided(by) = lanes.spread else { return None };
+        let Operand::Literal(_, by) = self.int(by) else { return None };
+        let active = match lanes.active {
+            None => m.lanes,
+            Some(active) => match self.int(active) {
+                Operand::Literal(_, n) => u32::try_from(n).ok()?.min(m.lanes),
+                _ => return None,
+            },
+        };
+        (m.ty.size() >= 4).then_some((by as i64, active))
+    }
+
+    fn load_apart(&mut self, access: &Access, m: Shape, stride: i64, active: u32) -> Operand {
+        let first = self.address(access, m.ty);
+        let (name, size, note) = (scalar_name(m.ty), m.ty.size(), self.note(access));
+        let mut all = Operand::Zero;
+        for lane in 0..active {
+            let p = self.further(m.ty, first, int(stride.wrapping_mul(i64::from(lane))));
+            let one = put!(self.e, "load {name}, ptr {p}, align {size}{note}");
+            all = put!(self.e, "insertelement {m} {all}, {name} {one}, i64 {lane}");
+        }
+        all
+    }
+
+    fn store_apart(&mut self, access: &Access, m: Shape, v: Operand, (stride, active): (i64, u32)) {
+        let first = self.address(access, m.ty);
+        let (name, size, note) = (scalar_name(m.ty), m.ty.size(), self.note(access));
+        for lane in 0..active {
+            let p = self.further(m.ty, first, int(stride.wrapping_mul(i64::from(lane))));
+            let one = put!(self.e, "extractelement {m} {v}, i64 {lane}");
+            line!(self.e, "store {name} {one}, ptr {p}, align {size}{note}");
+        }
     }
 
     /// Addresses from a base and distances.
@@ -227,7 +267,12 @@ impl Kernels<'_, '_, '_> {
         let (m, size, note) = (s.with(stored(ty)), ty.size(), self.note(access));
         let v = self.lanes(value, s.lanes);
         let v = self.e.pack(s, v);
-        let Some(stride) = self.near(lanes) else { return self.scatter(access, lanes, m, v) };
+        let Some(stride) = self.near(lanes) else {
+            return match self.apart(lanes, m) {
+                Some(how) => self.store_apart(access, m, v, how),
+                None => self.scatter(access, lanes, m, v),
+            };
+        };
         let (p, n, mask) = self.span(access, lanes, ty, stride);
         let v = self.rearrange(m, v, stride, true);
         let w = Shape { lanes: n, ..m };

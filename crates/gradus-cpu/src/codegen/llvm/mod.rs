@@ -25,6 +25,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::abi::MainFn;
+use crate::codegen::perf;
 use crate::error::{Result, error};
 use crate::ir::Module;
 
@@ -297,6 +298,7 @@ impl Llvm {
     fn link(&self, object: Buffer<'_>, name: &str) -> Result<(MainFn, Handle)> {
         let api = &self.api;
         let symbol = CString::new(name).map_err(|e| error!(Rule, "{e}"))?;
+        let functions = if perf::is_on() { perf::functions(object.bytes()) } else { None };
         // SAFETY: the JIT takes the object over; the address it gives is that of the function of this name, which was
         // written with the convention and the signature of a main body.
         unsafe {
@@ -314,6 +316,12 @@ impl Llvm {
                 }
                 (api.LLVMOrcReleaseResourceTracker)(tracker);
                 return Err(error!(Rule, "LLVM cannot link: {text}"));
+            }
+            let functions = functions.unwrap_or_default();
+            // All of them lie in one section, as far from each other as there.
+            if let Some(main) = functions.iter().find(|f| f.name == name).map(|f| f.start) {
+                let base = (address as usize).wrapping_sub(main);
+                perf::name(functions.into_iter().map(|f| (base.wrapping_add(f.start), f.bytes, f.name)));
             }
             Ok((std::mem::transmute::<usize, MainFn>(address as usize), tracker))
         }

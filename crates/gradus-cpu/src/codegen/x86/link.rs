@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::encode::Symbol;
 use super::{Isa, Made, kernel_code, main_code};
 use crate::abi::MainFn;
+use crate::codegen::perf;
 use crate::error::{Result, error};
 use crate::ir::{Kernel, Module, Stmt};
 
@@ -57,10 +58,14 @@ pub fn compile(module: &Module, isa: Isa, text: bool) -> Result<Compiled> {
         starts: FxHashMap::default(),
         references: Vec::new(),
         text: text.then(String::new),
+        names: Vec::new(),
     };
     linker.module()?;
-    let Linker { code, text, .. } = linker;
-    Ok(Compiled { text: text.unwrap_or_default(), ..load(&code)? })
+    let Linker { code, text, names, .. } = linker;
+    let made = Compiled { text: text.unwrap_or_default(), ..load(&code)? };
+    let base = made.memory.as_ptr().addr();
+    perf::name(names.into_iter().map(|(start, bytes, name)| (base + start, bytes, name)));
+    Ok(made)
 }
 
 struct Linker<'a> {
@@ -71,6 +76,8 @@ struct Linker<'a> {
     /// Where distances are written, and to what.
     references: Vec<(usize, Symbol)>,
     text: Option<String>,
+    /// Where functions begin, their bytes and what they are called, if someone wants to know.
+    names: Vec<(usize, usize, String)>,
 }
 
 impl Linker<'_> {
@@ -112,6 +119,9 @@ impl Linker<'_> {
         self.references.extend(made.bytes.references.iter().map(|(at, to)| (start + at, *to)));
         if let Some(symbol) = symbol {
             self.starts.insert(symbol, start);
+        }
+        if perf::is_on() {
+            self.names.push((start, made.bytes.code.len(), name.replace(' ', "_")));
         }
         if let Some(text) = &mut self.text {
             let _ = writeln!(

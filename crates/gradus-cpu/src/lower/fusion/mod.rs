@@ -279,7 +279,7 @@ impl Planner<'_> {
         if self.values.is_view(r) {
             return Class::View;
         }
-        if small && typed && (self.is_map(e) || super::scalars::unrolls(e.op(), &|i| self.dims(operands[i]).into())) {
+        if small && typed && self.in_scalars(e) {
             return Class::Scalars;
         }
         if total == 0 || operands.iter().any(|a| is_empty(self.dims(*a))) {
@@ -309,6 +309,24 @@ impl Planner<'_> {
             return self.reduction_class(operands[0], axes, r, rounds);
         }
         Class::Single
+    }
+
+    /// Whether an equation on few elements is written out for each of them.
+    fn in_scalars(&self, e: &Equation) -> bool {
+        let (operands, lanes) = (self.p.operands(e), self.values.in_lanes(e.result().into()));
+        if self.is_map(e) {
+            return !lanes;
+        }
+        if !super::scalars::unrolls(e.op(), &|i| self.dims(operands[i]).into()) {
+            return false;
+        }
+        let mut from_lanes = operands.iter().map(|a| self.values.shows_lanes(*a));
+        if reduction(e.op()).is_some() {
+            // It joins the nest that makes what it reduces.
+            return !from_lanes.any(|on| on);
+        }
+        // What is put together of scalars is in scalars first, whoever takes it.
+        !lanes || (!operands.is_empty() && !from_lanes.any(|on| on))
     }
 
     /// Rows if the reduced axes are the last of the operand's points, columns if the kept ones are.

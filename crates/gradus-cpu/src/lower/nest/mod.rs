@@ -233,12 +233,30 @@ impl Nest<'_, '_> {
                     let dense = dense.of(self.values.tag(v));
                     dense.apart(inside, n).ok_or_else(|| error!(Rule, "points have no elements to set apart"))?
                 }
-                _ => self.lower.place_for(self.p, self.values, v)?,
+                _ => match self.own_place(i) {
+                    Some(view) => view,
+                    None => self.lower.place_for(self.p, self.values, v)?,
+                },
             };
             self.stored.insert(v, view.clone());
             self.lower.frame.reprs[v] = Some(Repr::Memory(view));
         }
         Ok(())
+    }
+
+    /// The memory of what a loop carries, if a member is the next of it and nobody else takes the old one: each element is read before it is written.
+    fn own_place(&self, i: usize) -> Option<View> {
+        let (p, v, frame) = (self.p, self.result(i), &self.lower.frame);
+        let view = frame.wanted.get(&v).filter(|view| frame.carried.contains(&view.buffer))?;
+        let old = self.operands(i).iter().find(|a| {
+            a.value().is_some_and(|x| x.index() < p.inputs().len()) && {
+                self.lower.placed(self.values, **a).is_some_and(|old| old.is_at(view))
+            }
+        })?;
+        let taken = p.equations().iter().flat_map(|e| p.operands(e)).chain(p.outputs()).filter(|a| *a == old).count();
+        let nests = self.plan.clusters.iter().filter(|c| c.members.contains(&i)).count();
+        let at_points = self.plan.classes[i] == Class::Point && self.level(v) == Level::Point && !self.cluster.column;
+        (at_points && self.is_plain(i) && taken == 1 && nests == 1).then(|| view.clone())
     }
 
     // ---- accesses ----

@@ -76,7 +76,9 @@ impl Nest<'_, '_> {
         wanted.sort_by_key(|v| (self.phases[v], *v));
         // Memory of a row, and from which lane loop on it holds what it was made for: a result, or what was spilled there last.
         // Each element is read before it is written, so one use may end in the lane loop in which the next begins.
-        let mut results: Vec<usize> = self.stored.keys().copied().filter(|w| self.is_point(*w)).collect();
+        // What a loop carries in one place holds the old one until then.
+        let is_free = |w: &usize| !self.lower.frame.carried.contains(&self.stored[w].buffer);
+        let mut results: Vec<usize> = self.stored.keys().copied().filter(|w| self.is_point(*w) && is_free(w)).collect();
         results.sort_unstable();
         let mut lent: FxHashMap<usize, usize> = FxHashMap::default();
         let mut scratch: Vec<(usize, usize)> = Vec::new();
