@@ -6,7 +6,7 @@ use super::kinds::{Combine, reduction};
 use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::shapes::{broadcast_sources, is_repeated, unit_axes};
 use super::simplify::with_rules;
-use super::{dots, pieces, shapes};
+use super::{dots, gathers, pieces, shapes};
 use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::elementwise::Mul;
@@ -19,7 +19,7 @@ const RULES: &[Rule] =
 
 /// Moves broadcasts and transposes down. What they meet there is rewritten in the same walk: each other, and products.
 pub(super) fn sink(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[shapes::RULES, RULES, dots::RULES, pieces::RULES])
+    with_rules(p, exactness, &[shapes::RULES, RULES, dots::RULES, pieces::RULES, gathers::RULES])
 }
 
 /// op (broadcast a) (broadcast b) = broadcast (op a b) and op (transpose a) (transpose b) = transpose (op a b), if both go the
