@@ -2,6 +2,8 @@
 
 #[path = "oracle/indexing.rs"]
 mod indexing;
+#[path = "oracle/joined.rs"]
+mod joined;
 
 use std::sync::Arc;
 
