@@ -2,6 +2,8 @@
 
 #[path = "oracle/indexing.rs"]
 mod indexing;
+#[path = "oracle/joined.rs"]
+mod joined;
 #[path = "oracle/nearest.rs"]
 mod nearest;
 #[path = "oracle/small.rs"]

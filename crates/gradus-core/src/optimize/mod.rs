@@ -14,6 +14,7 @@ mod contract;
 mod dots;
 mod expand;
 mod fission;
+mod gathers;
 mod inline;
 mod kinds;
 mod layout;

@@ -11,6 +11,7 @@
 
 mod chains;
 mod dots;
+mod gathers;
 mod laws;
 mod loops;
 mod scalars;

@@ -21,8 +21,66 @@ struct Coverage<'a> {
     bytes: &'a [Size],
 }
 
-/// Stores that differ only in their offset: one for each element of a point.
-type Stores = FxHashMap<(Buffer, Vec<(Size, Size)>), Vec<i64>>;
+/// Places that are written: `first + Σ stride·i` for every i below each count. Counts are not 1, strides not negative, the digits sorted, and those that walk one
+/// run are one.
+#[derive(Clone, Debug, PartialEq)]
+struct Window {
+    first: Size,
+    digits: Vec<(Size, Size)>,
+}
+
+impl Window {
+    fn new(first: Size, all: impl IntoIterator<Item = (Size, Size)>) -> Window {
+        let mut window = Window { first, digits: Vec::new() };
+        for (s, n) in all.into_iter().filter(|(_, n)| *n != 1) {
+            // Reversed loops begin at the end.
+            let backwards = s.is_negative();
+            if backwards {
+                window.first = window.first + s * (n - 1i64);
+            }
+            window.digits.push((if backwards { -s } else { s }, n));
+        }
+        let digits = &mut window.digits;
+        let next = |digits: &[(Size, Size)], (s, n): (Size, Size)| digits.iter().position(|d| d.0 == s * n && d.0 != s);
+        while let Some((i, j)) = (0..digits.len()).find_map(|i| Some((i, next(digits, digits[i])?))) {
+            digits[i].1 = digits[i].1 * digits[j].1;
+            digits.swap_remove(j);
+        }
+        digits.sort_unstable();
+        window
+    }
+
+    /// This and one that begins behind it, as one: they go together along all digits but one, along which the other begins where this ends.
+    fn with(&self, behind: &Window) -> Option<Window> {
+        let apart = behind.first - self.first;
+        if self.digits == behind.digits {
+            let mut digits = self.digits.clone();
+            // One more digit, or more of one that there is.
+            match digits.iter_mut().find(|(s, n)| *s * *n == apart) {
+                Some((_, n)) => *n = *n + *n,
+                None => digits.push((apart, Size::from(2usize))),
+            }
+            return Some(Window::new(self.first, digits));
+        }
+        let without = |digits: &[(Size, Size)], at: usize| {
+            let mut left = digits.to_vec();
+            left.remove(at);
+            left
+        };
+        let (longer, other) = if self.digits.len() >= behind.digits.len() { (self, behind) } else { (behind, self) };
+        (0..longer.digits.len()).find_map(|at| {
+            let ((s, n), left) = (longer.digits[at], without(&longer.digits, at));
+            let same = |m: &usize| other.digits[*m].0 == s && without(&other.digits, *m) == left;
+            let m = if left == other.digits { Size::ONE } else { other.digits[(0..other.digits.len()).find(same)?].1 };
+            let before = if std::ptr::eq(longer, self) { n } else { m };
+            let whole = left.into_iter().chain([(s, n + m)]);
+            (s * before == apart).then(|| Window::new(self.first, whole))
+        })
+    }
+}
+
+/// What is written of each buffer.
+type Stores = FxHashMap<Buffer, Vec<Window>>;
 
 impl Coverage<'_> {
     fn elements(&self, b: Buffer) -> Option<Size> {
@@ -38,34 +96,34 @@ impl Coverage<'_> {
         let mut covered = FxHashSet::default();
         let mut stores = Stores::default();
         self.stores(body, loops, &mut stores, &mut covered);
-        for ((b, digits), offsets) in stores {
-            if self.is_whole(b, &digits, offsets) {
+        for (b, windows) in stores {
+            if self.is_whole(b, windows) {
                 covered.insert(b);
             }
         }
         covered
     }
 
-    fn is_whole(&self, b: Buffer, digits: &[(Size, Size)], mut offsets: Vec<i64>) -> bool {
-        offsets.sort_unstable();
-        offsets.dedup();
-        // Offsets at equal distances are one more digit; reversed loops begin at the end.
-        let step = offsets.windows(2).map(|w| w[1] - w[0]).next().unwrap_or(1);
-        if offsets.windows(2).any(|w| w[1] - w[0] != step) {
-            return false;
-        }
-        let mut first = Size::Known(offsets[0]);
-        let mut all: Vec<(Size, Size)> = vec![(Size::Known(step), Size::from(offsets.len()))];
-        for (s, n) in digits {
-            let backwards = s.is_negative();
-            if backwards {
-                first = first + *s * (*n - 1i64);
+    /// Whether windows are all of a buffer: from the first to the last, neighbours are put together as long as they can be.
+    fn is_whole(&self, b: Buffer, mut windows: Vec<Window>) -> bool {
+        windows.sort_by_key(|w| w.first.guess());
+        windows.dedup();
+        let mut joined: Vec<Window> = Vec::new();
+        for window in windows {
+            joined.push(window);
+            while let [.., before, last] = &joined[..]
+                && let Some(both) = before.with(last)
+            {
+                joined.truncate(joined.len() - 2);
+                joined.push(both);
             }
-            all.push((if backwards { -*s } else { *s }, *n));
         }
-        let total: Size = all.iter().map(|(_, n)| *n).product();
         let elements = self.elements(b);
-        first == 0 && elements == Some(total) && reach(&all) == elements
+        let is_all = |w: &Window| {
+            let total: Size = w.digits.iter().map(|(_, n)| *n).product();
+            w.first == 0 && elements == Some(total) && reach(&w.digits) == elements
+        };
+        joined.iter().any(is_all)
     }
 
     fn stores(
@@ -78,8 +136,8 @@ impl Coverage<'_> {
         for s in body {
             match s {
                 Stmt::Store { buffer, at, .. } if self.is_output(*buffer) => {
-                    if let Some((offset, digits)) = self.digits(at, loops) {
-                        stores.entry((*buffer, digits)).or_default().push(offset);
+                    if let Some(window) = self.window(at, loops) {
+                        stores.entry(*buffer).or_default().push(window);
                     }
                 }
                 Stmt::Loop(l) => {
@@ -121,10 +179,10 @@ impl Coverage<'_> {
         }
     }
 
-    /// A place as loops that are around it: the known part of its offset, and a stride and a count for each.
-    fn digits(&self, at: &Index, loops: &[(Value, Size)]) -> Option<(i64, Vec<(Size, Size)>)> {
+    /// A place as loops that are around it.
+    fn window(&self, at: &Index, loops: &[(Value, Size)]) -> Option<Window> {
         let mut digits = Vec::new();
-        let mut offset = at.offset;
+        let mut offset = Size::Known(at.offset);
         for (v, s) in &at.terms {
             let stride = self.ranges.size(*s).ok()?;
             if let Some((_, n)) = loops.iter().find(|(x, _)| x == v) {
@@ -134,7 +192,7 @@ impl Coverage<'_> {
             // A scan that goes backwards steps through the same places; a number is a number.
             let range = self.ranges.values.get(v)?;
             if range.lo == range.hi {
-                offset += (stride * range.lo).constant()?;
+                offset = offset + stride * range.lo;
             } else {
                 let n = range.hi + 1i64;
                 loops.iter().find(|(_, m)| *m == n)?;
@@ -143,7 +201,6 @@ impl Coverage<'_> {
             }
         }
         // A loop whose index stands nowhere writes the same places again.
-        digits.sort_unstable();
-        Some((offset, digits))
+        Some(Window::new(offset, digits))
     }
 }

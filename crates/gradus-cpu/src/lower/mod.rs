@@ -6,6 +6,7 @@ mod cumulative;
 mod emit;
 mod fusion;
 mod indexed;
+mod joined;
 mod made;
 mod nest;
 mod scalars;
@@ -16,7 +17,6 @@ mod views;
 mod walk;
 
 use gradus_core::optimize::{as_numbers, in_pairs};
-use gradus_core::primitives::shaping::Concatenate;
 use gradus_core::program::{Atom, Constant, Equation, Program, ValueId};
 use gradus_core::types::Scalar;
 use gradus_core::{Array, Dim, Type};
@@ -429,11 +429,7 @@ impl Lower {
 
     /// The one number that a constant holds, or that a view shows of one.
     fn splat_of(&mut self, p: &Program, values: &Values, a: Atom) -> Option<Value> {
-        let Root::Constant(c) = values.origin(a).root else { return None };
-        let constant = &p.constants()[c as usize];
-        let ty = storage(constant.ty().dtype())?;
-        let value = constant.splat_value()?;
-        Some(self.emitter.constant(ty, bits_of(value)))
+        splat(p, values, a).map(|(ty, bits)| self.emitter.constant(ty, bits))
     }
 
     /// The scalars of a small operand, in its own order.
@@ -538,6 +534,7 @@ impl Lower {
                 && r as usize >= p.inputs().len()
                 && o.view.buffer == NOWHERE
                 && self.frame.uses.get(&o.root) == Some(&1)
+                && !self.frame.carried.contains(&view.buffer)
                 && let Some(place) = o.view.laid_out(&values.dims[r as usize], view)
             {
                 self.frame.laid.insert(r as usize, place.of(values.tag(r as usize)));
@@ -548,14 +545,7 @@ impl Lower {
                 self.constant_memory(p, values, c)?;
             }
         }
-        for unit in &plan.units {
-            if let Unit::Equation(i) = *unit
-                && plan.classes[i] != Class::Scalars
-                && let Some(c) = p.equations()[i].op().downcast::<Concatenate>()
-            {
-                self.join(p, values, &p.equations()[i], c.axis)?;
-            }
-        }
+        self.place_parts(p, values, plan)?;
         for (unit, reads) in plan.units.iter().zip(&plan.reads) {
             match *unit {
                 Unit::Cluster(c) => nest::emit(self, p, values, plan, &plan.clusters[c])?,
@@ -598,59 +588,6 @@ impl Lower {
             });
         }
         Ok(out)
-    }
-
-    /// Lets parts that only a whole wants be made in it, if a nest makes them.
-    fn join(&mut self, p: &Program, values: &Values, e: &Equation, axis: usize) -> Result<()> {
-        let v = e.result().index();
-        // What a loop carries in one place may still be read when a part is made.
-        let wanted = self.frame.wanted.get(&v).filter(|view| !self.frame.carried.contains(&view.buffer));
-        let shape = wanted.cloned().unwrap_or_else(|| View::dense(NOWHERE, &values.dims[v]).of(values.tag(v)));
-        let mut parts: Vec<(usize, View)> = Vec::new();
-        let mut start = vec![Size::ZERO; shape.dims.len()];
-        // What is several parts would be copied inside of the whole.
-        let is_one_part = |root: Root| p.operands(e).iter().filter(|a| values.origin(**a).root == root).count() == 1;
-        for &a in p.operands(e) {
-            let (o, dims) = (values.origin(a), values.dims(a));
-            if let Root::Value(r) = o.root
-                && r as usize >= p.inputs().len()
-                && o.view.buffer == NOWHERE
-                && !is_empty(dims)
-                && self.frame.uses.get(&o.root) == Some(&1)
-                && ![&self.frame.wanted, &self.frame.laid].iter().any(|there| there.contains_key(&(r as usize)))
-                && let part = shape.sliced(&start, dims, &vec![1; dims.len()])
-                && let Some(place) = o.view.laid_out(&values.dims[r as usize], &part)
-                && is_one_part(o.root)
-            {
-                parts.push((r as usize, place.of(values.tag(r as usize))));
-            }
-            start[axis] = start[axis] + dims[axis];
-        }
-        if parts.is_empty() {
-            return Ok(());
-        }
-        let whole = if shape.buffer == NOWHERE { View { buffer: self.scratch(p, v)?, ..shape } } else { shape };
-        for (r, place) in parts {
-            self.frame.laid.insert(r, View { buffer: whole.buffer, ..place });
-        }
-        self.frame.joined.insert(v, whole);
-        Ok(())
-    }
-
-    /// Whether an array was made in a part of a whole, or at another place with its axes in another order; then it is from now on what lies there.
-    fn is_laid(&mut self, values: &Values, a: Atom, to: &View, dtype: gradus_core::DType) -> bool {
-        let o = values.origin(a);
-        if let Root::Value(r) = o.root
-            && let Some(laid) = self.frame.laid.get(&(r as usize))
-            && matches!(&self.frame.reprs[r as usize], Some(Repr::Memory(view)) if view == laid)
-            && o.view.laid_out(&values.dims[r as usize], to).is_some_and(|place| place.of(laid.mean.tag) == *laid)
-        {
-            let mut here = View { mean: o.view.mean.clone(), ..to.clone() };
-            here.mean.tag = laid.mean.tag;
-            self.becomes(&here, to, dtype);
-            return true;
-        }
-        false
     }
 
     /// Makes sure that an array is at a place; gives what is left to be copied there.
@@ -700,6 +637,13 @@ impl Lower {
         self.frame.reprs[v] = Some(Repr::Elements(elements));
         Ok(())
     }
+}
+
+/// The type and the bits of the one number that a constant holds, or that a view shows of one.
+fn splat(p: &Program, values: &Values, a: Atom) -> Option<(Ty, u64)> {
+    let Root::Constant(c) = values.origin(a).root else { return None };
+    let constant = &p.constants()[c as usize];
+    Some((storage(constant.ty().dtype())?, bits_of(constant.splat_value()?)))
 }
 
 /// The bits of a number in the low bytes.

@@ -11,9 +11,10 @@ use gradus_core::program::{Atom, Equation, Program};
 use super::Lower;
 use super::content::in_lanes;
 use super::indexed::{as_place, held, is_small_gather};
-use super::values::{Repr, Root, Values, storage};
+use super::joined::Landing;
+use super::values::{Repr, Root, Values, moves, storage};
 use super::views::{At, Dims, Mean, View, count, is_empty, row_major};
-use super::walk::Walk;
+use super::walk::{Walk, in_tiles};
 use crate::cost::{Doing, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, TagName};
@@ -79,6 +80,10 @@ impl Lower {
                 && let Some(landing) = Landing::new(pad, values.dims(p.operands(e)[0]), &values.dims[v])
             {
                 return self.pad(p, values, e, &landing);
+            }
+            let as_many = || count(values.dims(p.operands(e)[0])) == count(&values.dims[v]);
+            if moves(op) && as_many() {
+                return self.moved(p, values, e);
             }
             if let Some(g) = op.downcast::<Gather>()
                 && is_small_gather(p, values, e, g)
@@ -206,11 +211,17 @@ impl Lower {
     }
 
     /// Copies into a part of what is written already.
-    fn copy_again(&mut self, from: &View, to: &View) {
+    pub(super) fn copy_again(&mut self, from: &View, to: &View) {
         self.copy_into(from, to, true);
     }
 
     fn copy_into(&mut self, from: &View, to: &View, again: bool) {
+        for (from, to) in in_tiles(from, to) {
+            self.copy_plainly(&from, &to, again);
+        }
+    }
+
+    fn copy_plainly(&mut self, from: &View, to: &View, again: bool) {
         self.over("copy", &to.dims.clone(), &[from, to], &mut |l, at| {
             let x = l.emitter.load(from.buffer, at[0].0.clone(), at[0].1.clone());
             let meaning = Meaning { again, ..at[1].1.clone() };
@@ -223,7 +234,7 @@ impl Lower {
         Ok(())
     }
 
-    fn fill_into(&mut self, to: &View, value: Value, again: bool) {
+    pub(super) fn fill_into(&mut self, to: &View, value: Value, again: bool) {
         self.over("fill", &to.dims.clone(), &[to], &mut |l, at| {
             let meaning = Meaning { again, ..at[0].1.clone() };
             l.emitter.store(to.buffer, at[0].0.clone(), value, meaning);
@@ -311,62 +322,6 @@ impl Lower {
         self.copies.push(format!("{} is copied: its parts do not lie side by side", p.ty(a)));
         self.copy(&view, &to, dtype)?;
         Ok(to)
-    }
-
-    // ---- pieces ----
-
-    fn concatenate(&mut self, p: &Program, values: &Values, e: &Equation, c: &Concatenate) -> Result<()> {
-        let v = e.result().index();
-        let to = match self.frame.joined.get(&v).cloned() {
-            Some(whole) => {
-                self.frame.reprs[v] = Some(Repr::Memory(whole.clone()));
-                whole
-            }
-            None => self.dense_result(p, values, v)?,
-        };
-        let mut start = vec![Size::ZERO; to.dims.len()];
-        let step = vec![1; to.dims.len()];
-        for &a in p.operands(e) {
-            let dims = values.dims(a).clone();
-            let part = to.sliced(&start, &dims, &step);
-            if !is_empty(&dims) && !self.is_laid(values, a, &part, p.ty(a).dtype()) {
-                match self.splat_of(p, values, a) {
-                    Some(v) => self.fill(&part, v)?,
-                    None => {
-                        let from = self.memory(p, values, a)?;
-                        self.copy(&from, &part, p.ty(a).dtype())?;
-                    }
-                }
-            }
-            start[c.axis] = start[c.axis] + dims[c.axis];
-        }
-        Ok(())
-    }
-
-    fn pad(&mut self, p: &Program, values: &Values, e: &Equation, landing: &Landing) -> Result<()> {
-        let operands = p.operands(e);
-        let to = self.dense_result(p, values, e.result().index())?;
-        let fill = match self.splat_of(p, values, operands[1]) {
-            Some(v) => v,
-            None => {
-                let view = self.memory(p, values, operands[1])?;
-                self.load_all(&view)[0]
-            }
-        };
-        self.fill(&to, fill)?;
-        if is_empty(&landing.size) {
-            return Ok(());
-        }
-        let part = to.sliced(&landing.start, &landing.size, &landing.step);
-        match self.splat_of(p, values, operands[0]) {
-            Some(v) => self.fill_into(&part, v, true),
-            None => {
-                let from = self.memory(p, values, operands[0])?;
-                let from = from.sliced(&landing.first, &landing.size, &vec![1; landing.size.len()]);
-                self.copy_again(&from, &part);
-            }
-        }
-        Ok(())
     }
 
     // ---- windows ----
@@ -742,52 +697,4 @@ fn run(view: &View, axes: &[usize]) -> Option<(Size, Size)> {
 /// An array in memory as a call sees it.
 fn placed(dtype: DType, dims: &[Size], strides: &[Size]) -> Placed<Size> {
     Placed { dtype, dims: dims.to_vec(), strides: strides.to_vec() }
-}
-
-/// The part of a padded operand that lands inside, and where.
-struct Landing {
-    /// The first of its elements, along each axis.
-    first: Dims,
-    /// How many of them.
-    size: Dims,
-    /// Where the first lands.
-    start: Dims,
-    /// How far apart they land.
-    step: Vec<usize>,
-}
-
-impl Landing {
-    /// None if it takes the sizes to say.
-    fn new(pad: &Pad, from: &[Size], to: &[Size]) -> Option<Landing> {
-        let mut landing = Landing { first: Dims::new(), size: Dims::new(), start: Dims::new(), step: Vec::new() };
-        for a in 0..from.len() {
-            let every = pad.interior[a] + 1;
-            let (low, high) = (Size::of(&pad.low[a]), Size::of(&pad.high[a]));
-            landing.step.push(every);
-            if low.at_least(0) && high.at_least(0) {
-                landing.first.push(Size::ZERO);
-                landing.size.push(from[a]);
-                landing.start.push(low);
-                continue;
-            }
-            if let (Some(low), Some(from), Some(to)) = (low.constant(), from[a].constant(), to[a].constant()) {
-                let every = every as i64;
-                let first = if low < 0 { (-low + every - 1) / every } else { 0 };
-                let end = (to - 1 - low).div_euclid(every).min(from - 1);
-                landing.first.push(first.into());
-                landing.size.push((end - first + 1).max(0).into());
-                landing.start.push((low + first * every).max(0).into());
-                continue;
-            }
-            // Cut off by known amounts: what is left is as long as the result says.
-            let (low, high) = (low.constant()?, high.constant()?);
-            if every != 1 {
-                return None;
-            }
-            landing.first.push((-low).max(0).into());
-            landing.size.push(to[a] - low.max(0) - high.max(0));
-            landing.start.push(low.max(0).into());
-        }
-        Some(landing)
-    }
 }

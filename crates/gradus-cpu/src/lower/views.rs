@@ -170,7 +170,7 @@ impl View {
     }
 
     /// The same to both maps, which keep where they begin.
-    fn both(&self, dims: Dims, f: impl Fn(&[Size]) -> Strides) -> View {
+    pub fn both(&self, dims: Dims, f: impl Fn(&[Size]) -> Strides) -> View {
         let mean = Mean { strides: f(&self.mean.strides), ..self.mean.clone() };
         View { dims, strides: f(&self.strides), mean, buffer: self.buffer, base: self.base.clone() }
     }
@@ -210,23 +210,28 @@ impl View {
         (self.base.terms.is_empty() && lowest >= 0 && highest < inside).then_some(view)
     }
 
-    /// If this shows a dense array of `dims` with its axes in another order: where in `to`, which holds what is shown, the
-    /// array's own elements lie.
+    /// If this shows all of a dense array of `dims`, with its axes in another order or several of them as one: where in `to`, which holds what is shown,
+    /// the array's own elements lie.
     pub fn laid_out(&self, dims: &[Size], to: &View) -> Option<View> {
-        let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
-        let own = row_major(dims);
-        let sized = |dims: &[Size]| dims.iter().filter(|d| **d != 1).count();
-        if self.base != At::start() || to.dims != self.dims || sized(dims) != sized(&self.dims) {
+        if self.base != At::start() || to.dims != self.dims {
             return None;
         }
-        let mut taken: SmallVec<[usize; 4]> = SmallVec::new();
+        let own = row_major(dims);
+        let mut strides: Strides = smallvec::smallvec![Size::ZERO; dims.len()];
+        // How much of each axis that is shown the array's axes have told.
+        let mut told: Dims = smallvec::smallvec![Size::ONE; self.dims.len()];
         for (a, &d) in dims.iter().enumerate().filter(|(_, d)| **d != 1) {
-            let is_shown = |b: &usize| self.strides[*b] == own[a] && self.dims[*b] == d && !taken.contains(b);
-            let shown = (0..self.dims.len()).find(is_shown)?;
-            taken.push(shown);
-            strides[a] = to.strides[shown];
+            // An axis of the array is a digit of one that is shown: it steps over whole steps, and ends where whole ones end.
+            let (shown, step) = (0..self.dims.len()).find_map(|b| {
+                let (n, s) = (self.dims[b], self.strides[b]);
+                (s * n).over(own[a] * d).filter(|_| n != 1)?;
+                Some((b, own[a].over(s).filter(|step| !step.is_negative())?))
+            })?;
+            told[shown] = told[shown] * d;
+            strides[a] = to.strides[shown] * step;
         }
-        Some(View { base: to.base.clone(), strides, ..View::dense(to.buffer, dims) })
+        // Then no element is shown twice, and none is missing.
+        (told == self.dims).then(|| View { base: to.base.clone(), strides, ..View::dense(to.buffer, dims) })
     }
 
     pub fn sliced(&self, start: &[Size], dims: &[Size], step: &[usize]) -> View {
@@ -378,6 +383,37 @@ mod tests {
         // Runs over points and their elements at once.
         assert_eq!(dense(&[72]).apart(6, 12usize.into()), None);
         assert_eq!(dense(&[12, 6]).sliced(&sizes(&[0, 3]), &sizes(&[11, 4]), &[1, 1]).apart(6, 12usize.into()), None);
+    }
+
+    #[test]
+    fn what_is_laid_out_shows_the_same_elements() {
+        let base = dense(&[4, 3, 5]);
+        let shown = [
+            base.permuted(&[2, 0, 1]),
+            base.permuted(&[1, 2, 0]).reshaped(&sizes(&[15, 4])).unwrap(),
+            base.permuted(&[2, 0, 1]).reshaped(&sizes(&[5, 12])).unwrap(),
+            base.reshaped(&sizes(&[60])).unwrap(),
+            base.permuted(&[1, 0, 2]).reshaped(&sizes(&[3, 1, 4, 5])).unwrap(),
+        ];
+        for view in &shown {
+            let dims: Vec<usize> = view.dims.iter().map(|d| d.known().unwrap()).collect();
+            // A window of something larger.
+            let larger: Vec<usize> = dims.iter().map(|d| d + 2).collect();
+            let to = dense(&larger).sliced(&vec![Size::ONE; dims.len()], &view.dims, &vec![1; dims.len()]);
+            let laid = view.laid_out(&base.dims, &to).unwrap();
+            // Element i of what is shown is element `at(view, i)` of the array, and lies where that one is laid.
+            assert!((0..60).all(|i| at(&laid, at(view, i) as usize) == at(&to, i)), "{view:?}: {laid:?}");
+        }
+        // Backwards, only a part, repeated, or an axis of the array as two: strides of its own axes cannot say it.
+        for view in [
+            base.reversed(&[0]),
+            base.sliced(&sizes(&[0, 0, 0]), &sizes(&[4, 3, 4]), &[1, 1, 1]),
+            base.sliced(&sizes(&[1, 0, 0]), &sizes(&[3, 3, 5]), &[1, 1, 1]),
+            base.broadcast(&sizes(&[4, 2, 3, 5]), &[0, 2, 3]),
+            base.permuted(&[1, 2, 0]).reshaped(&sizes(&[3, 5, 2, 2])).unwrap(),
+        ] {
+            assert_eq!(view.laid_out(&base.dims, &View::dense(Buffer(0), &view.dims)), None, "{view:?}");
+        }
     }
 
     #[test]

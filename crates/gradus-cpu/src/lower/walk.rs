@@ -1,7 +1,7 @@
-//! Loops over some axes of several views at once, for what is no cluster of equations: copies, scatters, running sums.
+//! Loops over some axes of several views at once, for what is no cluster of equations: copies, scatters, running sums. And copies in tiles.
 
 use super::Lower;
-use super::views::{At, View};
+use super::views::{At, Dims, Strides, View, is_empty};
 use crate::ir::meaning::Meaning;
 use crate::ir::{Kind, Ty, Value};
 use crate::size::Size;
@@ -59,5 +59,66 @@ impl Walk {
             let kind = if k + 1 == self.loops.len() { innermost } else { Kind::Serial };
             l.emitter.counted(kind, *var, *n, body);
         }
+    }
+}
+
+/// The side of a tile of a transposing copy: its lines and pages of both arrays stay in the first cache, and every line is read and written as a whole.
+const TILE: usize = 32;
+
+/// A copy as copies one after the other: where neighbours in one array are far apart in the other, in tiles, and what is left at the ends of both axes.
+pub(super) fn in_tiles(from: &View, to: &View) -> Vec<(View, View)> {
+    let Some((rows, columns)) = tiled(from, to) else { return vec![(from.clone(), to.clone())] };
+    let mut parts = Vec::new();
+    for (first, count) in halves(from.dims[rows]) {
+        for (start, size) in halves(from.dims[columns]) {
+            let window = |view: &View| {
+                let mut begin: Dims = smallvec::smallvec![Size::ZERO; view.dims.len()];
+                let mut dims = view.dims.clone();
+                (begin[rows], begin[columns]) = (first, start);
+                (dims[rows], dims[columns]) = (count, size);
+                view.sliced(&begin, &dims, &vec![1; view.dims.len()])
+            };
+            let whole = [count, size].iter().all(|n| n.is_multiple_of(TILE));
+            let [from, to] = [from, to].map(|view| match whole {
+                true => window(view).cut(&[rows, columns], TILE),
+                false => window(view),
+            });
+            parts.push((from, to));
+        }
+    }
+    parts.retain(|(from, _)| !is_empty(&from.dims));
+    parts
+}
+
+/// The multiple of a tile in a size, and the rest of it: where each begins, and how long it is.
+fn halves(size: Size) -> [(Size, Size); 2] {
+    let whole = size.floor_div(TILE) * TILE;
+    [(Size::ZERO, whole), (whole, size - whole)]
+}
+
+/// The axes along which neighbours of the first view and of the second lie side by side, if they are two, long and known.
+fn tiled(from: &View, to: &View) -> Option<(usize, usize)> {
+    let beside = |view: &View| (0..view.dims.len()).find(|a| view.dims[*a] != 1 && view.strides[*a] == 1);
+    let (rows, columns) = (beside(from)?, beside(to)?);
+    let long = |a: usize| from.dims[a].known().is_some_and(|n| n >= 2 * TILE);
+    (rows != columns && long(rows) && long(columns)).then_some((rows, columns))
+}
+
+impl View {
+    /// The same elements with two axes in tiles: those of one tile come last.
+    fn cut(&self, axes: &[usize], tile: usize) -> View {
+        let mut dims = self.dims.clone();
+        for a in axes {
+            dims[*a] = dims[*a].floor_div(tile);
+        }
+        dims.extend(axes.iter().map(|_| Size::from(tile)));
+        self.both(dims, |old| {
+            let mut strides: Strides = old.into();
+            for a in axes {
+                strides[*a] = old[*a] * tile;
+            }
+            strides.extend(axes.iter().map(|a| old[*a]));
+            strides
+        })
     }
 }

@@ -7,6 +7,7 @@
 //! Effects happen in the order of the program: each waits for the one before it, and has at least its level, so that the levels
 //! say of this order, too, what depends on what.
 
+mod copies;
 mod indices;
 mod points;
 mod sink;
@@ -223,6 +224,7 @@ pub(super) fn plan(p: &Program, values: &Values) -> FusionPlan {
     planner.find_points();
     planner.classify();
     planner.find_indices();
+    planner.spare_copies();
     planner.form_clusters();
     planner.sink();
     planner.join_totals();

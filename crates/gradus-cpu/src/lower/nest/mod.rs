@@ -720,6 +720,17 @@ impl Nest<'_, '_> {
         Work::shared(self.cluster.n, point_cost(self.p, self.cluster), Doing::Arithmetic)
     }
 
+    /// Puts loops in the order in which what is stored lies, if the most of it does not lie in its own: neighbours in memory are written one after the other.
+    fn sort_by_stores(&self, groups: &mut [Group]) {
+        let stored = self.cluster.members.iter().map(|i| self.result(*i));
+        let strides = stored.filter_map(|v| Some((self.inside(v), self.own_strides(v)?.0)));
+        let Some((_, most)) = strides.reduce(|a, b| if b.0 > a.0 { b } else { a }) else { return };
+        // Loops that a result is not along stay where they are, and so does everything with them.
+        if groups.iter().all(|g| most[g.inner] != Size::ZERO) {
+            groups.sort_by_key(|g| std::cmp::Reverse(most[g.inner].guess()));
+        }
+    }
+
     /// Points without reductions.
     fn plain(&mut self) -> Result<()> {
         let accesses = self.accesses();
@@ -732,6 +743,7 @@ impl Nest<'_, '_> {
                 self.cuts.push(Size::ONE);
             }
         }
+        self.sort_by_stores(&mut groups);
         let lanes = if self.picks_runs(&groups) { groups.len() - 1 } else { lanes_of(&groups) };
         let lane = groups.remove(lanes);
         // Loops inside the lanes are those behind it.
