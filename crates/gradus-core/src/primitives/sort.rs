@@ -163,20 +163,12 @@ impl Primitive for TopK {
         fits_places(&Dim::from(n), DType::I32, x.ty())?;
         let mut from = Vec::new();
         if self.k > 0 && !x.dims().contains(&0) {
-            let keys = order_keys(x, true)?;
-            let keys = keys.first().map_or(&[][..], Vec::as_slice);
-            let mut row: Vec<(u64, usize)> = memory(n)?;
-            from = memory(keys.len() / n * self.k)?;
-            for start in (0..keys.len()).step_by(n) {
-                row.clear();
-                row.extend(keys[start..start + n].iter().copied().zip(start..));
-                if self.k < n {
-                    row.select_nth_unstable(self.k);
-                    row.truncate(self.k);
+            from = match x.ty().dtype() {
+                DType::Bool => largest::<bool>(&elements(x)?, n, self.k)?,
+                d => {
+                    dispatch_real!(d, T => largest::<T>(&elements(x)?, n, self.k)?, else fail!(DType, "no order in {d}"))
                 }
-                row.sort_unstable();
-                from.extend(row.iter().map(|&(_, p)| p));
-            }
+            };
         }
         let places = collected(from.len(), from.iter().map(|p| (p % n.max(1)) as i32))?;
         let values = dispatch!(x.ty().dtype(), T => {
@@ -265,6 +257,47 @@ sort_keys! {
         let bits = (v + 0.0).to_bits();
         if bits & SIGN == 0 { bits | SIGN } else { !bits }
     };
+}
+
+/// Elements that are looked at together: whether any of them is among the largest so far is one answer.
+const BLOCK: usize = 64;
+
+/// The places of the `k` largest elements of each row of `n`, the largest first and the first of equals.
+fn largest<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Result<Vec<usize>> {
+    // Descending: the largest has the smallest key, and of equals the first the smallest place.
+    let numbered = |place: usize| (!values[place].key(), place);
+    let most = (2 * k).max(k + BLOCK);
+    let mut from = memory(values.len() / n * k)?;
+    let mut best: Vec<(u64, usize)> = memory(most.min(n) + BLOCK)?;
+    for start in (0..values.len()).step_by(n) {
+        best.clear();
+        best.extend((start..start + k).map(numbered));
+        let mut next = start + k;
+        while next < start + n {
+            // What is not larger than the least of the `k` largest so far comes behind it; a NaN is never that.
+            let Some(&(_, least)) = best.iter().max() else { break };
+            let least = values[least];
+            if least.partial_cmp(&least).is_none() {
+                // Nothing comes before so many NaNs.
+                break;
+            }
+            while next < start + n && best.len() < most {
+                let end = (next + BLOCK).min(start + n);
+                let is_behind = |v: &T| *v <= least;
+                if !values[next..end].iter().fold(true, |all, v| all & is_behind(v)) {
+                    best.extend((next..end).filter(|&p| !is_behind(&values[p])).map(numbered));
+                }
+                next = end;
+            }
+            if best.len() > k {
+                best.select_nth_unstable(k - 1);
+                best.truncate(k);
+            }
+        }
+        best.sort_unstable();
+        from.extend(best.iter().map(|&(_, place)| place));
+    }
+    Ok(from)
 }
 
 /// The keys of all elements in row-major order: one column, or two for complex numbers.
