@@ -3,7 +3,7 @@
 use super::complex::ComplexSpecial;
 use super::kernel::{one_output, operand, zip};
 use super::number::{Number, Ordered};
-use super::unary::{elementwise_rules, over};
+use super::unary::elementwise_rules;
 use super::{Takes, same_type_one, samples_at};
 use crate::array::Array;
 use crate::error::{Result, fail};
@@ -119,7 +119,7 @@ functions! {
     Div = "div", Numbers via dispatch_number, at WIDE, |a, b| a.over(b), scalar |s| s.op(scalar::Op::Div, &s.operands()),
         limits Limits { operand: Some(1), ..Limits::at("where the divisor is 0").written("y / x").making(NotFinite::ByZero) },
         // Transposed, both sides have the quotient of the cotangent by y: it is taken once.
-        d |x, y, z, t| (over(t, y), over(&(t * -z), y)),
+        d |x, y, z, t| (t / y, -(z * t) / y),
         transpose |ops, bar| match ops {
             [Linear::Unknown(_), Linear::Known(y)] => Some([Some(bar / y), None]),
             _ => None,

@@ -1,5 +1,5 @@
 //! Functions of one number: value and derivative side by side. In a derivative `x` is the operand, `y` the result and
-//! `t` the tangent of `x`. Many tangents may go through a rule at a time, so what it takes of `x` and `y` is one factor, and `t` is multiplied last.
+//! `t` the tangent of `x`. Many tangents may go through a rule at a time, so what it takes of `x` and `y` is one factor where no digit is lost by that, and `t` is multiplied last.
 
 use super::complex::{ByParts, ComplexSpecial};
 use super::kernel::{map, one_output, operand};
@@ -71,9 +71,10 @@ macro_rules! scalar {
     };
 }
 
-/// A tangent divided by a number of the value. The quotient is a factor that has the value's shape and is there once, however many tangents go through the rule
-/// at a time: a product for each of them costs a tenth of a division. Of half floats with five bits of exponent too few numbers have a reciprocal.
-pub(super) fn over(t: &Array, x: &Array) -> Array {
+/// A tangent divided by a number that has a reciprocal wherever it is not 0. That is a factor of the value's shape, which is there once, however many tangents go
+/// through the rule at a time: a product for each of them costs a tenth of a division. `div` and `log` divide by what may be so small that its reciprocal
+/// is infinite, and zero times that is no number. Of half floats with five bits of exponent too few numbers have a reciprocal.
+fn over(t: &Array, x: &Array) -> Array {
     if x.dtype() == DType::F16 { t / x } else { t * x.recip() }
 }
 
@@ -160,13 +161,13 @@ functions! {
     Expm1 = "expm1", Inexact, at WIDE, [math expm1 1.2], complex |v| v.expm1_(), limits Limits::NONE.making(NotFinite::Exponent),
         d |_x, y, t| Some(t * (y + 1.0_f64));
     /// The natural logarithm.
-    Log = "log", Inexact, at POSITIVE, [math log 1.2], complex |v| v.log_(), limits Limits::at("at 0").outside(), d |x, _y, t| Some(over(t, x));
+    Log = "log", Inexact, at POSITIVE, [math log 1.2], complex |v| v.log_(), limits Limits::at("at 0").outside(), d |x, _y, t| Some(t / x);
     /// The natural logarithm of one more, exact for small arguments.
     Log1p = "log1p", Inexact, at POSITIVE, [math log1p 1.2], complex |v| v.log1p_(), limits Limits::at("at -1").outside(),
         d |x, _y, t| Some(over(t, &(x + 1.0_f64)));
     /// The square root.
     Sqrt = "sqrt", Inexact, at POSITIVE, [op Sqrt |v| v.sqrt()], complex |v| v.sqrt(), limits Limits::at("at 0").outside(),
-        d |_x, y, t| Some(t * (0.5_f64 / y));
+        d |_x, y, t| Some(t * 0.5_f64 / y);
     /// One over the square root.
     Rsqrt = "rsqrt", Inexact, at POSITIVE, [math rsqrt 0.6], complex |v| v.rsqrt_(), limits Limits::at("at 0").outside(),
         d |x, y, t| Some(t * (y / x * -0.5_f64));
@@ -273,7 +274,7 @@ impl Primitive for Abs {
                 return Some(t * x.sign());
             }
             let safe = y.eq(0.0_f64).select(y.ones_like(), y);
-            Some(over(&(x.real() * t.real() + x.imag() * t.imag()), &safe))
+            Some((x.real() * t.real() + x.imag() * t.imag()) / safe)
         })
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
@@ -314,7 +315,7 @@ impl Primitive for Sign {
             let along = y.real() * t.real() + y.imag() * t.imag();
             let length = x.abs();
             let safe = length.eq(0.0_f64).select(length.ones_like(), &length);
-            Some((t - y * along.cast(x.dtype())) * safe.recip().cast(x.dtype()))
+            Some((t - y * along.cast(x.dtype())) / safe.cast(x.dtype()))
         })
     }
     fn transpose(&self, _: &Transpose<'_>) -> Result<Transposed> {
