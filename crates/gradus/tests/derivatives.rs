@@ -263,14 +263,11 @@ fn a_jacobian_runs_a_loop_once() -> Result<()> {
 
 #[test]
 fn a_batch_of_tangents_divides_once() -> Result<()> {
-    // Each has one quotient of its own at most, and the slope one more, at the shape of the value and not of the batch.
+    // Each has one quotient of its own at most, and the slope one more, at the shape of the value and not of the batch. Not among them: `div`, `log` and
+    // `sqrt`, whose divisor may be so small, or 0, that the quotient has a value and the reciprocal has none.
     let x = Array::from([0.3_f64, 0.6, 0.2, 0.9]);
-    let functions: [(&str, fn(&Array) -> Array); 10] = [
-        ("div", |x| x / x.sum()),
-        ("recip", |x| x.recip()),
-        ("log", |x| x.log()),
+    let functions: [(&str, fn(&Array) -> Array); 6] = [
         ("log1p", |x| x.log1p()),
-        ("sqrt", |x| x.sqrt()),
         ("rsqrt", |x| x.rsqrt()),
         ("cbrt", |x| x.cbrt()),
         ("atan", |x| x.atan()),
