@@ -103,8 +103,8 @@ pub(super) fn outside(programs: Vec<Program>, start: usize, arrays: Vec<Array>) 
             }
         }
         first += own.passed.len();
-        for i in at.end..p.inputs().len() {
-            there[i] = Some(b.input(p.inputs()[i].clone())?.into());
+        for (i, ty) in p.inputs().iter().enumerate().skip(at.end) {
+            there[i] = Some(b.input(ty.clone())?.into());
         }
         for (v, view) in own.of.iter().enumerate() {
             there[v] = there[v].or_else(|| view.and_then(|view| there[view.index()]));
