@@ -17,6 +17,7 @@ use crate::size::Size;
 pub(super) type Along = SmallVec<[Option<usize>; 4]>;
 
 /// One component of index vectors, as an array of windows sees it.
+#[expect(clippy::large_enum_variant, reason = "there are as many as index vectors have components")]
 pub(super) enum Made {
     /// It is in memory, as this operand.
     There(Atom, View),
