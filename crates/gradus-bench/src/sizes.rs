@@ -31,7 +31,8 @@ fn declaration(family: &str) -> Option<&'static str> {
         "pad" | "transpose" => "_[R, C]",
         "stack" => "_[N], _[N]",
         "concatenate" => "_[R, C], _[R, C]",
-        "kmeans" | "kmeans_cost" => "_[K, D], _[N, D]",
+        // Coordinates are a width: how many a point has is known, how many points and centres there are is not.
+        "kmeans" | "kmeans_cost" => "_[K, _], _[N, _]",
         _ => return None,
     })
 }

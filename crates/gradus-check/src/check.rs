@@ -179,7 +179,7 @@ fn run((case, given): (&Case, &Verified), ready: &Program, way: Way, known: &[Kn
                     compare(k, round, &have, if n == 3 { "on the first inputs again" } else { "" })?;
                     // One of them is dropped, so that its memory is used again.
                     if n != 1 {
-                        kept.push((s, round, have));
+                        kept.push((s, round, have.into_vec()));
                     }
                 }
                 (Err(_), Err(_)) => {}

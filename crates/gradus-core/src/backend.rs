@@ -6,7 +6,7 @@ use std::ops::{AddAssign, Deref};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::array::Array;
+use crate::array::{Array, Outputs};
 use crate::error::Result;
 use crate::optimize::{Exactness, Pass, run_passes};
 use crate::oracle::Freedom;
@@ -40,9 +40,9 @@ pub type Facts = Vec<(&'static str, String)>;
 /// A program made ready to run.
 pub trait Executable: fmt::Debug + Send + Sync {
     /// Runs it on concrete arrays of the program's input types.
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>>;
+    fn run(&self, inputs: &[Array]) -> Result<Outputs>;
     /// The same for inputs that the caller gives away: those that nobody else holds may be written over, and then a device needs no new memory.
-    fn run_owned(&self, inputs: Vec<Array>) -> Result<Vec<Array>> {
+    fn run_owned(&self, inputs: Vec<Array>) -> Result<Outputs> {
         self.run(&inputs)
     }
     /// Bytes it holds, for the cache's bound.
@@ -58,6 +58,10 @@ pub trait Executable: fmt::Debug + Send + Sync {
     }
     /// Whether its code was not made but found on disk.
     fn is_loaded(&self) -> bool {
+        false
+    }
+    /// Whether nothing but its own code runs: no other program, no rule of an operation, no function of the host. Then nobody asks meanwhile which backend is in use.
+    fn runs_alone(&self) -> bool {
         false
     }
     /// What it took on its device so far. Nothing is moved for code that runs here.

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::array::Array;
+use crate::array::{Array, Outputs};
 use crate::backend::{Backend, Executable, Passed};
 use crate::error::{Result, counted, error, fail};
 use crate::hunt::look_at;
 use crate::oracle::noise::disturbed;
-use crate::primitives::Outputs;
 use crate::primitives::control::Call;
 use crate::program::{Equation, Program};
 use crate::stack;
@@ -43,8 +42,8 @@ pub(crate) struct Interpreted<P> {
 }
 
 impl Executable for Interpreted<Arc<Program>> {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        self.interpret(inputs)
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
+        self.interpret(inputs).map(Outputs::from_vec)
     }
     fn bytes(&self) -> usize {
         self.program.bytes() + self.last_use.len() * size_of::<u32>()

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use crate::array::Array;
+use crate::array::{Array, Outputs};
 use crate::backend::{Backend, Executable, Passed, Usage};
 use crate::error::{Error, ErrorKind, Location, Result, counted, error, panic_text};
 use crate::executables::{Origin, find_or_compile};
@@ -277,7 +277,7 @@ pub fn using<T>(backend: &Arc<dyn Backend>, f: impl FnOnce() -> T) -> T {
 }
 
 /// Runs a program that is called: compiled at its first call, whichever function calls it, by the backend in use.
-pub(crate) fn run_called(program: &Arc<Program>, inputs: &[Array]) -> Result<Vec<Array>> {
+pub(crate) fn run_called(program: &Arc<Program>, inputs: &[Array]) -> Result<Outputs> {
     let backend = IN_USE.with_borrow(Clone::clone).unwrap_or_else(default_backend);
     let key = (Arc::as_ptr(program).addr(), Arc::as_ptr(&backend).addr());
     let found = BY_ADDRESS.with_borrow(|t| {

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 use crate::error::{Result, error};
 
 const ALIGN: usize = 64;
+/// What begins where a block may: the address of a block without bytes.
+#[repr(align(64))]
+struct Line;
 /// What each thread keeps for itself.
 const OWN: usize = 256 << 20;
 /// How long a larger block waits for the next call.
@@ -39,6 +42,9 @@ thread_local! {
 impl Arena {
     /// A block of at least so many bytes, whatever is in it.
     pub(crate) fn take(bytes: usize) -> Result<Arena> {
+        if bytes == 0 {
+            return Ok(Arena { memory: NonNull::<Line>::dangling().cast(), bytes: 0 });
+        }
         if bytes > OWN {
             return shared().take(bytes).map_or_else(|| Arena::new(bytes), Ok);
         }
@@ -70,16 +76,19 @@ impl Arena {
 
     /// Keeps it for the next call, if the policy lets it.
     pub(crate) fn put_back(self) {
-        if self.bytes <= OWN {
-            OWNED.set(Some(self));
-        } else {
-            keep(self);
+        match self.bytes {
+            0 => {}
+            1..=OWN => OWNED.set(Some(self)),
+            _ => keep(self),
         }
     }
 }
 
 impl Drop for Arena {
     fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
         if let Ok(layout) = Layout::from_size_align(self.bytes, ALIGN) {
             // SAFETY: allocated with this layout.
             unsafe { std::alloc::dealloc(self.memory.as_ptr(), layout) };
@@ -232,6 +241,17 @@ mod tests {
         assert_eq!(all.take(8000).map(|a| a.bytes), Some(10000));
         assert!(all.take(8000).is_none());
         assert_eq!(sizes(&all), [30000]);
+    }
+
+    #[test]
+    fn nothing_takes_no_memory() {
+        let kept = std::thread::spawn(|| {
+            let nothing = Arena::take(0).unwrap();
+            assert_eq!((nothing.bytes(), nothing.at(0).addr() % ALIGN), (0, 0));
+            nothing.put_back();
+            OWNED.take().is_some()
+        });
+        assert!(!kept.join().unwrap());
     }
 
     #[test]

@@ -296,6 +296,16 @@ mod tests {
         assert!(code.as_any().downcast::<Native>().is_err());
     }
 
+    #[test]
+    fn what_only_its_own_code_does_runs_alone() {
+        let alone = |line: &str| {
+            let text = format!("fn f(x0: f64[40,40]) -> f64[40,40] {{\n  x1: f64[40,40] = {line}\n  return x1\n}}\n");
+            Pipeline::on(Cpu::new()).code(&text.parse().unwrap()).unwrap().runs_alone()
+        };
+        assert!(alone("sin x0"));
+        assert!(!alone("cholesky x0"), "the interpreter's code runs");
+    }
+
     /// As on an old processor: what has no code is interpreted, once with a warning.
     #[cfg(not(has_cranelift))]
     #[test]

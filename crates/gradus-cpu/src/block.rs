@@ -1,6 +1,7 @@
 //! Memory of an array while machine code works in it: held by its address alone, so that no reference is alive while the code writes.
 
 use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
 
 use gradus_core::array::{Concrete, recycled};
 use gradus_core::types::Element;
@@ -24,19 +25,21 @@ unsafe impl Sync for Block {}
 
 impl Block {
     /// Memory for an array, with anything in it.
+    #[inline]
     pub fn reserve(ty: &Type) -> Result<Block> {
-        fn of<T: Element>(ty: &Type) -> Result<(*mut u8, usize, usize)> {
-            let count = ty.shape().count().ok_or_else(|| error!(Size, "{ty} has no size"))?;
+        /// The address and the capacity, which fit into registers; none if there is no memory.
+        fn of<T: Element>(count: usize) -> Option<(NonNull<u8>, usize)> {
             let mut values: Vec<T> = recycled(count).unwrap_or_default();
             values.clear();
-            if values.try_reserve_exact(count).is_err() {
-                fail!(Size, "there is no memory for an array of type {ty}");
-            }
+            values.try_reserve_exact(count).ok()?;
             let mut values = ManuallyDrop::new(values);
-            Ok((values.as_mut_ptr().cast(), count, values.capacity()))
+            Some((NonNull::new(values.as_mut_ptr().cast())?, values.capacity()))
         }
-        let (memory, count, capacity) = by_dtype!(ty.dtype(), T => of::<T>(ty))?;
-        Ok(Block { memory, dtype: ty.dtype(), count, capacity })
+        let count = ty.shape().count().ok_or_else(|| error!(Size, "{ty} has no size"))?;
+        match by_dtype!(ty.dtype(), T => of::<T>(count)) {
+            Some((memory, capacity)) => Ok(Block { memory: memory.as_ptr(), dtype: ty.dtype(), count, capacity }),
+            None => fail!(Size, "there is no memory for an array of type {ty}"),
+        }
     }
 
     /// Memory for an array, all zeros.
@@ -93,22 +96,28 @@ impl Block {
         (T::DTYPE == self.dtype).then(|| unsafe { std::slice::from_raw_parts_mut(self.memory.cast::<T>(), self.count) })
     }
 
-    /// The array.
+    /// Its memory as an array; nothing is left.
     ///
     /// # Safety
     /// Every element has been written, and the type is the one that the memory is for.
-    pub unsafe fn into_array(self, ty: &Type) -> Array {
-        let this = ManuallyDrop::new(self);
-        by_dtype!(this.dtype, T => {
-            // SAFETY: memory of a vector of T with this capacity, all of it written.
-            let values = unsafe { Vec::from_raw_parts(this.memory.cast::<T>(), this.count, this.capacity) };
+    #[inline]
+    pub unsafe fn take_array(&mut self, ty: &Type) -> Array {
+        let (memory, count, capacity) = (self.memory, self.count, self.capacity);
+        (self.count, self.capacity) = (0, 0);
+        by_dtype!(self.dtype, T => {
+            // SAFETY: memory of a vector of T with this capacity, all of it written, that this no longer owns.
+            let values = unsafe { Vec::from_raw_parts(memory.cast::<T>(), count, capacity) };
             Concrete::array(ty.clone(), values)
         })
     }
 }
 
 impl Drop for Block {
+    #[inline]
     fn drop(&mut self) {
+        if self.capacity == 0 {
+            return;
+        }
         // SAFETY: memory of a vector with this capacity that nobody else has; plain numbers need no drop.
         by_dtype!(self.dtype, T => unsafe { drop(Vec::from_raw_parts(self.memory.cast::<T>(), 0, self.capacity)) });
     }
@@ -135,6 +144,6 @@ mod tests {
         // SAFETY: as above.
         assert!(unsafe { block.slice::<f64>() }.is_none());
         // SAFETY: all is written, and the type is the one it was made for.
-        assert_eq!(unsafe { block.into_array(&ty) }.to_vec::<f32>().unwrap(), [2.0, 3.0, 0.0]);
+        assert_eq!(unsafe { block.take_array(&ty) }.to_vec::<f32>().unwrap(), [2.0, 3.0, 0.0]);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gradus_core::array::Concrete;
+use gradus_core::primitives::Outputs;
 use gradus_core::program::Program;
 use gradus_core::types::Element;
 use gradus_core::{Array, Executable, Type};
@@ -63,7 +64,7 @@ fn array_from(ty: &Type, bytes: &[u8]) -> Array {
 }
 
 impl Executable for Evaluated {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
         let l = &self.lowered;
         if inputs.len() != l.inputs.len() {
             fail!(Signature, "`{}` takes {} inputs, not {}", l.module.name, l.inputs.len(), inputs.len());

@@ -11,6 +11,7 @@ use std::time::Instant;
 use gradus_core::array::Concrete;
 use gradus_core::executables::{Sizes, sizes_of};
 use gradus_core::phases::{Phase, report};
+use gradus_core::primitives::Outputs;
 use gradus_core::program::Program;
 use gradus_core::{Array, Executable, Type};
 use rustc_hash::FxHashMap;
@@ -26,7 +27,8 @@ use crate::exec::{address, dense_input};
 use crate::ir::{Buffer, Role};
 use crate::lower::{Lowered, Output};
 use crate::memory::{self, MemoryPlan, Slot};
-use crate::runtime::{Run, Stopped, call, parallel, special};
+use crate::runtime::{LibraryCall, Run, Stopped, call, parallel, special};
+use crate::size::Size;
 use crate::tiers::{Tiers, write};
 
 /// Where a buffer's memory comes from.
@@ -56,6 +58,8 @@ pub struct Native {
     loaded: bool,
     /// Whether its results are what it makes, each once and in order.
     in_order: bool,
+    /// Whether nothing but its code and products of matrices run.
+    alone: bool,
 }
 
 /// A program for given sizes: the memory that its run needs.
@@ -136,7 +140,9 @@ impl Native {
         let (shared, made, loaded) = Tiers::new(lowered, options, texts)?;
         let outputs = &shared.lowered.outputs;
         let in_order = outputs.iter().enumerate().all(|(k, (_, o))| matches!(o, Output::Made(i) if *i == k));
-        let native = Native { shared, signature, constants, fixed, sized: RwLock::default(), loaded, in_order };
+        let evaluates = |e: &LibraryCall<Size>| matches!(e, LibraryCall::Evaluate(_));
+        let alone = !shared.lowered.entries.iter().any(evaluates);
+        let native = Native { alone, shared, signature, constants, fixed, sized: RwLock::default(), loaded, in_order };
         report(|| {
             let from = if loaded { " from disk" } else { "" };
             let mut text = format!("{made}{from}, {} bytes", native.shared.code_bytes());
@@ -253,7 +259,7 @@ impl Native {
 }
 
 impl Executable for Native {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
         let l = &self.shared.lowered;
         if inputs.len() != l.inputs.len() {
             fail!(Signature, "`{}` takes {} inputs, not {}", l.module.name, l.inputs.len(), inputs.len());
@@ -281,6 +287,10 @@ impl Executable for Native {
         self.loaded
     }
 
+    fn runs_alone(&self) -> bool {
+        self.alone
+    }
+
     fn as_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
         self
     }
@@ -293,7 +303,7 @@ impl Executable for Native {
 
 impl Native {
     /// Runs on inputs that the program takes, in memory of their sizes.
-    fn run_ready(&self, ready: &Ready, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run_ready(&self, ready: &Ready, inputs: &[Array]) -> Result<Outputs> {
         let l = &self.shared.lowered;
         let mut dense: SmallVec<[Concrete; 8]> = SmallVec::new();
         let mut addresses: SmallVec<[*const u8; 8]> = SmallVec::new();
@@ -306,7 +316,10 @@ impl Native {
                 }
             }
         }
-        let made = ready.bound.made.iter().map(Block::reserve).collect::<Result<SmallVec<[Block; 8]>>>()?;
+        let mut made: SmallVec<[Block; 4]> = SmallVec::new();
+        for ty in &ready.bound.made {
+            made.push(Block::reserve(ty)?);
+        }
         let arena = Arena::take(ready.plan.bytes)?;
         let mut table: SmallVec<[*mut u8; 32]> = SmallVec::new();
         for slot in &ready.slots {
@@ -325,17 +338,18 @@ impl Native {
         arena.put_back();
         result?;
         self.shared.count_call();
-        // SAFETY: a run that succeeded has written every element of every output.
-        let finish = |(m, ty): (Block, &Type)| unsafe { m.into_array(ty) };
-        let made = made.into_iter().zip(&ready.bound.made).map(finish);
-        if self.in_order {
-            return Ok(made.collect());
+        let mut arrays = Outputs::with_capacity(made.len());
+        for (block, ty) in made.iter_mut().zip(&ready.bound.made) {
+            // SAFETY: a run that succeeded has written every element of every output.
+            arrays.push(unsafe { block.take_array(ty) });
         }
-        let made: SmallVec<[Array; 8]> = made.collect();
+        if self.in_order {
+            return Ok(arrays);
+        }
         Ok(l.outputs
             .iter()
             .map(|(_, o)| match o {
-                Output::Made(i) => made[*i].clone(),
+                Output::Made(i) => arrays[*i].clone(),
                 Output::Input(i) => inputs[*i].clone(),
                 Output::Constant(i) => l.constants[*i].clone(),
             })

@@ -10,8 +10,8 @@ use gradus_core::array::Form;
 use gradus_core::error::counted;
 use gradus_core::executables::{Sizes, sizes_of};
 use gradus_core::phases::{Phase, report};
-use gradus_core::primitives::Op;
 use gradus_core::primitives::effects::Callback;
+use gradus_core::primitives::{Op, Outputs};
 use gradus_core::{Array, DType, Executable, Facts, Location, Program, Type, Usage};
 use gradus_stablehlo::export::{Exported, exported};
 use gradus_stablehlo::module::{Attribute, Element, Type as TreeType};
@@ -308,12 +308,12 @@ impl Compiled {
 }
 
 impl Executable for Compiled {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        self.start(inputs, false)
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
+        self.start(inputs, false).map(Outputs::from_vec)
     }
 
-    fn run_owned(&self, inputs: Vec<Array>) -> Result<Vec<Array>> {
-        self.start(&inputs, true)
+    fn run_owned(&self, inputs: Vec<Array>) -> Result<Outputs> {
+        self.start(&inputs, true).map(Outputs::from_vec)
     }
 
     fn bytes(&self) -> usize {

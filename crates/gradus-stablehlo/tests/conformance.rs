@@ -66,7 +66,7 @@ fn run(imported: &Imported, backend: &str) -> Result<Vec<Array>, String> {
         _ => Pipeline::on(Cpu::new().tier(Tier::Embedded)),
     };
     let code = pipeline.code(&imported.program).map_err(|e| format!("{backend}: compile: {e}"))?;
-    code.run(&[]).map_err(|e| format!("{backend}: run: {e}"))
+    code.run(&[]).map(|made| made.into_vec()).map_err(|e| format!("{backend}: run: {e}"))
 }
 
 /// The functions that a region names.

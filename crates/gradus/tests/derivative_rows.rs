@@ -48,7 +48,7 @@ fn row_d2_reverse_mode_is_two_programs_with_residuals_between() -> Result<()> {
     // Each half compiles and runs alone.
     let compile = |p: &Program| Pipeline::on(Interpreter).code(p);
     let (primal, back) = (compile(pullback.primal()?)?, compile(pullback.program()?)?);
-    let mut given = primal.run(&[x.clone()])?;
+    let mut given = primal.run(&[x.clone()])?.into_vec();
     let saved = given.split_off(1);
     assert_eq!(saved.len(), residuals.len());
     assert_eq!(given[0].item::<f64>()?, y.item::<f64>()?);

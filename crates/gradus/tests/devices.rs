@@ -9,6 +9,7 @@ use std::time::Duration;
 use gradus::devices::{Device, Host};
 use gradus::extend::array::{Concrete, Data, Remote};
 use gradus::extend::oracle::Freedom;
+use gradus::extend::primitives::Outputs;
 use gradus::extend::{Backend, Executable, Facts, Passed, Usage, interpret};
 use gradus::prelude::*;
 use gradus::warnings::{self, WarningKind};
@@ -136,7 +137,7 @@ struct Code {
 }
 
 impl Executable for Code {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
         self.device.counts.runs.fetch_add(1, Ordering::Relaxed);
         // What is on the device already is used there: it must not be counted as a download.
         let home = |a: &Array| match a.remote().map(|b| &**b as &dyn Any).and_then(|b| b.downcast_ref::<Buffer>()) {

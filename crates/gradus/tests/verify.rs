@@ -10,6 +10,7 @@ use gradus::cpu::Cpu;
 use gradus::extend::optimize::Pass;
 use gradus::extend::oracle::Reproduction;
 use gradus::extend::pipeline::Pipeline;
+use gradus::extend::primitives::Outputs;
 use gradus::extend::{Backend, Executable, Passed};
 use gradus::prelude::*;
 use gradus::warnings::{WarningKind, collect};
@@ -65,7 +66,7 @@ struct Counting {
 }
 
 impl Executable for Counting {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
         let mut outputs = self.code.run(inputs)?;
         if (self.wrong)(self.calls.fetch_add(1, Ordering::Relaxed)) {
             outputs[0] = outputs[0].at(1).add(1.0_f64).ok()?;

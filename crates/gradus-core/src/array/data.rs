@@ -3,25 +3,39 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::Array;
 use crate::error::{Error, Result, counted, error, fail};
-use crate::types::{Data, Element, Scalar, Shape, Type, dispatch};
-
-/// Distances between neighbours along each axis, in elements.
-pub(crate) type Strides = SmallVec<[isize; 4]>;
-/// Known dimensions.
-pub(crate) type Dims = SmallVec<[usize; 4]>;
+use crate::types::{Data, Dense, Dims, Element, Scalar, Shape, Strides, Type, dispatch};
 
 /// An array with numbers: a strided view of a shared buffer.
 #[derive(Clone, Debug)]
 pub struct Concrete {
     ty: Type,
-    dims: Dims,
+    /// Where its elements are, unless they are all of the buffer, in row-major order.
+    view: Option<Box<View>>,
+    data: Arc<Data>,
+}
+
+#[derive(Clone, Debug)]
+struct View {
     strides: Strides,
     offset: usize,
-    data: Arc<Data>,
+}
+
+impl View {
+    fn is_dense(&self, dims: &[usize]) -> bool {
+        let mut expect = 1isize;
+        for (&d, &s) in dims.iter().zip(&self.strides).rev() {
+            if d == 0 {
+                return true;
+            }
+            if d != 1 && s != expect {
+                return false;
+            }
+            expect = expect.saturating_mul(d as isize);
+        }
+        true
+    }
 }
 
 /// Memory for so many numbers, empty; an error if there is none. Whatever grows with the shapes of a user asks here: an
@@ -47,21 +61,6 @@ pub(crate) fn collected<T>(count: usize, values: impl Iterator<Item = T>) -> Res
     Ok(all)
 }
 
-/// The number of elements. A zero anywhere makes it zero, whatever the other dimensions would overflow to; one number in more
-/// places than can be counted is in the most there are.
-fn count(dims: &[usize]) -> usize {
-    if dims.contains(&0) { 0 } else { dims.iter().fold(1, |all, n| all.saturating_mul(*n)) }
-}
-
-/// Strides of a dense row-major array.
-pub(crate) fn row_major(dims: &[usize]) -> Strides {
-    let mut strides: Strides = smallvec::smallvec![1; dims.len()];
-    for i in (1..dims.len()).rev() {
-        strides[i - 1] = strides[i].saturating_mul(dims[i].max(1) as isize);
-    }
-    strides
-}
-
 #[cold]
 fn misfit<T: Element>(ty: &Type, numbers: usize) -> Error {
     error!(Shape, "{} of {} cannot be an array of type {ty}", counted(numbers, "number"), T::DTYPE)
@@ -70,40 +69,44 @@ fn misfit<T: Element>(ty: &Type, numbers: usize) -> Error {
 impl Concrete {
     /// A dense row-major array of a type; refuses numbers of another dtype, and more or fewer than the type has.
     pub fn new<T: Element>(ty: Type, values: Vec<T>) -> Result<Concrete> {
-        match Concrete::fitting::<T>(&ty, values.len()) {
-            Some(dims) => Ok(Concrete::row_major(ty, dims, values)),
-            None => Err(misfit::<T>(&ty, values.len())),
+        match Concrete::fits::<T>(&ty, values.len()) {
+            true => Ok(Concrete::row_major(ty, values)),
+            false => Err(misfit::<T>(&ty, values.len())),
         }
     }
 
     /// The same as an [`Array`], which carries the error if there is one. Every call makes its results by it, so it moves them once.
     #[inline]
     pub fn array<T: Element>(ty: Type, values: Vec<T>) -> Array {
-        match Concrete::fitting::<T>(&ty, values.len()) {
-            Some(dims) => Array::from(Concrete::row_major(ty, dims, values)),
-            None => misfit::<T>(&ty, values.len()).into(),
+        match Concrete::fits::<T>(&ty, values.len()) {
+            true => Array::from(Concrete::row_major(ty, values)),
+            false => misfit::<T>(&ty, values.len()).into(),
         }
     }
 
-    /// The dimensions of a type, if so many numbers of a dtype are an array of it.
+    /// Whether so many numbers of a dtype are an array of a type.
     #[inline]
-    fn fitting<T: Element>(ty: &Type, numbers: usize) -> Option<Dims> {
-        ty.shape().known().filter(|dims| ty.dtype() == T::DTYPE && count(dims) == numbers)
+    fn fits<T: Element>(ty: &Type, numbers: usize) -> bool {
+        ty.dtype() == T::DTYPE && ty.dense().is_some_and(|d| d.count == numbers)
     }
 
     #[inline]
-    fn row_major<T: Element>(ty: Type, dims: Dims, values: Vec<T>) -> Concrete {
-        let strides = row_major(&dims);
-        Concrete { ty, dims, strides, offset: 0, data: Arc::new(T::into_data(values)) }
+    fn row_major<T: Element>(ty: Type, values: Vec<T>) -> Concrete {
+        Concrete { ty, view: None, data: Arc::new(T::into_data(values)) }
+    }
+
+    /// A view of a whole buffer, where it is one, says no more than its type.
+    fn viewing(ty: Type, strides: Strides, offset: usize, data: Arc<Data>) -> Concrete {
+        let whole = |d: &Dense| offset == 0 && d.strides == strides && d.count == data.len();
+        let view = if ty.dense().is_some_and(whole) { None } else { Some(Box::new(View { strides, offset })) };
+        Concrete { ty, view, data }
     }
 
     /// A dense row-major array over a whole buffer. The type's shape is known and counts the buffer's elements: who cannot be sure asks
     /// [`new`](Concrete::new).
     pub(crate) fn dense<T: Element>(ty: Type, values: Vec<T>) -> Concrete {
-        let dims = ty.shape().known().unwrap_or_default();
-        debug_assert_eq!(count(&dims), values.len(), "{ty}");
-        debug_assert_eq!(ty.dtype(), T::DTYPE);
-        Concrete::row_major(ty, dims, values)
+        debug_assert!(Concrete::fits::<T>(&ty, values.len()), "{} of {} as {ty}", values.len(), T::DTYPE);
+        Concrete::row_major(ty, values)
     }
 
     /// A dense array from known dimensions, which count the numbers.
@@ -113,16 +116,15 @@ impl Concrete {
 
     /// One number, seen in every place of a shape: no memory per element.
     pub fn splat(ty: Type, value: Scalar) -> Concrete {
-        let dims = ty.shape().known().unwrap_or_default();
-        let strides = smallvec::smallvec![0; dims.len()];
+        let strides = smallvec::smallvec![0; ty.rank()];
         let data =
             dispatch!(ty.dtype(), T => T::into_data(vec![T::from_scalar(value.cast(T::DTYPE)).unwrap_or_default()]));
-        Concrete { ty, dims, strides, offset: 0, data: Arc::new(data) }
+        Concrete::viewing(ty, strides, 0, Arc::new(data))
     }
 
     /// A view given by strides; refuses one that reaches outside the buffer.
     pub fn strided(ty: Type, strides: &[isize], offset: usize, data: Arc<Data>) -> Result<Concrete> {
-        let Some(dims) = ty.shape().known() else { fail!(Shape, "a view needs known dimensions, not {ty}") };
+        let Some(Dense { dims, .. }) = ty.dense() else { fail!(Shape, "a view needs known dimensions, not {ty}") };
         if data.dtype() != ty.dtype() || strides.len() != dims.len() {
             fail!(
                 Shape,
@@ -141,34 +143,37 @@ impl Concrete {
                 fail!(Index, "a view of type {ty} reaches outside its buffer of {} elements", data.len());
             }
         }
-        Ok(Concrete { ty, dims, strides: strides.into(), offset, data })
+        Ok(Concrete::viewing(ty, strides.into(), offset, data))
     }
 
     /// A view of the same buffer whose bounds follow from this one's: every place it shows, this one shows.
     pub(crate) fn view(&self, shape: Shape, strides: Strides, offset: usize) -> Concrete {
-        let ty = self.ty.with_shape(shape);
-        let dims = ty.shape().known().unwrap_or_default();
-        Concrete { ty, dims, strides, offset, data: self.data.clone() }
+        Concrete::viewing(self.ty.with_shape(shape), strides, offset, self.data.clone())
     }
 
     /// The type.
+    #[inline]
     pub fn ty(&self) -> &Type {
         &self.ty
     }
 
     /// The dimensions.
+    #[inline]
     pub fn dims(&self) -> &[usize] {
-        &self.dims
+        self.ty.dense().map_or(&[], |d| &d.dims)
     }
 
     /// The strides, in elements.
     pub fn strides(&self) -> &[isize] {
-        &self.strides
+        match &self.view {
+            Some(view) => &view.strides,
+            None => self.ty.dense().map_or(&[], |d| &d.strides),
+        }
     }
 
     /// Where in the buffer the first element is.
     pub fn offset(&self) -> usize {
-        self.offset
+        self.view.as_ref().map_or(0, |view| view.offset)
     }
 
     /// The buffer.
@@ -178,30 +183,21 @@ impl Concrete {
 
     /// The number of elements.
     pub fn count(&self) -> usize {
-        count(&self.dims)
+        self.ty.dense().map_or(1, |d| d.count)
     }
 
     /// Whether the elements stand in the buffer in row-major order without gaps.
+    #[inline]
     pub fn is_dense(&self) -> bool {
-        let mut expect = 1isize;
-        for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
-            if d == 0 {
-                return true;
-            }
-            if d != 1 && s != expect {
-                return false;
-            }
-            expect = expect.saturating_mul(d as isize);
-        }
-        true
+        self.view.as_ref().is_none_or(|view| view.is_dense(self.dims()))
     }
 
     /// The number that fills the array, if it is a splat by its strides (or has one element).
     pub fn splat_value(&self) -> Option<Scalar> {
-        let fills = self.dims.iter().zip(&self.strides).all(|(&d, &s)| d == 1 || s == 0);
+        let fills = self.dims().iter().zip(self.strides()).all(|(&d, &s)| d == 1 || s == 0);
         (fills && self.count() > 0).then(|| {
             dispatch!(self.ty.dtype(), T => {
-                T::slice(&self.data).map_or(T::default(), |s| s[self.offset]).into_scalar()
+                T::slice(&self.data).map_or(T::default(), |s| s[self.offset()]).into_scalar()
             })
         })
     }
@@ -243,7 +239,7 @@ impl Concrete {
         if self.count() == 0 {
             return out;
         }
-        for_each_row(&self.dims, &self.strides, self.offset, &mut |start, len, stride| match stride {
+        for_each_row(self.dims(), self.strides(), self.offset(), &mut |start, len, stride| match stride {
             1 => out.extend_from_slice(&all[start..start + len]),
             0 => out.resize(out.len() + len, all[start]),
             _ => out.extend((0..len as isize).map(|i| all[(start as isize + i * stride) as usize])),
@@ -252,9 +248,15 @@ impl Concrete {
     }
 
     /// The elements as one slice, if they stand that way in the buffer.
+    #[inline]
     pub fn dense_slice<T: Element>(&self) -> Option<&[T]> {
         let all = T::slice(&self.data)?;
-        self.is_dense().then(|| if self.count() == 0 { &[][..] } else { &all[self.offset..self.offset + self.count()] })
+        match &self.view {
+            None => Some(all),
+            Some(view) if !view.is_dense(self.dims()) => None,
+            Some(_) if self.count() == 0 => Some(&[]),
+            Some(view) => Some(&all[view.offset..view.offset + self.count()]),
+        }
     }
 
     /// One element by its row-major position.
@@ -262,8 +264,8 @@ impl Concrete {
         let all =
             T::slice(&self.data).ok_or_else(|| error!(DType, "{} elements are not {}", self.ty.dtype(), T::DTYPE))?;
         let mut rest = position;
-        let mut at = self.offset as isize;
-        for (&d, &s) in self.dims.iter().zip(&self.strides).rev() {
+        let mut at = self.offset() as isize;
+        for (&d, &s) in self.dims().iter().zip(self.strides()).rev() {
             at += (rest % d.max(1)) as isize * s;
             rest /= d.max(1);
         }
@@ -328,5 +330,34 @@ pub fn for_each_row(dims: &[usize], strides: &[isize], offset: usize, row: &mut 
             at -= strides[axis] * outer[axis] as isize;
             index[axis] = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls make and move arrays: what they must carry for it is two words, and nothing that the type says already.
+    #[test]
+    fn an_array_is_two_words_and_all_of_a_buffer_needs_no_view() {
+        assert_eq!(size_of::<Array>(), 2 * size_of::<usize>());
+        let whole = Concrete::from_vec(&[2, 3], (0..6).collect::<Vec<i32>>());
+        assert!(whole.view.is_none() && whole.is_dense());
+        assert_eq!((whole.dims(), whole.strides(), whole.offset(), whole.count()), (&[2, 3][..], &[3, 1][..], 0, 6));
+        let turned = whole.view([3, 2].into_iter().collect(), [1, 3].into_iter().collect(), 0);
+        assert!(turned.view.is_some() && !turned.is_dense());
+        assert_eq!(turned.values::<i32>()[..], [0, 3, 1, 4, 2, 5]);
+        let back = turned.view([6].into_iter().collect(), [1].into_iter().collect(), 0);
+        assert!(back.view.is_none());
+        assert_eq!(back.dense_slice::<i32>(), Some(&[0, 1, 2, 3, 4, 5][..]));
+        // As dense, but not all there is: it begins later, or ends earlier.
+        for (from, values) in [(0, [0, 1, 2]), (3, [3, 4, 5])] {
+            let part = whole.view([3].into_iter().collect(), [1].into_iter().collect(), from);
+            assert!(part.view.is_some() && part.is_dense());
+            assert_eq!((part.offset(), part.dense_slice::<i32>()), (from, Some(&values[..])));
+        }
+        let filled = Concrete::splat("i32[5]".parse().unwrap(), Scalar::I32(7));
+        assert_eq!((filled.strides(), filled.count(), filled.data().len()), (&[0][..], 5, 1));
+        assert!(Concrete::splat(Type::scalar(crate::DType::I32), Scalar::I32(7)).view.is_none());
     }
 }

@@ -20,9 +20,10 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use crate::types::Data;
+pub(crate) use crate::types::{Dims, Strides, row_major};
 pub use construct::Nested;
 pub use data::{Concrete, for_each_row, memory};
-pub(crate) use data::{Dims, Strides, collected, reserve, row_major};
+pub(crate) use data::{collected, reserve};
 pub use index::{At, Index, IntoIndex};
 pub use linear::IntoContraction;
 pub use operand::{IntoAxes, Operand, OperandValue, dim_as};
@@ -32,6 +33,9 @@ pub use remote::{Device, Host, Remote, Resident};
 use crate::error::{Error, Location, Result, counted, error};
 use crate::trace::Tracer;
 use crate::types::{DType, Dim, Scalar, Shape, Type};
+
+/// Results of an operation or of code, most often one.
+pub type Outputs = smallvec::SmallVec<[Array; 1]>;
 
 /// An immutable, reference-counted n-dimensional array. Cloning is cheap.
 ///
@@ -49,7 +53,8 @@ pub struct Array {
 enum Repr {
     Concrete(Arc<Concrete>),
     Remote(Arc<Resident>),
-    Traced(Tracer),
+    /// Behind a pointer, so that an array is two words: arrays with numbers are moved in every call.
+    Traced(Arc<Tracer>),
     Spec(Type),
     Failed(Error),
 }
@@ -70,6 +75,7 @@ pub enum Form<'a> {
 }
 
 impl From<Concrete> for Array {
+    #[inline]
     fn from(concrete: Concrete) -> Array {
         Array { repr: Repr::Concrete(Arc::new(concrete)) }
     }
@@ -77,7 +83,7 @@ impl From<Concrete> for Array {
 
 impl From<Tracer> for Array {
     fn from(tracer: Tracer) -> Array {
-        Array { repr: Repr::Traced(tracer) }
+        Array { repr: Repr::Traced(Arc::new(tracer)) }
     }
 }
 
@@ -113,6 +119,7 @@ impl Array {
     }
 
     /// Which of the forms this array has. Nothing is downloaded.
+    #[inline]
     pub fn form(&self) -> Form<'_> {
         match &self.repr {
             Repr::Concrete(c) => Form::Concrete(c),
@@ -134,6 +141,7 @@ impl Array {
     }
 
     /// Whether it stands for a value of a program being traced.
+    #[inline]
     pub fn is_traced(&self) -> bool {
         matches!(self.repr, Repr::Traced(_))
     }
@@ -160,6 +168,7 @@ impl Array {
     }
 
     /// The type, unless the array carries an error.
+    #[inline]
     pub fn ty(&self) -> Result<&Type> {
         match &self.repr {
             Repr::Concrete(c) => Ok(c.ty()),
@@ -171,6 +180,7 @@ impl Array {
     }
 
     /// The element type; `f64` for an array that carries an error.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.ty().map_or(DType::F64, Type::dtype)
     }

@@ -141,6 +141,7 @@ impl Array {
     }
 
     /// Whether it has numbers, wherever they are. Nothing is downloaded, and a device may still find that there are none.
+    #[inline]
     pub fn has_numbers(&self) -> bool {
         matches!(self.repr, Repr::Concrete(_) | Repr::Remote(_))
     }
@@ -175,6 +176,7 @@ impl Array {
     }
 
     /// Says which line is to blame if a device fails to compute the array. Arrays of the host are there already.
+    #[inline]
     pub fn made_at(&self, place: Location) {
         if let Repr::Remote(r) = &self.repr {
             // The first one is nearest to the call.

@@ -45,6 +45,7 @@ impl Hunt {
     }
 
     /// Whether anything is hunted for.
+    #[inline]
     pub fn is_on(self) -> bool {
         self != Hunt::Off
     }
@@ -55,6 +56,7 @@ thread_local! {
 }
 
 /// What operations that run on this thread now are looked at for.
+#[inline]
 pub fn active() -> Hunt {
     ACTIVE.get().unwrap_or_else(Hunt::of_environment)
 }

@@ -24,7 +24,7 @@ pub use noise::Freedom;
 pub use reproduction::{FOLDER_VARIABLE, Reproduction};
 use suspects::{Case, Suspect, Verdict};
 
-use crate::array::Array;
+use crate::array::{Array, Outputs};
 use crate::backend::{Executable, Facts, Passed, Usage};
 use crate::error::{Error, ErrorKind, Location, Result};
 use crate::executables::{Sizes, sizes_of};
@@ -251,7 +251,7 @@ impl Watched {
             Verdict::Fault(suspect) => Some(Blame::Code(suspect)),
             Verdict::Gone => {
                 let again = replayed(&have.events, || self.code.run(inputs)).0.map(|outputs| {
-                    let again = Run { outputs, events: have.events.clone() };
+                    let again = Run { outputs: outputs.into_vec(), events: have.events.clone() };
                     again.differs(want, Scale::Each, relaxed).is_none() || is_rounding(&again)
                 });
                 Some(Blame::Nobody(match again {
@@ -331,8 +331,8 @@ pub(crate) fn foreign(program: &Program) -> Option<&'static str> {
 }
 
 impl Executable for Watched {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
-        self.watch(inputs, || self.code.run(inputs))
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
+        self.watch(inputs, || self.code.run(inputs).map(Outputs::into_vec)).map(Outputs::from_vec)
     }
     fn bytes(&self) -> usize {
         self.code.bytes() + self.reference.bytes()

@@ -90,7 +90,7 @@ impl Case<'_> {
     fn run(&self, program: Program) -> Result<(Arc<dyn Executable>, Vec<Array>)> {
         let code = self.pipeline.compile_as_is(program)?;
         let outputs = replayed(self.given, || code.run(self.inputs)).0?;
-        Ok((code, outputs))
+        Ok((code, outputs.into_vec()))
     }
 
     fn suspect(

@@ -45,6 +45,8 @@ pub use params::{Param, ParamReader, ParamValue, Params};
 pub use rules::{Batch, Batched, Derivative, Infer, Jvp, Linear, Partition, Pruned, Transpose, Transposed};
 pub use sample::Sample;
 
+pub use crate::array::Outputs;
+
 use crate::array::Array;
 use crate::error::{Result, error, fail};
 use crate::program::Program;
@@ -55,8 +57,6 @@ use crate::types::{Dim, Effects, Type};
 pub type Types = SmallVec<[Type; 1]>;
 /// What an operation is made of, as a function of its operands: see [`Primitive::expand`].
 pub type Expansion<'a> = Box<dyn Fn(&[Array]) -> Result<Outputs> + 'a>;
-/// Results of an operation, most often one.
-pub type Outputs = SmallVec<[Array; 1]>;
 
 /// An operation of the language with every rule it takes part in.
 ///

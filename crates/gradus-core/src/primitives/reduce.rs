@@ -407,9 +407,12 @@ pub(super) fn fits_places(n: &Dim, dtype: DType, ty: &Type) -> Result<()> {
 }
 
 /// Whether places are made of other operations: not of half floats, which are compared one by one anyway, nor where only a call tells whether they fit their type.
+/// Numbers of long columns stand beside their places when they are compared, each in a lane of its own; only rows are better gone through twice.
 fn has_first_place(x: &Type, axis: usize, dtype: DType) -> bool {
     let fits = matches!(dtype, DType::I64 | DType::U64) || x.shape().get(axis).is_some_and(|n| n.constant().is_some());
-    fits && !matches!(x.dtype(), DType::F16 | DType::BF16)
+    let behind = x.shape().dims().iter().skip(axis + 1).fold(Dim::from(1usize), |n, d| n * d);
+    let is_row = x.dtype() == DType::Bool || Dim::from(NARROW).at_least(&behind) == Decision::Yes;
+    fits && is_row && !matches!(x.dtype(), DType::F16 | DType::BF16)
 }
 
 /// The first place of the extreme number along an axis, or of the first NaN, which then is the extreme one: the smallest number of all such places.

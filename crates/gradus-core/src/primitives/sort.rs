@@ -262,8 +262,52 @@ sort_keys! {
 /// Elements that are looked at together: whether any of them is among the largest so far is one answer.
 const BLOCK: usize = 64;
 
+/// So few are kept in order while a row is gone through: one that comes in moves those behind it.
+const FEW: usize = 32;
+/// Then fewer elements are looked at together, as each of them may raise what the next have to be.
+const FEW_BLOCK: usize = 16;
+
+/// As [`largest`], of few.
+fn largest_few<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Result<Vec<usize>> {
+    let mut from = memory(values.len() / n * k)?;
+    let mut best = [(0, 0); FEW];
+    let best = &mut best[..k];
+    for start in (0..values.len()).step_by(n) {
+        for (best, place) in best.iter_mut().zip(start..) {
+            *best = (!values[place].key(), place);
+        }
+        best.sort_unstable();
+        let mut least = values[best[k - 1].1];
+        let mut first = start + k;
+        for block in values[first..start + n].chunks(FEW_BLOCK) {
+            if !block.iter().fold(true, |all, v| all & (*v <= least)) {
+                for (v, place) in block.iter().zip(first..) {
+                    // What is not larger comes behind the last, and nothing comes before so many NaNs.
+                    if *v <= least || least.partial_cmp(&least).is_none() {
+                        continue;
+                    }
+                    let new = (!v.key(), place);
+                    let mut at = k - 1;
+                    while at > 0 && best[at - 1] > new {
+                        best[at] = best[at - 1];
+                        at -= 1;
+                    }
+                    best[at] = new;
+                    least = values[best[k - 1].1];
+                }
+            }
+            first += block.len();
+        }
+        from.extend(best.iter().map(|&(_, place)| place));
+    }
+    Ok(from)
+}
+
 /// The places of the `k` largest elements of each row of `n`, the largest first and the first of equals.
 fn largest<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Result<Vec<usize>> {
+    if k <= FEW {
+        return largest_few(values, n, k);
+    }
     // Descending: the largest has the smallest key, and of equals the first the smallest place.
     let numbered = |place: usize| (!values[place].key(), place);
     let most = (2 * k).max(k + BLOCK);

@@ -335,6 +335,7 @@ impl Program {
     }
 
     /// What running it does besides computing.
+    #[inline]
     pub fn effects(&self) -> Effects {
         self.effects
     }

@@ -451,6 +451,7 @@ pub fn read_guarded(array: &Array) -> Result<Array> {
 }
 
 /// Whether an array stands for a value of a trace that is still active on this thread.
+#[inline]
 pub fn check_alive(array: &Array, place: Location) -> Result<()> {
     match array.form() {
         Form::Traced(t) => state::check_alive(t, place),

@@ -23,10 +23,9 @@ pub use transpose::transpose;
 pub(crate) use transpose::transpose_on;
 pub use vmap::{vmap, vmap_on};
 
-use crate::array::Array;
+use crate::array::{Array, Outputs};
 use crate::error::{Location, Result, error};
 use crate::location::{Named, Rule};
-use crate::primitives::Outputs;
 pub(crate) use crate::primitives::shaping::zeros as zeros_of;
 use crate::program::{Equation, Program};
 use crate::trace::value_of as read;

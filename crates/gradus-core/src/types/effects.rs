@@ -25,6 +25,7 @@ impl Effects {
     }
 
     /// Whether nothing but the results matters.
+    #[inline]
     pub const fn is_pure(self) -> bool {
         self.0 == 0
     }

@@ -17,5 +17,7 @@ pub use dtype::DType;
 pub use effects::Effects;
 pub use scalar::{Complex, Element, KeyBits, Scalar, Wide, bf16, f16};
 pub(crate) use scalar::{dispatch, dispatch_float, dispatch_int, dispatch_number, dispatch_real};
+pub(crate) use shape::{Dims, Strides, row_major};
 pub use shape::{IntoShape, Shape};
+pub(crate) use ty::Dense;
 pub use ty::Type;

@@ -114,9 +114,11 @@ macro_rules! element {
 
         impl Element for $rust {
             const DTYPE: DType = DType::$variant;
+            #[inline]
             fn into_data(values: Vec<Self>) -> Data {
                 Data::$variant(values)
             }
+            #[inline]
             fn slice(data: &Data) -> Option<&[Self]> {
                 if let Data::$variant(v) = data { Some(v) } else { None }
             }

@@ -8,6 +8,26 @@ use smallvec::SmallVec;
 use super::Dim;
 use crate::error::{Result, error};
 
+/// Distances between neighbours along each axis, in elements.
+pub(crate) type Strides = SmallVec<[isize; 4]>;
+/// Known dimensions.
+pub(crate) type Dims = SmallVec<[usize; 4]>;
+
+/// The number of elements. A zero anywhere makes it zero, whatever the other dimensions would overflow to; one number in more
+/// places than can be counted is in the most there are.
+pub(crate) fn count(dims: &[usize]) -> usize {
+    if dims.contains(&0) { 0 } else { dims.iter().fold(1, |all, n| all.saturating_mul(*n)) }
+}
+
+/// Strides of a dense row-major array.
+pub(crate) fn row_major(dims: &[usize]) -> Strides {
+    let mut strides: Strides = smallvec::smallvec![1; dims.len()];
+    for i in (1..dims.len()).rev() {
+        strides[i - 1] = strides[i].saturating_mul(dims[i].max(1) as isize);
+    }
+    strides
+}
+
 /// The dimensions of an array, outermost first.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Shape(SmallVec<[Dim; 4]>);
@@ -29,7 +49,7 @@ impl Shape {
     }
 
     /// The dimensions as numbers, if none is symbolic.
-    pub fn known(&self) -> Option<SmallVec<[usize; 4]>> {
+    pub fn known(&self) -> Option<Dims> {
         self.0.iter().map(Dim::as_usize).collect()
     }
 

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
+use super::shape::{Dims, Strides, count, row_major};
 use super::{DType, Dim, Shape};
 use crate::error::{Error, Result, error, fail};
 
@@ -12,33 +13,57 @@ use crate::error::{Error, Result, error, fail};
 #[derive(Clone)]
 pub struct Type(Arc<Parts>);
 
-#[derive(PartialEq, Eq, Hash)]
 struct Parts {
     dtype: DType,
     shape: Shape,
+    /// How an array of it lies in memory by itself, if its dimensions are known. Every result of every call asks.
+    dense: Option<Dense>,
+}
+
+/// A dense row-major array: what follows from its dimensions.
+pub(crate) struct Dense {
+    pub(crate) dims: Dims,
+    pub(crate) strides: Strides,
+    /// The number of elements; the most there are if they cannot be counted.
+    pub(crate) count: usize,
+}
+
+impl Parts {
+    fn new(dtype: DType, shape: Shape) -> Parts {
+        let dense = shape.known().map(|dims| Dense { strides: row_major(&dims), count: count(&dims), dims });
+        Parts { dtype, shape, dense }
+    }
 }
 
 impl Type {
     /// A type from its parts. The caller has checked the shape ([`Shape::check`]).
     pub fn new(dtype: DType, shape: impl Into<Shape>) -> Type {
         let shape = shape.into();
-        if shape.rank() == 0 { Type::scalar(dtype) } else { Type(Arc::new(Parts { dtype, shape })) }
+        if shape.rank() == 0 { Type::scalar(dtype) } else { Type(Arc::new(Parts::new(dtype, shape))) }
     }
 
     /// The type of a single number.
     pub fn scalar(dtype: DType) -> Type {
         static SCALARS: OnceLock<[Type; 16]> = OnceLock::new();
         let scalars =
-            SCALARS.get_or_init(|| DType::ALL.map(|dtype| Type(Arc::new(Parts { dtype, shape: Shape::scalar() }))));
+            SCALARS.get_or_init(|| DType::ALL.map(|dtype| Type(Arc::new(Parts::new(dtype, Shape::scalar())))));
         scalars[dtype as usize].clone()
     }
 
+    /// How an array of it lies in memory by itself; none if a dimension is symbolic.
+    #[inline]
+    pub(crate) fn dense(&self) -> Option<&Dense> {
+        self.0.dense.as_ref()
+    }
+
     /// The element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.0.dtype
     }
 
     /// The dimensions.
+    #[inline]
     pub fn shape(&self) -> &Shape {
         &self.0.shape
     }
@@ -116,8 +141,9 @@ impl Type {
 }
 
 impl PartialEq for Type {
+    #[inline]
     fn eq(&self, other: &Type) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+        Arc::ptr_eq(&self.0, &other.0) || (self.dtype() == other.dtype() && self.shape() == other.shape())
     }
 }
 
@@ -125,7 +151,7 @@ impl Eq for Type {}
 
 impl Hash for Type {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        (self.dtype(), self.shape()).hash(state);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Running sums, products and extrema: a loop along the axis that carries what came before, for each row by itself, or for many columns in lanes.
+//! Running sums, products and extrema: a loop along the axis that carries what came before, for each row by itself, or for many columns in lanes. Many long
+//! columns go in tiles and groups of rows, so that memory is walked in long runs; what came before is in memory between those.
 //!
 //! Sums of floats have an order that is part of their meaning (see `running_sums` of the primitive): blocks of 256 places, then groups of 256 blocks,
 //! and so on. What no block or group has been added to yet is the neutral number, which changes no bit of what it is added to.
@@ -8,12 +9,13 @@ use gradus_core::primitives::cumulative::{BLOCK, CumMax, CumMin, CumProd, CumSum
 use gradus_core::program::{Equation, Program};
 
 use super::Lower;
+use super::fusion::CHUNK;
 use super::values::Values;
-use super::views::At;
-use super::walk::Walk;
+use super::views::{At, Dims, View, count};
+use super::walk::{ROWS, WIDEST, Walk, tile_width};
 use crate::cost::{Doing, Work};
 use crate::error::Result;
-use crate::ir::meaning::Meaning;
+use crate::ir::meaning::{Meaning, TagName};
 use crate::ir::{Buffer, Carried, FoldOp, Kind, Op, Ty, Value};
 use crate::size::Size;
 
@@ -71,31 +73,80 @@ impl Lower {
         let to = self.dense_result(p, values, v)?;
         let views = [x, to].map(|view| if reverse { view.reversed(&[axis]) } else { view });
         let (rank, n) = (views[0].dims.len(), views[0].dims[axis]);
+        let accumulate = Accumulate { op, ty, buffers: [views[0].buffer, views[1].buffer] };
+        // What columns keep: one number for each.
+        let kept: Dims = (0..rank).map(|a| if a == axis { Size::ONE } else { views[0].dims[a] }).collect();
+        let keeping = View::dense(views[1].buffer, &kept);
+        let all = [&views[0], &views[1], &keeping];
+        let axes = [0, 1].map(|k| (views[k].strides[axis], views[k].mean.strides[axis]));
+        let work = Work::shared(count(&views[0].dims), EACH, Doing::Arithmetic);
+        let columns = Walk::new(self, &all, axis + 1..rank);
+        if let Some((width, sides)) = columns.only()
+            && !width.at_most(WIDEST)
+            && !count(&views[0].dims).at_most(CHUNK)
+        {
+            let levels = if accumulate.is_in_blocks(n) { levels(n) } else { 0 };
+            // The sum of the block, of what stands before it, and of each group.
+            let states = if accumulate.is_in_blocks(n) { 2 + levels as usize } else { 1 };
+            let states: Vec<View> = (0..states)
+                .map(|_| View::dense(self.new_scratch(ty, count(&kept)), &kept).of(self.tag(TagName::Partial)))
+                .collect();
+            let tile = tile_width(width);
+            let (tiles, left) = (width.floor_div(tile), width.modulo(tile));
+            for (whole, width) in [(true, Size::from(tile)), (false, left)] {
+                if (if whole { tiles } else { left }) == 0 {
+                    continue;
+                }
+                self.emitter.begin();
+                let outer = Walk::new(self, &all, 0..axis);
+                outer.open(self);
+                let number = if whole { self.emitter.value(Ty::I64) } else { self.emitter.size(tiles) };
+                self.emitter.begin();
+                let first = |k: usize, view: &View| {
+                    let (at, mut meaning) = outer.along(k, view.first());
+                    meaning.element = meaning.element.plus(number, sides[k].1 * tile);
+                    (at.plus(number, sides[k].0 * tile), meaning)
+                };
+                let line = Line { from: [0, 1].map(|k| first(k, &views[k])), strides: axes };
+                let states = states.iter().map(|s| (s.buffer, first(2, s))).collect();
+                let columns = Columns { accumulate: &accumulate, sides: sides.clone(), width, states };
+                columns.all(self, &line, n);
+                let body = self.emitter.end();
+                match whole {
+                    true => self.emitter.serial(number, tiles, Vec::new(), body),
+                    false => body.into_iter().for_each(|s| self.emitter.push(s)),
+                }
+                outer.close(self, Kind::Serial);
+                let body = self.emitter.end();
+                let work = if whole || !outer.is_empty() { work } else { Work::alone() };
+                self.push_kernel(e.op().name(), Vec::new(), work, body);
+            }
+            return Ok(true);
+        }
         // Columns that lie side by side go in lanes.
         self.emitter.begin();
-        let all = [&views[0], &views[1]];
         let outer = Walk::new(self, &all, 0..axis);
         outer.open(self);
-        let columns = Walk::new(self, &all, axis + 1..rank);
         columns.open(self);
         let from = [0, 1].map(|k| columns.along(k, outer.along(k, views[k].first())));
-        let line = Line { from, strides: [0, 1].map(|k| (views[k].strides[axis], views[k].mean.strides[axis])) };
-        let buffers = [views[0].buffer, views[1].buffer];
-        let accumulate = Accumulate { op, ty, buffers };
-        match op == FoldOp::Add && ty.is_float() && !n.at_most(BLOCK) {
+        let line = Line { from, strides: axes };
+        match accumulate.is_in_blocks(n) {
             true => accumulate.in_blocks(self, &line, n),
-            false => drop(accumulate.run(self, &line, n, None)),
+            false => drop(accumulate.run(self, &line, n, None, None)),
         }
         columns.close(self, Kind::Lanes);
         outer.close(self, Kind::Serial);
         let body = self.emitter.end();
-        let work = match outer.is_empty() && columns.is_empty() {
-            true => Work::alone(),
-            false => Work::shared(views[0].dims.iter().product(), EACH, Doing::Arithmetic),
-        };
+        let work = if outer.is_empty() && columns.is_empty() { Work::alone() } else { work };
         self.push_kernel(e.op().name(), Vec::new(), work, body);
         Ok(true)
     }
+}
+
+/// How many sizes of groups there are in so many places.
+fn levels(n: Size) -> u32 {
+    let begun = n.floor_div(BLOCK).known().map(|b| b + usize::from(n.modulo(BLOCK) != 0));
+    begun.map_or(MOST_LEVELS, |b| (b - 1).checked_ilog(BLOCK).map_or(0, |log| log + 1))
 }
 
 /// How numbers accumulate, and in which buffers operand and result are.
@@ -106,9 +157,18 @@ struct Accumulate {
 }
 
 impl Accumulate {
-    /// So many places, one after the other, each behind `before`. Gives what they accumulate to without it.
-    fn run(&self, l: &mut Lower, line: &Line, n: Size, before: Option<Value>) -> Value {
-        let init = l.emitter.constant(self.ty, self.op.neutral(self.ty));
+    /// Whether the order of its sums is one of blocks.
+    fn is_in_blocks(&self, n: Size) -> bool {
+        self.op == FoldOp::Add && self.ty.is_float() && !n.at_most(BLOCK)
+    }
+
+    fn nothing(&self, l: &mut Lower) -> Value {
+        l.emitter.constant(self.ty, self.op.neutral(self.ty))
+    }
+
+    /// So many places, one after the other, each behind `before` and behind what they begin with. Gives what they accumulate to without `before`.
+    fn run(&self, l: &mut Lower, line: &Line, n: Size, init: Option<Value>, before: Option<Value>) -> Value {
+        let init = init.unwrap_or_else(|| self.nothing(l));
         let (i, param, result) = (l.emitter.value(Ty::I64), l.emitter.value(self.ty), l.emitter.value(self.ty));
         l.emitter.begin();
         let [from, to] = line.at(i, 1).from;
@@ -124,14 +184,12 @@ impl Accumulate {
     /// Whole blocks, then what is left.
     fn in_blocks(&self, l: &mut Lower, line: &Line, n: Size) {
         let (blocks, left) = (n.floor_div(BLOCK), n.modulo(BLOCK));
-        let begun = blocks.known().map(|b| b + usize::from(left != 0));
-        let levels = begun.map_or(MOST_LEVELS, |b| (b - 1).checked_ilog(BLOCK).map_or(0, |log| log + 1));
-        let init = l.emitter.constant(self.ty, self.op.neutral(self.ty));
-        let name = |l: &mut Lower| (0..levels).map(|_| l.emitter.value(self.ty)).collect::<Vec<Value>>();
+        let init = self.nothing(l);
+        let name = |l: &mut Lower| (0..levels(n)).map(|_| l.emitter.value(self.ty)).collect::<Vec<Value>>();
         let (sums, results, block) = (name(l), name(l), l.emitter.value(Ty::I64));
         l.emitter.begin();
         let before = self.before(l, &sums);
-        let total = self.run(l, &line.at(block, BLOCK), BLOCK.into(), before);
+        let total = self.run(l, &line.at(block, BLOCK), BLOCK.into(), None, before);
         let next = self.finished(l, block, &sums, total, init);
         let body = l.emitter.end();
         let around = sums.iter().zip(next).zip(&results);
@@ -140,7 +198,7 @@ impl Accumulate {
         l.emitter.serial(block, blocks, carried, body);
         if left != 0 {
             let before = self.before(l, &results);
-            self.run(l, &line.from(blocks * BLOCK), left, before);
+            self.run(l, &line.from(blocks * BLOCK), left, None, before);
         }
     }
 
@@ -166,5 +224,118 @@ impl Accumulate {
             reached = Some(full);
         }
         next
+    }
+}
+
+/// A tile of columns: what they keep between groups of rows, and how far neighbours are apart, in the operand, in the result and in what is kept.
+struct Columns<'a> {
+    accumulate: &'a Accumulate,
+    sides: Vec<(Size, Size)>,
+    width: Size,
+    /// The sum of the block so far; if there are blocks, what stands before it, and the sums of groups.
+    states: Vec<(Buffer, (At, Meaning))>,
+}
+
+impl Columns<'_> {
+    /// All places of all columns.
+    fn all(&self, l: &mut Lower, line: &Line, n: Size) {
+        let a = self.accumulate;
+        if !a.is_in_blocks(n) {
+            self.in_lanes(l, line, |l, _, states| {
+                let nothing = a.nothing(l);
+                states.write(l, 0, nothing, false);
+            });
+            return self.rows(l, line, n);
+        }
+        self.in_lanes(l, line, |l, _, states| {
+            let nothing = a.nothing(l);
+            (2..self.states.len()).for_each(|k| states.write(l, k, nothing, false));
+        });
+        let begin = |l: &mut Lower| {
+            self.in_lanes(l, line, |l, _, states| {
+                let nothing = a.nothing(l);
+                let sums = states.sums(l);
+                let before = a.before(l, &sums).unwrap_or(nothing);
+                states.write(l, 0, nothing, true);
+                states.write(l, 1, before, true);
+            });
+        };
+        let (blocks, left) = (n.floor_div(BLOCK), n.modulo(BLOCK));
+        let block = l.emitter.value(Ty::I64);
+        l.emitter.begin();
+        begin(l);
+        self.rows(l, &line.at(block, BLOCK), BLOCK.into());
+        self.in_lanes(l, line, |l, _, states| {
+            let (nothing, total, sums) = (a.nothing(l), states.read(l, 0), states.sums(l));
+            let next = a.finished(l, block, &sums, total, nothing);
+            next.into_iter().enumerate().for_each(|(k, x)| states.write(l, 2 + k, x, true));
+        });
+        let body = l.emitter.end();
+        l.emitter.serial(block, blocks, Vec::new(), body);
+        if left != 0 {
+            begin(l);
+            self.rows(l, &line.from(blocks * BLOCK), left);
+        }
+    }
+
+    /// So many rows, some at once.
+    fn rows(&self, l: &mut Lower, line: &Line, n: Size) {
+        let (groups, left) = (n.floor_div(ROWS), n.modulo(ROWS));
+        if groups != 0 {
+            let group = l.emitter.value(Ty::I64);
+            l.emitter.begin();
+            self.some_rows(l, &line.at(group, ROWS), ROWS.into());
+            let body = l.emitter.end();
+            l.emitter.serial(group, groups, Vec::new(), body);
+        }
+        if left != 0 {
+            self.some_rows(l, &line.from(groups * ROWS), left);
+        }
+    }
+
+    fn some_rows(&self, l: &mut Lower, line: &Line, n: Size) {
+        self.in_lanes(l, line, |l, line, states| {
+            let so_far = states.read(l, 0);
+            let before = (self.states.len() > 1).then(|| states.read(l, 1));
+            let next = self.accumulate.run(l, line, n, Some(so_far), before);
+            states.write(l, 0, next, true);
+        });
+    }
+
+    /// A lane for each column.
+    fn in_lanes(&self, l: &mut Lower, line: &Line, body: impl FnOnce(&mut Lower, &Line, &States)) {
+        let var = l.emitter.value(Ty::I64);
+        let aside = |k: usize, (at, meaning): &(At, Meaning)| {
+            let mut meaning = meaning.clone();
+            meaning.element = meaning.element.plus(var, self.sides[k].1);
+            (at.clone().plus(var, self.sides[k].0), meaning)
+        };
+        let line = Line { from: [0, 1].map(|k| aside(k, &line.from[k])), strides: line.strides };
+        let states = States(self.states.iter().map(|(b, place)| (*b, aside(2, place))).collect());
+        l.emitter.begin();
+        body(l, &line, &states);
+        let body = l.emitter.end();
+        l.emitter.lanes(var, self.width, Vec::new(), body);
+    }
+}
+
+/// What one column keeps.
+struct States(Vec<(Buffer, (At, Meaning))>);
+
+impl States {
+    fn read(&self, l: &mut Lower, k: usize) -> Value {
+        let (buffer, (at, meaning)) = self.0[k].clone();
+        l.emitter.load(buffer, at, meaning)
+    }
+
+    /// `again`: in place of what was there before.
+    fn write(&self, l: &mut Lower, k: usize, x: Value, again: bool) {
+        let (buffer, (at, meaning)) = self.0[k].clone();
+        l.emitter.store(buffer, at, x, if again { meaning.again() } else { meaning });
+    }
+
+    /// The sums of groups.
+    fn sums(&self, l: &mut Lower) -> Vec<Value> {
+        (2..self.0.len()).map(|k| self.read(l, k)).collect()
     }
 }

@@ -19,7 +19,7 @@ use crate::size::Size;
 pub const SMALL: usize = 16;
 /// At a point of a nest so many times more are unrolled: there a scalar is a vector register or a place in the first cache,
 /// and an array that is not unrolled leaves the nest for memory.
-const MORE_AT_POINTS: usize = 4;
+const MORE_AT_POINTS: usize = 8;
 /// Operands of unrolled operations have at most so many.
 pub(super) const SMALL_OPERAND: usize = 36;
 /// Constants of at most so many elements are written into the code where single elements are wanted.

@@ -6,6 +6,20 @@ use crate::ir::meaning::Meaning;
 use crate::ir::{Kind, Ty, Value};
 use crate::size::Size;
 
+/// Columns of a tile where something goes down columns: what is kept for each stays in the first cache, and a row of them is a run that the memory likes. Wider
+/// tiles that leave nothing over are better.
+const COLUMNS: usize = 64;
+/// No more than so many; and fewer columns need no tiles, which threads would share.
+pub(super) const WIDEST: usize = 256;
+/// Rows that such a tile takes in at once: so seldom what is kept goes to memory and back.
+pub(super) const ROWS: usize = 8;
+
+/// The width of the tiles of so many columns.
+pub(super) fn tile_width(columns: Size) -> usize {
+    let even = |n: usize| (COLUMNS..=WIDEST).rev().find(|w| n.is_multiple_of(*w));
+    columns.known().and_then(even).unwrap_or(COLUMNS)
+}
+
 /// Loops around a place: how often each runs, and the strides of every view along it, of places and of elements.
 pub(super) struct Walk {
     loops: Vec<(Size, Vec<Size>)>,
@@ -40,6 +54,12 @@ impl Walk {
             meaning.element = meaning.element.plus(*var, strides[2 * number + 1]);
         }
         (at, meaning)
+    }
+
+    /// The only loop of them: how often it runs, and the strides of each view along it.
+    pub fn only(&self) -> Option<(Size, Vec<(Size, Size)>)> {
+        let [(n, strides)] = &self.loops[..] else { return None };
+        Some((*n, strides.chunks(2).map(|s| (s[0], s[1])).collect()))
     }
 
     /// Whether there are none.

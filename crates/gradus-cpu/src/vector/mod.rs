@@ -6,6 +6,7 @@
 
 #[cfg(any(test, feature = "testing"))]
 pub mod eval;
+mod kept;
 mod plan;
 mod print;
 #[cfg(test)]
@@ -90,7 +91,8 @@ impl Code {
         self.shapes.iter().any(|s| s.is_vector()) || stores(&self.body)
     }
 
-    fn value(&mut self, ty: Ty, shape: Shape) -> Value {
+    /// A new value.
+    pub(crate) fn value(&mut self, ty: Ty, shape: Shape) -> Value {
         self.types.push(ty);
         self.shapes.push(shape);
         Value(self.types.len() as u32 - 1)

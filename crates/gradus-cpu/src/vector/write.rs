@@ -10,6 +10,7 @@ mod steps;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::kept;
 use super::varying::Varying;
 use super::{Access, Code, Expr, Loop, Machine, Memory, Shape, Stmt};
 use crate::ir::{self, Buffer, Carried, Index, Int, Kernel, Kind, Module, Op, Ty, Value};
@@ -36,7 +37,9 @@ pub fn vectorize(module: &Module, kernel: &Kernel, machine: &Machine) -> Code {
         }
     }
     w.code.outputs = kernel.outputs.iter().map(|v| w.name(*v)).collect();
-    w.finish()
+    let mut code = w.finish();
+    kept::keep(&mut code);
+    code
 }
 
 struct Writer<'a> {

@@ -135,7 +135,7 @@ fn scatters_go_in_order() {
 #[test]
 fn places_of_extremes() {
     for dtype in [DType::F64, DType::F32, DType::F16, DType::I8, DType::U32, DType::Bool] {
-        for shape in [vec![6, 300], vec![300, 40], vec![40, 5, 3], vec![1, 70]] {
+        for shape in [vec![6, 300], vec![300, 40], vec![40, 5, 3], vec![1, 70], vec![130, 523], vec![2, 120, 300]] {
             for odd in [false, true] {
                 let inputs = [floats(&shape, odd).cast(dtype)];
                 let p = traced(&inputs, |x| {
@@ -166,8 +166,17 @@ fn running_numbers() {
             Op::new(CumMin { axis, reverse }),
         ]
     };
-    let shapes: [&[usize]; 7] =
-        [&[5, 30], &[255, 3], &[2, 256], &[257], &[3, 700, 2], &[130, 1030], &[256 * 256 + 300]];
+    let shapes: [&[usize]; 9] = [
+        &[5, 30],
+        &[255, 3],
+        &[2, 256],
+        &[257],
+        &[3, 700, 2],
+        &[130, 1030],
+        &[256 * 256 + 300],
+        &[2, 259, 257],
+        &[263, 259],
+    ];
     for shape in shapes {
         for dtype in [DType::F32, DType::F64, DType::I16] {
             let inputs = [floats(shape, false).cast(dtype), floats(shape, true).cast(dtype)];
@@ -180,6 +189,21 @@ fn running_numbers() {
             check_native(&p, &inputs, None, &|| format!("{shape:?} {dtype}"));
         }
     }
+}
+
+#[test]
+fn columns_of_any_size() {
+    let text = "fn f(x0: f64[N,M]) -> (i64[M], i32[M], f64[M], f64[N,M], f64[N,M]) where N>=1 {
+  x1: i64[M] = argmax{axis=0, dtype=i64} x0
+  x2: i32[M] = argmin{axis=0, dtype=i32} x0
+  x3: f64[M] = reduce_sum{axes=[0]} x0
+  x4: f64[N,M] = cumsum{axis=0, reverse=false} x0
+  x5: f64[N,M] = cummax{axis=0, reverse=true} x0
+  return x1, x2, x3, x4, x5\n}";
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let sizes = [(1, 1), (7, 127), (8, 128), (9, 129), (33, 260), (530, 70), (300, 0), (600, 130), (3, 63)];
+    let sizes = sizes.map(|(n, m)| vec![floats(&[n, m], n > 8)]);
+    check_sizes(&p, &sizes, None, &|| text.to_string());
 }
 
 #[test]

@@ -41,8 +41,25 @@ fn coordinates(n: usize, d: usize, odd: bool, ty: DType) -> Array {
 
 #[test]
 fn the_nearest_has_the_interpreters_bits() {
-    let shapes =
-        [("f64", 640, 70, 8), ("f32", 1200, 64, 8), ("f64", 333, 1000, 3), ("f64", 512, 48, 12), ("f64", 90, 33, 8)];
+    let shapes = [
+        ("f64", 640, 70, 8),
+        ("f32", 1200, 64, 8),
+        ("f64", 333, 1000, 3),
+        ("f64", 512, 48, 12),
+        ("f64", 90, 33, 8),
+        // Rows that no number of blocks divides.
+        ("f64", 1201, 70, 8),
+        // Rows that go together: an even number of them and an odd one.
+        ("f64", 64, 700, 8),
+        ("f64", 45, 700, 8),
+        ("f32", 9, 1500, 8),
+        // Few enough to be unrolled at a point, and a little more.
+        ("f64", 300, 3, 8),
+        ("f64", 300, 10, 8),
+        ("f32", 500, 16, 8),
+        ("f64", 200, 12, 16),
+        ("f64", 40, 16, 16),
+    ];
     for (ty, n, k, d) in shapes {
         let text = distances(ty, &n.to_string(), &k.to_string(), d);
         let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -60,7 +77,20 @@ fn the_nearest_of_sizes_known_at_run_time() {
     let text = distances("f64", "N", "K", 8);
     let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
     let of = |n: usize, k: usize| vec![coordinates(n, 8, false, DType::F64), coordinates(k, 8, true, DType::F64)];
-    check_sizes(&p, &[of(40, 70), of(5, 3), of(1, 1), of(33, 64)], None, &|| text.clone());
+    check_sizes(&p, &[of(40, 70), of(5, 3), of(1, 1), of(33, 64), of(8, 600), of(9, 600), of(1201, 70)], None, &|| {
+        text.clone()
+    });
+}
+
+/// Whatever is small of two or three axes, all of it is kernels.
+#[test]
+fn small_sums_and_extremes_need_no_library() {
+    for (n, k, d) in [(300, 3, 8), (300, 10, 8), (500, 16, 8), (200, 12, 16), (40, 16, 16), (300, 5, 3)] {
+        let text = distances("f64", &n.to_string(), &k.to_string(), d);
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+        assert!(l.entries.is_empty(), "{n} {k} {d}\n{}", l.module);
+    }
 }
 
 /// Neither the differences nor the distances of all pairs are ever in memory.
@@ -72,4 +102,36 @@ fn pairs_are_not_kept() {
     let bytes = l.bind(&p, p.inputs()).unwrap().bytes;
     let scratch = gradus_cpu::memory::plan(&l.module, &bytes, &l.uncovered).unwrap().bytes;
     assert!(scratch <= 1 << 20, "{scratch}\n{}", l.module);
+}
+
+/// All pairs of points and centres, over what they sum to for each point and coordinate: reduced along the middle axis.
+fn shares(n: &str, k: &str, d: usize) -> String {
+    let all = format!("[{n},{k},{d}]");
+    format!(
+        "fn shares(x0: f64[{n},{d}], x1: f64[{k},{d}]) -> (f64{all}, f64[{n},{d}]) {{\n  \
+         x2: f64{all} = broadcast{{shape={all}, axes=[0,2]}} x0\n  \
+         x3: f64{all} = broadcast{{shape={all}, axes=[1,2]}} x1\n  \
+         x4: f64{all} = sub x2 x3\n  \
+         x5: f64{all} = exp x4\n  \
+         x6: f64[{n},{d}] = reduce_sum{{axes=[1]}} x5\n  \
+         x7: f64{all} = broadcast{{shape={all}, axes=[0,2]}} x6\n  \
+         x8: f64{all} = div x5 x7\n  \
+         return x8, x6\n}}"
+    )
+}
+
+/// Every plan is proved: none is refused and interpreted.
+#[test]
+fn shares_of_a_middle_axis_are_compiled() {
+    for (n, k, d) in [(8, 193, 16), (9, 193, 16), (8, 400, 9), (15, 400, 9), (9, 1335, 7), (601, 20, 9)] {
+        let text = shares(&n.to_string(), &k.to_string(), d);
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        check_native(&p, &random_inputs(&p), None, &|| text.clone());
+    }
+    for d in [1, 8, 13, 16] {
+        let text = shares("N", "K", d);
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let of = |n: usize, k: usize| vec![coordinates(n, d, false, DType::F64), coordinates(k, d, false, DType::F64)];
+        check_sizes(&p, &[of(1, 1), of(9, 40), of(700, 20)], None, &|| text.clone());
+    }
 }

@@ -395,7 +395,7 @@ pub fn associative_scan<T: Tree>(f: impl Fn(&T, &T) -> T, xs: &T) -> T {
             f(&fill(xs, a.to_vec()), &fill(xs, b.to_vec()))
         });
         let (traced, out) = made.map_err(|(e, _)| e)?;
-        let single = fill(xs, elements.into_iter().map(Array::of_type).collect());
+        let single = fill(xs, elements.into_iter().map(Array::of_type));
         same_types(
             &single,
             &out,

@@ -92,7 +92,7 @@ pub fn load<T: Tree>(path: impl AsRef<Path>, like: &T) -> Result<T> {
         let mut source = format.open(&bytes)?;
         let wanted = names(like)?;
         let each = wanted.iter().zip(like.leaves()).map(|(name, x)| fitting(&mut *source, name, x.ty()?));
-        Ok(fill(like, each.collect::<Result<_>>()?))
+        Ok(fill(like, each.collect::<Result<Vec<_>>>()?))
     })
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Specialization<O: Tree> {
     executable: OnceLock<Result<Arc<dyn Executable>>>,
     last_used: AtomicU64,
     bytes: usize,
+    /// Whether its key says everything: there are no guards, and no captures that may be over. Comparing it runs nothing of the user's.
+    plain: bool,
     /// Whether it was counted against the function's budget.
     pub(super) admitted: AtomicBool,
     pub(super) hot: Hot,
@@ -46,9 +48,11 @@ impl<O: Tree> Specialization<O> {
     pub(super) fn new(key: CallKey, traced: Traced, template: O, pipeline: &Pipeline) -> Result<Specialization<O>> {
         let optimized = pipeline.optimize(&traced.program)?;
         let bytes = size_of::<Self>() + key.bytes() + optimized.bytes() + traced.guard_program.bytes();
+        let captures: Vec<Array> = traced.captures.into_iter().map(dense).collect();
         Ok(Specialization {
+            plain: key.is_plain() && traced.guards.is_empty() && !captures.iter().any(Array::is_traced),
             key,
-            captures: traced.captures.into_iter().map(dense).collect(),
+            captures,
             guards: traced.guards,
             guard_program: traced.guard_program,
             template,
@@ -131,15 +135,27 @@ impl<O: Tree> Cache<O> {
         Cache { table: RwLock::new(Table { entries: FxHashMap::default(), bytes: 0 }), clock: AtomicU64::new(2), limit }
     }
 
-    /// The entry with this hash that `accept` holds for. The newest is tried first.
+    /// The entry with this hash whose key `matches` and that `accept` holds for. The newest is tried first.
     pub(super) fn find(
         &self,
         hash: u64,
+        matches: impl Fn(&Specialization<O>) -> bool,
         accept: impl Fn(&Specialization<O>) -> bool,
     ) -> Option<Arc<Specialization<O>>> {
-        // Guards may run programs and even the user's code; they run with no lock held.
-        let candidates = self.read().entries.get(&hash)?.clone();
-        let entry = candidates.into_iter().rev().find(|e| accept(e))?;
+        let table = self.read();
+        let candidates = table.entries.get(&hash)?;
+        if let [entry] = &candidates[..]
+            && entry.plain
+        {
+            return matches(entry).then(|| {
+                self.touch(entry);
+                entry.clone()
+            });
+        }
+        // Guards may run programs and even the user's code, and so may frozen values; they run with no lock held.
+        let candidates = candidates.clone();
+        drop(table);
+        let entry = candidates.into_iter().rev().find(|e| matches(e) && accept(e))?;
         self.touch(&entry);
         Some(entry)
     }

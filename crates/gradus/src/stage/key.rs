@@ -108,6 +108,11 @@ impl CallKey {
         m.same && m.rest.next().is_none()
     }
 
+    /// Whether nothing of the user's runs when it is compared: frozen values are compared by what they say.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.parts.iter().any(KeyPart::is_frozen)
+    }
+
     /// Bytes it takes, roughly.
     pub(super) fn bytes(&self) -> usize {
         self.parts.iter().map(|p| size_of::<KeyPart>() + p.path.len()).sum()
@@ -232,9 +237,12 @@ pub(crate) struct Leaves {
 
 impl Leaves {
     pub(crate) fn of<A: Arguments>(args: A::Refs<'_>) -> Leaves {
-        let mut h = Hashing { arrays: SmallVec::new(), hasher: FxHasher::default() };
+        // Made where it is wanted: the list is long, and every call has one.
+        let mut leaves = Leaves { arrays: SmallVec::new(), hash: 0 };
+        let mut h = Hashing { arrays: &mut leaves.arrays, hasher: FxHasher::default() };
         A::visit_all(args, &mut h);
-        Leaves { arrays: h.arrays, hash: h.hasher.finish() }
+        leaves.hash = h.hasher.finish();
+        leaves
     }
 }
 
@@ -248,19 +256,19 @@ pub(crate) fn spend<A: Arguments>(args: A::Refs<'_>, leaves: &Leaves, place: Loc
     spending.error.map_or(Ok(()), Err)
 }
 
-struct Hashing {
-    arrays: SmallVec<[Array; 8]>,
+struct Hashing<'a> {
+    arrays: &'a mut SmallVec<[Array; 8]>,
     hasher: FxHasher,
 }
 
-impl fmt::Write for Hashing {
+impl fmt::Write for Hashing<'_> {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         self.hasher.write(s.as_bytes());
         Ok(())
     }
 }
 
-impl Visitor for Hashing {
+impl Visitor for Hashing<'_> {
     fn enter(&mut self, _: Segment<'_>) {}
     fn leave(&mut self) {}
     fn structure(&mut self, name: &str, value: usize) {

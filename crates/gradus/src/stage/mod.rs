@@ -19,8 +19,8 @@ use gradus_core::executables::Origin;
 use gradus_core::hunt::{self, Hunt};
 use gradus_core::phases::{Phase, report};
 use gradus_core::pipeline::{Pipeline, Running, default_backend, facts_of, set_default_backend, using};
-use gradus_core::primitives::Op;
 use gradus_core::primitives::control::Call;
+use gradus_core::primitives::{Op, Outputs};
 use gradus_core::trace::{self, Traced};
 use gradus_core::{Array, Backend, Error, ErrorKind, Executable, Location, Mode, Result, Usage, interpret};
 use smallvec::SmallVec;
@@ -400,7 +400,8 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
 
     /// The entry for arguments whose key has the hash of `key`; guards look at `leaves`.
     fn lookup(&self, args: A::Refs<'_>, key: &Leaves, leaves: &Leaves) -> Option<Arc<Specialization<O>>> {
-        self.cache.find(key.hash, |entry| entry.key.matches::<A>(args) && entry.is_alive() && entry.guards_hold(leaves))
+        let matches = |entry: &Specialization<O>| entry.key.matches::<A>(args);
+        self.cache.find(key.hash, matches, |entry| entry.is_alive() && entry.guards_hold(leaves))
     }
 
     fn make_entry(
@@ -463,13 +464,16 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
             let outputs = trace::bind_all(Op::new(call), inputs);
             match outputs.first().and_then(Array::error) {
                 Some(e) => Err(e.clone()),
-                None => Ok(outputs.to_vec()),
+                None => Ok(outputs),
             }
         } else if !self.pipeline().hunt.is_on() && hunt::active().is_on() {
             // Who calls it hunts, and code of its own has no checks in it.
-            interpret(&entry.optimized, inputs)
+            interpret(&entry.optimized, inputs).map(Outputs::from_vec)
         } else {
-            self.on_backend(|| self.run(entry, inputs))
+            match entry.code().filter(|code| self.options.specialize_after.is_none() && code.runs_alone()) {
+                Some(code) => code.run(inputs),
+                None => self.on_backend(|| self.run(entry, inputs)),
+            }
         };
         match outputs {
             Ok(outputs) => {
@@ -481,7 +485,7 @@ impl<'f, A: Arguments, O: Tree> Core<'f, A, O> {
     }
 
     /// Runs the code of an entry.
-    fn run(&self, entry: &Specialization<O>, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, entry: &Specialization<O>, inputs: &[Array]) -> Result<Outputs> {
         if let Some(after) = self.options.specialize_after
             && entry.optimized.is_symbolic()
         {
@@ -677,7 +681,7 @@ impl<F: FnMut(&Array) -> Array> Mapper for Replace<F> {
 }
 
 /// A result of the template's structure with these arrays.
-pub(crate) fn fill<T: Tree>(template: &T, outputs: Vec<Array>) -> T {
+pub(crate) fn fill<T: Tree>(template: &T, outputs: impl IntoIterator<Item = Array>) -> T {
     let mut outputs = outputs.into_iter();
     let missing = || Array::from(Error::new(ErrorKind::Rule, "a program gave too few results"));
     template.map(&mut Replace(|_: &Array| outputs.next().unwrap_or_else(missing)))

@@ -37,7 +37,7 @@ impl HasJacobian for Array {
     type By<X: Tree> = X;
     fn jacobian<X: Tree>(&self, by: &X, arrays: &mut dyn Iterator<Item = Array>) -> X {
         let count = by.leaves().len();
-        fill(by, arrays.take(count).collect())
+        fill(by, arrays.take(count))
     }
 }
 

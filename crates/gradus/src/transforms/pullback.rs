@@ -44,7 +44,8 @@ pub(super) fn try_jvp<A: Tree, O: Tree>(
     let mut tangents = tangents_like(&point.inputs[..point.arguments], x_dot, place)?;
     tangents.resize(point.inputs.len(), None);
     let (outputs, output_dots) = transform::jvp_on(&point.traced.program, &point.inputs, &tangents)?;
-    let zeros = output_dots.into_iter().zip(&outputs).map(|(t, y)| t.unwrap_or_else(|| y.zeros_like())).collect();
+    let zeros =
+        output_dots.into_iter().zip(&outputs).map(|(t, y)| t.unwrap_or_else(|| y.zeros_like())).collect::<Vec<_>>();
     Ok((fill(&point.template, outputs), fill(&point.template, zeros)))
 }
 
@@ -233,7 +234,7 @@ impl<A: Tree, O: Tree> Pullback<A, O> {
             let bar = if x.dtype().is_inexact() { bars.next() } else { None };
             bar.unwrap_or_else(|| x.zeros_like())
         });
-        Ok(fill(&self.argument, each.collect()))
+        Ok(fill(&self.argument, each))
     }
 }
 
@@ -280,6 +281,6 @@ impl<A: Tree, O: Tree> Linear<A, O> {
             let dot = if *on { dots.next() } else { None };
             dot.unwrap_or_else(|| y.zeros_like())
         });
-        Ok(fill(&self.result, each.collect()))
+        Ok(fill(&self.result, each))
     }
 }

@@ -96,7 +96,7 @@ pub fn map_all<T: Tree, const N: usize>(trees: [&T; N], mut f: impl FnMut([&Arra
         return poison(trees[0], &e.at(place));
     }
     let leaves = trees.map(Tree::leaves);
-    let made = (0..leaves[0].len()).map(|i| f(std::array::from_fn(|k| &leaves[k][i]))).collect();
+    let made = (0..leaves[0].len()).map(|i| f(std::array::from_fn(|k| &leaves[k][i])));
     fill(trees[0], made)
 }
 

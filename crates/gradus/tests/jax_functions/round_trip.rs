@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gradus::extend::testing::canonical;
 use gradus::prelude::*;
+use gradus_core::primitives::Outputs;
 use gradus_core::{Backend, Executable, Passed, Program, Scalar, interpret};
 use gradus_stablehlo::{Export, import, read_one, stablehlo_text};
 
@@ -37,7 +38,7 @@ fn bits(a: &Array) -> Result<Vec<Scalar>> {
 }
 
 impl Executable for Returned {
-    fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+    fn run(&self, inputs: &[Array]) -> Result<Outputs> {
         let (want, have) = (interpret(&self.program, inputs)?, interpret(&self.back, inputs)?);
         let rounded = ROUNDED.iter().any(|name| self.program.count(name) > 0);
         for (i, (h, w)) in have.iter().zip(&want).enumerate() {
@@ -48,7 +49,7 @@ impl Executable for Returned {
                 ));
             }
         }
-        Ok(have)
+        Ok(have.into())
     }
     fn bytes(&self) -> usize {
         self.program.bytes() + self.back.bytes()

@@ -39,7 +39,7 @@ impl Primitive for Call {
         if hunt::active().is_on() {
             return interpret(&self.program, inputs).map(outputs);
         }
-        run_called(&self.program, inputs).map(outputs)
+        run_called(&self.program, inputs)
     }
     fn jvp(&self, rule: &Jvp<'_>) -> Result<Derivative> {
         jvp_of_program(&self.program, rule, call)

@@ -18,6 +18,7 @@ mod main;
 mod memory;
 mod opcodes;
 mod order;
+mod pipes;
 mod select;
 mod small;
 mod turns;
@@ -85,7 +86,7 @@ struct Made {
 fn kernel_code(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Made> {
     let kernel = order::ordered(module, kernel);
     let kernel = if isa == Isa::Avx512 { turns::turned(module, &kernel) } else { kernel };
-    let code = vectorize(module, &kernel, &machine(isa));
+    let code = pipes::balanced(vectorize(module, &kernel, &machine(isa)));
     made(select::select(&code, isa)?, isa)
 }
 

@@ -20,7 +20,9 @@ use gradus_core::primitives::Op;
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::index::{DynamicUpdateSlice, Gather, Scatter};
 pub(super) use gradus_core::primitives::reduce::CHUNK;
-use gradus_core::primitives::reduce::{NARROW, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum};
+use gradus_core::primitives::reduce::{
+    ArgMax, ArgMin, NARROW, ReduceAnd, ReduceMax, ReduceMin, ReduceOr, ReduceProd, ReduceSum,
+};
 use gradus_core::primitives::shaping::Iota;
 use gradus_core::program::{Atom, Equation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -153,6 +155,12 @@ pub(super) fn reduction(op: &Op) -> Option<(FoldOp, &[usize])> {
     None
 }
 
+/// The axes that a primitive reduces: to a number, or to a place.
+pub(super) fn reduced_axes(op: &Op) -> Option<&[usize]> {
+    let place = op.downcast::<ArgMax>().map(|a| &a.axis).or_else(|| op.downcast::<ArgMin>().map(|a| &a.axis));
+    reduction(op).map(|(_, axes)| axes).or(place.map(std::slice::from_ref))
+}
+
 /// Whether an operand is one array that all points share: the small right matrix of a product, or what a gather picks from. The same array may be another
 /// operand, too; so operands are told by their position.
 pub(super) fn is_shared(op: &Op, slot: usize) -> bool {
@@ -203,6 +211,8 @@ struct Planner<'a> {
     levels: Vec<u32>,
     /// The equations that are done where a window is found, by their result.
     makers: FxHashMap<usize, usize>,
+    /// Reductions that read their operand from memory at other points than it is made at: how many.
+    reduced: FxHashMap<usize, Size>,
     /// The last cluster of a level and number of points.
     open: FxHashMap<(u32, Size), usize>,
 }
@@ -219,6 +229,7 @@ pub(super) fn plan(p: &Program, values: &Values) -> FusionPlan {
         homes: vec![SmallVec::new(); p.value_count()],
         levels: vec![0; p.value_count()],
         makers: FxHashMap::default(),
+        reduced: FxHashMap::default(),
         open: FxHashMap::default(),
     };
     planner.find_points();
@@ -264,6 +275,10 @@ impl Planner<'_> {
     fn classify(&mut self) {
         for (i, e) in self.p.equations().iter().enumerate() {
             self.classes[i] = self.class(e);
+            if let (Class::Single, Some((class, n))) = (self.classes[i], self.reduced_from_memory(e)) {
+                self.classes[i] = class;
+                self.reduced.insert(i, n);
+            }
         }
     }
 
@@ -307,8 +322,14 @@ impl Planner<'_> {
             && typed
             && !axes.is_empty()
         {
-            let rounds = matches!(op, FoldOp::Add | FoldOp::Mul) && self.p.ty(operands[0]).dtype().is_inexact();
-            return self.reduction_class(operands[0], axes, r, rounds);
+            return self.reduction_class(e, op, axes, self.point_count(operands[0]));
+        }
+        if let Some(axes) = reduced_axes(e.op())
+            && typed
+        {
+            // Places of rows are made of other operations, by the time this is asked.
+            let class = self.reduction_class(e, FoldOp::Max, axes, self.point_count(operands[0]));
+            return if class == Class::Column { class } else { Class::Single };
         }
         Class::Single
     }
@@ -331,10 +352,25 @@ impl Planner<'_> {
         !lanes || (!operands.is_empty() && !from_lanes.any(|on| on))
     }
 
-    /// Rows if the reduced axes are the last of the operand's points, columns if the kept ones are.
-    fn reduction_class(&self, x: Atom, axes: &[usize], r: usize, rounds: bool) -> Class {
+    /// A reduction that fits into no nest at the points of its operand, if it does at others: those of all elements, or those up to the last axis that is reduced. It
+    /// reads its operand from memory.
+    fn reduced_from_memory(&self, e: &Equation) -> Option<(Class, Size)> {
+        let (op, axes) = reduction(e.op())?;
+        self.types(e)?;
+        let dims = self.dims(self.p.operands(e)[0]);
+        if is_empty(dims) {
+            return None;
+        }
+        let up_to_last: Size = dims[..=*axes.last()?].iter().product();
+        let classes = [count(dims), up_to_last].map(|n| (self.reduction_class(e, op, axes, n), n));
+        classes.into_iter().find(|(class, _)| *class != Class::Single)
+    }
+
+    /// Rows if the reduced axes are the last of these points of the operand, columns if the kept ones are.
+    fn reduction_class(&self, e: &Equation, op: FoldOp, axes: &[usize], n: Size) -> Class {
+        let (x, r) = (self.p.operands(e)[0], e.result().index());
+        let rounds = matches!(op, FoldOp::Add | FoldOp::Mul) && self.p.ty(x).dtype().is_inexact();
         let dims = self.dims(x);
-        let n = self.point_count(x);
         let Some(lead) = lead(dims, n) else { return Class::Single };
         let sized: Vec<usize> = (0..lead).filter(|a| dims[*a] != 1).collect();
         if axes.iter().any(|a| *a >= lead && dims[*a] != 1) {
@@ -407,14 +443,15 @@ impl Planner<'_> {
     fn domain(&self, i: usize) -> (Size, Size) {
         let e = &self.p.equations()[i];
         let r = e.result().index();
+        let reduced = || self.reduced.get(&i).copied().unwrap_or_else(|| self.point_count(self.p.operands(e)[0]));
         match self.classes[i] {
             Class::Row => {
-                let n = self.point_count(self.p.operands(e)[0]);
+                let n = reduced();
                 let axes = reduction(e.op()).map_or(&[][..], |(_, a)| a);
                 let dims = self.dims(self.p.operands(e)[0]);
                 (n, axes.iter().map(|a| dims[*a]).product())
             }
-            Class::Column => (self.point_count(self.p.operands(e)[0]), Size::ZERO),
+            Class::Column => (reduced(), Size::ZERO),
             _ if moves(e.op()) => (count(&self.values.dims[r]), Size::ZERO),
             _ => (self.points[r], Size::ZERO),
         }

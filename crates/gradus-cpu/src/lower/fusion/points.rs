@@ -5,7 +5,7 @@ use gradus_core::primitives::index::Gather;
 use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation};
 
-use super::{Planner, at_points, lead, reduction};
+use super::{Class, Planner, at_points, is_fewer, lead, reduced_axes, reduction};
 use crate::ir::Ty;
 use crate::lower::values::moves;
 use crate::lower::views::{count, is_empty};
@@ -57,8 +57,13 @@ impl Planner<'_> {
                 }
             } else if let Some(c) = e.op().downcast::<Concatenate>() {
                 let n = leading(self.dims(result), c.axis);
-                self.lower(result, n);
-                operands.iter().for_each(|a| self.lower(*a, n));
+                // Long runs are better written as such.
+                let is_short =
+                    |a: &Atom| count(self.dims(*a)).over(n).is_some_and(|run| run.at_most(self.values.small));
+                if operands.iter().any(is_short) {
+                    self.lower(result, n);
+                    operands.iter().for_each(|a| self.lower(*a, n));
+                }
             } else if let Some(pad) = e.op().downcast::<Pad>() {
                 let zero = |d: &gradus_core::Dim| d.constant() == Some(0);
                 let still =
@@ -80,7 +85,7 @@ impl Planner<'_> {
         // What is computed together has the same points.
         for round in 0..4 {
             let visit = |planner: &mut Self, e: &Equation| {
-                let inner = reduction(e.op()).is_some()
+                let inner = reduced_axes(e.op()).is_some()
                     || e.op().is::<Concatenate>()
                     || e.op().is::<Pad>()
                     || e.op().downcast::<DotGeneral>().is_some_and(|d| planner.dot_points(d, p.operands(e)).is_some());
@@ -89,7 +94,7 @@ impl Planner<'_> {
                 }
                 let result = Atom::from(e.result());
                 let same = planner.is_map(e);
-                if let Some((_, axes)) = reduction(e.op())
+                if let Some(axes) = reduced_axes(e.op())
                     && let Some(v) = p.operands(e)[0].value()
                 {
                     // Of the points some are reduced away; what is unrolled stays.
@@ -116,6 +121,59 @@ impl Planner<'_> {
                 p.equations().iter().for_each(|e| visit(self, e));
             } else {
                 p.equations().iter().rev().for_each(|e| visit(self, e));
+            }
+        }
+        self.give_way();
+    }
+
+    /// A reduction whose operand has other points than its result would fit into no nest: where too much would be unrolled at a point, the result has as many points as the
+    /// operand, and so has what is computed together with it. What fits only as columns has a point for each of them.
+    fn give_way(&mut self) {
+        let p = self.p;
+        // The operations on elements that read or make a value, once someone asks.
+        let mut together: Option<Vec<Vec<usize>>> = None;
+        for e in p.equations().iter().filter(|e| e.results().len() == 1) {
+            let Some((_, axes)) = reduction(e.op()) else { continue };
+            let (x, r) = (p.operands(e)[0], e.result().index());
+            let n = self.point_count(x);
+            let behind = lead(self.dims(x), n).is_some_and(|l| axes.iter().all(|a| *a >= l));
+            let alone = || self.class(e) == Class::Single && self.reduced_from_memory(e).is_none();
+            let wanted = match behind {
+                true => n,
+                false if alone() => count(&self.values.dims[r]),
+                false => continue,
+            };
+            if is_fewer(self.points[r], wanted) && lead(&self.values.dims[r], wanted).is_some() {
+                let together = together.get_or_insert_with(|| self.computed_together());
+                self.raise(r, wanted, together);
+            }
+        }
+    }
+
+    /// For each value, the values that operations on elements have beside it.
+    fn computed_together(&self) -> Vec<Vec<usize>> {
+        let p = self.p;
+        let mut together = vec![Vec::new(); p.value_count()];
+        for e in p.equations().iter().filter(|e| e.results().len() == 1 && self.is_map(e)) {
+            let r = e.result().index();
+            for v in p.operands(e).iter().filter_map(|a| a.value()).map(|v| v.index()) {
+                together[v].push(r);
+                together[r].push(v);
+            }
+        }
+        together
+    }
+
+    /// More points for a value, and for those that had the same because they are computed together.
+    fn raise(&mut self, v: usize, n: Size, together: &[Vec<usize>]) {
+        let before = std::mem::replace(&mut self.points[v], n);
+        let mut open = vec![v];
+        while let Some(v) = open.pop() {
+            for &w in &together[v] {
+                if self.points[w] == before && lead(&self.values.dims[w], n).is_some() {
+                    self.points[w] = n;
+                    open.push(w);
+                }
             }
         }
     }

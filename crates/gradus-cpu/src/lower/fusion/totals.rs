@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
     CHUNK, Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, at_points, cost, is_at_points, lead, point_cost,
-    reduction, rows_stay, seen_in_place, with_cuts,
+    reduced_axes, reduction, rows_stay, seen_in_place, with_cuts,
 };
 use crate::cost::is_for_one;
 use crate::ir::{FoldOp, LANES, Ty};
@@ -192,7 +192,7 @@ impl Planner<'_> {
     fn kind_of_columns(&self, c: usize) -> Option<(Vec<Size>, Vec<usize>)> {
         let i = *self.clusters[c].members.iter().find(|i| self.classes[**i] == Class::Column)?;
         let e = &self.p.equations()[i];
-        let (_, axes) = reduction(e.op())?;
+        let axes = reduced_axes(e.op())?;
         let dims = self.dims(self.p.operands(e)[0]);
         Some((dims[..lead(dims, self.clusters[c].n)?].to_vec(), axes.to_vec()))
     }

@@ -1,26 +1,62 @@
-//! Reductions over outer loops: one lane for each result, the reduced loops inside.
+//! Reductions over outer loops: one lane for each result, the reduced loops inside. Large arrays go in tiles of neighbouring columns and groups of rows: they
+//! are read in long runs, and not a few elements from each row.
+
+use gradus_core::primitives::reduce::{ArgMax, ArgMin};
 
 use super::{Group, Nest};
+use crate::cost::Work;
 use crate::error::{Result, error};
-use crate::ir::meaning::{Meaning, Tag, TagName};
-use crate::ir::{Buffer, Carried, FoldOp, Kind, Ty, Value};
-use crate::lower::fusion::{CHUNK, Class, Level, lead, reduction};
+use crate::ir::meaning::{Tag, TagName};
+use crate::ir::{Buffer, Carried, FoldOp, Kind, Op, Ty, Value};
+use crate::lower::fusion::{CHUNK, Class, Level, lead, reduced_axes};
 use crate::lower::scalars::finish_fold;
 use crate::lower::views::{At, Strides, View, count};
+use crate::lower::walk::{ROWS, WIDEST, tile_width};
 use crate::size::Size;
 
-/// Columns of a tile: their totals stay in the first cache, and a row of them is a run that the memory likes.
-const TILE: usize = 512;
+/// What a column comes to: for each of the elements that a point has.
+struct Total {
+    equation: usize,
+    inside: usize,
+    kind: Comes,
+}
+
+enum Comes {
+    Fold(FoldOp),
+    /// The place of the extreme number: carried beside that number.
+    Place {
+        largest: bool,
+        axis: usize,
+    },
+}
+
+impl Comes {
+    /// How many numbers say how far a column has come.
+    fn width(&self) -> usize {
+        match self {
+            Comes::Fold(_) => 1,
+            Comes::Place { .. } => 2,
+        }
+    }
+}
+
+/// Where numbers of columns lie that have come so far.
+struct Running {
+    buffer: Buffer,
+    base: At,
+    tag: Tag,
+}
 
 impl Nest<'_, '_> {
     /// Columns: one lane for each result, the reduced loops inside.
     pub(super) fn columns(&mut self) -> Result<()> {
-        let sums: Vec<usize> =
-            self.cluster.members.iter().copied().filter(|i| self.plan.classes[*i] == Class::Column).collect();
+        let members = self.cluster.members.iter().copied();
+        let members: Vec<usize> = members.filter(|i| self.plan.classes[*i] == Class::Column).collect();
+        let totals = members.iter().map(|i| self.total(*i)).collect::<Result<Vec<Total>>>()?;
         // All of them are over the same axes of the same points; how many elements a point has may differ.
-        let i = *sums.first().ok_or_else(|| error!(Rule, "a column nest without a reduction"))?;
+        let i = *members.first().ok_or_else(|| error!(Rule, "a column nest without a reduction"))?;
         let e = &self.p.equations()[i];
-        let (_, axes) = reduction(e.op()).ok_or_else(|| error!(Rule, "no reduction"))?;
+        let axes = reduced_axes(e.op()).ok_or_else(|| error!(Rule, "no reduction"))?;
         let dims = self.values.dims(self.p.operands(e)[0]).clone();
         // Which cut dimensions are reduced: those of the reduced axes.
         let along: Strides = (0..dims.len()).map(|a| Size::from(i64::from(axes.contains(&a)))).collect();
@@ -30,10 +66,6 @@ impl Nest<'_, '_> {
             .map(|s| *s != Size::ZERO)
             .collect();
         // The result's strides along the kept ones.
-        let of_one =
-            |i: &usize| count(self.values.dims(self.operands(*i)[0])).over(self.cluster.n).and_then(Size::known);
-        let insides = sums.iter().map(of_one).collect::<Option<Vec<usize>>>();
-        let insides = insides.ok_or_else(|| error!(Rule, "columns of points without a size"))?;
         let mut own = vec![Size::ZERO; self.cuts.len()];
         let mut s = Size::ONE;
         for j in (0..self.cuts.len()).rev().filter(|j| !marked[*j]) {
@@ -46,11 +78,12 @@ impl Nest<'_, '_> {
             .cluster
             .members
             .iter()
-            .filter(|i| !sums.contains(i))
+            .filter(|i| !members.contains(i))
             .map(|i| self.result(*i))
             .filter(|w| self.stored.contains_key(w))
             .collect();
         accesses.push(own.clone());
+        accesses.extend(axes.iter().map(|a| self.counting(*a, &dims, Level::Point)).filter(|_| axes.len() == 1));
         // Neighbours join only if both are kept or both reduced.
         let grouped = |reduced: bool, nest: &Self| -> Vec<Group> {
             let mut all = Vec::new();
@@ -70,42 +103,30 @@ impl Nest<'_, '_> {
             return Err(error!(Rule, "columns without a kept axis"));
         }
         if let [g] = &kept[..]
-            && insides.iter().all(|inside| *inside == 1)
-            && g.extent.is_multiple_of(TILE)
+            && totals.iter().all(|t| t.inside == 1)
+            && !g.extent.at_most(WIDEST)
             && !self.cluster.n.at_most(CHUNK)
         {
-            self.lower.emitter.begin();
-            self.tiles(&sums, g, &reduced, &own, &stored)?;
-            self.finish_kernel(self.work(), Vec::new());
-            return Ok(());
+            return self.in_tiles(&totals, g, &reduced, &own, &stored);
         }
         let lanes = kept.len() - 1;
         let kinds: Vec<Kind> = (0..kept.len()).map(|i| if i == lanes { Kind::Lanes } else { Kind::Serial }).collect();
         self.lower.emitter.begin();
         self.nested(&kept, &kinds, &mut |nest: &mut Self| {
-            let mut ops = Vec::new();
             let mut init = Vec::new();
-            for (&i, &inside) in sums.iter().zip(&insides) {
-                let (v, op) = (nest.result(i), nest.fold_op(nest.result(i))?);
-                let ty = nest.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
-                let nothing = nest.lower.emitter.constant(ty, op.neutral(ty));
-                ops.extend(std::iter::repeat_n(op, inside));
-                init.extend(std::iter::repeat_n(nothing, inside));
+            for t in &totals {
+                init.extend(nest.nothing(t)?);
             }
-            let totals = nest.reduce_inside(&sums, &reduced, &ops, &init, &stored)?;
-            let mut left = &totals[..];
-            for (i, &inside) in sums.iter().zip(&insides) {
-                let (totals, others) = left.split_at(inside);
+            let come = nest.reduce_inside(&totals, &reduced, &init, &stored)?;
+            let mut left = &come[..];
+            for t in &totals {
+                let (come, others) = left.split_at(t.inside * t.kind.width());
                 left = others;
-                let own: Vec<Size> = own.iter().map(|s| *s * inside).collect();
-                let v = nest.result(*i);
-                let op = nest.fold_op(v)?;
-                let View { buffer, base, .. } =
-                    nest.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
-                for (k, total) in totals.iter().enumerate() {
-                    let ty = nest.lower.emitter.ty(*total);
-                    let identity = nest.lower.emitter.constant(ty, op.identity(ty));
-                    let result = finish_fold(&mut nest.lower.emitter, op, identity, *total);
+                let own: Vec<Size> = own.iter().map(|s| *s * t.inside).collect();
+                let v = nest.result(t.equation);
+                let View { buffer, base, .. } = nest.home_of(v)?;
+                for (k, so_far) in come.chunks(t.kind.width()).enumerate() {
+                    let result = nest.finished(t, so_far);
                     let at = nest.place(&base, &own, k.into());
                     let meaning = nest.meaning(nest.values.tag(v), &At::start(), &own, k.into());
                     nest.lower.emitter.store(buffer, at, result, meaning);
@@ -117,76 +138,226 @@ impl Nest<'_, '_> {
         Ok(())
     }
 
-    /// Tiles of neighbouring columns with their totals in memory, the reduced loops outside of the lanes: large arrays are read
-    /// in long runs and not a few elements from each row.
-    fn tiles(&mut self, sums: &[usize], kept: &Group, reduced: &[Group], own: &[Size], stored: &[usize]) -> Result<()> {
-        let tile = self.lower.emitter.value(Ty::I64);
-        let partial = self.lower.tag(TagName::Partial);
-        self.lower.emitter.begin();
-        self.open.push((kept.inner, TILE.into(), tile));
-        let lanes = Group { extent: TILE.into(), inner: kept.inner };
-        self.nested(std::slice::from_ref(&lanes), &[Kind::Lanes], &mut |nest: &mut Self| {
-            for &i in sums {
-                let (op, buffer, at, meaning) = nest.total_at(i, own, partial)?;
-                let ty = nest.lower.emitter.module.buffers[buffer.index()].ty;
-                let nothing = nest.lower.emitter.constant(ty, op.neutral(ty));
-                nest.lower.emitter.store(buffer, at, nothing, meaning);
+    /// What an equation makes of columns.
+    fn total(&self, i: usize) -> Result<Total> {
+        let (op, x) = (self.p.equations()[i].op(), self.operands(i)[0]);
+        let inside = count(self.values.dims(x)).over(self.cluster.n).and_then(Size::known);
+        let inside = inside.ok_or_else(|| error!(Rule, "columns of points without a size"))?;
+        let kind = match (op.downcast::<ArgMax>(), op.downcast::<ArgMin>()) {
+            (Some(a), _) => Comes::Place { largest: true, axis: a.axis },
+            (_, Some(a)) => Comes::Place { largest: false, axis: a.axis },
+            _ => Comes::Fold(self.fold_op(self.result(i))?),
+        };
+        Ok(Total { equation: i, inside, kind })
+    }
+
+    /// The types of the numbers that say how far a column has come.
+    fn types_of(&self, t: &Total) -> Result<Vec<Ty>> {
+        let of = |ty: Option<Ty>| ty.ok_or_else(|| error!(Rule, "no scalar type"));
+        let result = of(self.values.types[self.result(t.equation)])?;
+        Ok(match t.kind {
+            Comes::Fold(_) => vec![result],
+            Comes::Place { .. } => vec![of(self.values.ty(self.operands(t.equation)[0]))?, result],
+        })
+    }
+
+    /// What a column begins with.
+    fn nothing(&mut self, t: &Total) -> Result<Vec<Value>> {
+        let types = self.types_of(t)?;
+        let e = &mut self.lower.emitter;
+        let one: Vec<Value> = match t.kind {
+            Comes::Fold(op) => vec![e.constant(types[0], op.neutral(types[0]))],
+            Comes::Place { largest, .. } => {
+                // Nothing is behind it, so the first place is that of a column of such numbers.
+                let op = if largest { FoldOp::Max } else { FoldOp::Min };
+                vec![e.constant(types[0], op.identity(types[0])), e.constant(types[1], 0)]
             }
-            Ok(())
-        })?;
-        let mut order = reduced.to_vec();
-        order.push(lanes.clone());
-        let mut kinds = vec![Kind::Serial; reduced.len()];
-        kinds.push(Kind::Lanes);
-        self.nested(&order, &kinds, &mut |nest: &mut Self| {
-            nest.clear_point();
-            for w in stored {
-                let elements = nest.member(*w)?;
-                nest.store(*w, &elements);
+        };
+        Ok(one.repeat(t.inside))
+    }
+
+    /// How far a column has come with the current point.
+    fn taken(&mut self, t: &Total, so_far: &[Value]) -> Result<Vec<Value>> {
+        let elements = self.operand(t.equation, 0)?;
+        let (largest, axis) = match t.kind {
+            Comes::Fold(op) => {
+                let both = so_far.iter().zip(elements);
+                return Ok(both.map(|(s, x)| self.lower.emitter.op(op.op(), &[*s, x])).collect());
             }
-            for &i in sums {
-                let x = nest.operand(i, 0)?[0];
-                let (op, buffer, at, meaning) = nest.total_at(i, own, partial)?;
-                let so_far = nest.lower.emitter.load(buffer, at.clone(), meaning.clone());
-                let sum = nest.lower.emitter.op(op.op(), &[so_far, x]);
-                nest.lower.emitter.store(buffer, at, sum, meaning.again());
+            Comes::Place { largest, axis } => (largest, axis),
+        };
+        let dims = self.values.dims(self.operands(t.equation)[0]).clone();
+        let place = self.index_along(axis, &dims, Level::Point);
+        let mut all = Vec::new();
+        for (so_far, x) in so_far.chunks(2).zip(elements) {
+            let e = &mut self.lower.emitter;
+            let [best, found] = [so_far[0], so_far[1]];
+            // The first of equals stays, and so does the first NaN; one that comes is no less than what there is.
+            let stays = if largest { e.op(Op::Le, &[x, best]) } else { e.op(Op::Le, &[best, x]) };
+            let stays = if e.ty(x).is_float() {
+                let is_nan = e.op(Op::Ne, &[best, best]);
+                e.op(Op::Or, &[stays, is_nan])
+            } else {
+                stays
+            };
+            let here = e.convert(place, e.ty(found));
+            all.extend([e.op(Op::Select, &[stays, best, x]), e.op(Op::Select, &[stays, found, here])]);
+        }
+        Ok(all)
+    }
+
+    /// What a column has come to.
+    fn finished(&mut self, t: &Total, so_far: &[Value]) -> Value {
+        let e = &mut self.lower.emitter;
+        match t.kind {
+            Comes::Fold(op) => {
+                let ty = e.ty(so_far[0]);
+                let identity = e.constant(ty, op.identity(ty));
+                finish_fold(e, op, identity, so_far[0])
             }
-            Ok(())
-        })?;
-        self.nested(std::slice::from_ref(&lanes), &[Kind::Lanes], &mut |nest: &mut Self| {
-            for &i in sums {
-                let (op, buffer, at, meaning) = nest.total_at(i, own, partial)?;
-                let total = nest.lower.emitter.load(buffer, at.clone(), meaning.clone());
-                let ty = nest.lower.emitter.ty(total);
-                let identity = nest.lower.emitter.constant(ty, op.identity(ty));
-                let result = finish_fold(&mut nest.lower.emitter, op, identity, total);
-                let meaning = Meaning { tag: nest.values.tag(nest.result(i)), ..meaning };
-                nest.lower.emitter.store(buffer, at, result, meaning);
+            Comes::Place { .. } => so_far[1],
+        }
+    }
+
+    fn home_of(&self, v: usize) -> Result<View> {
+        self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column that nobody reads"))
+    }
+
+    /// Whole tiles in one kernel, which threads share, and what is left over in another.
+    fn in_tiles(
+        &mut self,
+        totals: &[Total],
+        kept: &Group,
+        reduced: &[Group],
+        own: &[Size],
+        stored: &[usize],
+    ) -> Result<()> {
+        let mut running = Vec::new();
+        for t in totals {
+            let result = self.home_of(self.result(t.equation))?;
+            if let (Comes::Place { .. }, [ty, _]) = (&t.kind, &self.types_of(t)?[..]) {
+                let buffer = self.lower.new_scratch(*ty, kept.extent);
+                running.push(Running { buffer, base: At::start(), tag: self.lower.tag(TagName::Partial) });
             }
-            Ok(())
-        })?;
-        self.open.pop();
-        let body = self.lower.emitter.end();
-        self.lower.emitter.serial(tile, kept.extent.floor_div(TILE), Vec::new(), body);
+            let tag = self.lower.tag(TagName::Partial);
+            running.push(Running { buffer: result.buffer, base: result.base, tag });
+        }
+        let width = tile_width(kept.extent);
+        let (tiles, left) = (kept.extent.floor_div(width), kept.extent.modulo(width));
+        if tiles != 0 {
+            self.lower.emitter.begin();
+            let tile = self.lower.emitter.value(Ty::I64);
+            self.lower.emitter.begin();
+            self.open.push((kept.inner, width.into(), tile));
+            let lanes = Group::new(width.into(), kept.inner);
+            self.tile(totals, &running, &lanes, reduced, own, stored)?;
+            self.open.pop();
+            let body = self.lower.emitter.end();
+            self.lower.emitter.serial(tile, tiles, Vec::new(), body);
+            self.finish_kernel(self.work(), Vec::new());
+        }
+        if left != 0 {
+            self.lower.emitter.begin();
+            let tile = self.lower.emitter.size(tiles);
+            self.open.push((kept.inner, width.into(), tile));
+            let lanes = Group::new(left, kept.inner);
+            self.tile(totals, &running, &lanes, reduced, own, stored)?;
+            self.open.pop();
+            self.finish_kernel(Work::alone(), Vec::new());
+        }
         Ok(())
     }
 
-    /// How a sum combines, where its total for the current column is, and what that is.
-    fn total_at(&mut self, i: usize, own: &[Size], partial: Tag) -> Result<(FoldOp, Buffer, At, Meaning)> {
-        let v = self.result(i);
-        let op = self.fold_op(v)?;
-        let View { buffer, base, .. } =
-            self.stored.get(&v).cloned().ok_or_else(|| error!(Rule, "a column sum that nobody reads"))?;
-        let meaning = self.meaning(partial, &At::start(), own, Size::ZERO);
-        Ok((op, buffer, self.place(&base, own, Size::ZERO), meaning))
+    /// A tile of columns: how far they have come is in memory between groups of rows.
+    fn tile(
+        &mut self,
+        totals: &[Total],
+        running: &[Running],
+        lanes: &Group,
+        reduced: &[Group],
+        own: &[Size],
+        stored: &[usize],
+    ) -> Result<()> {
+        let columns = (std::slice::from_ref(lanes), &[Kind::Lanes]);
+        self.nested(columns.0, columns.1, &mut |nest: &mut Self| {
+            let mut nothing = Vec::new();
+            for t in totals {
+                nothing.extend(nest.nothing(t)?);
+            }
+            nest.keep(running, own, &nothing, false);
+            Ok(())
+        })?;
+        let (outer, inner) = reduced.split_at(reduced.len().saturating_sub(1));
+        let some = |nest: &mut Self, rows: &[Group]| {
+            nest.nested(columns.0, columns.1, &mut |nest: &mut Self| {
+                let so_far = nest.come_so_far(running, own);
+                let come = nest.reduce_inside(totals, rows, &so_far, stored)?;
+                nest.keep(running, own, &come, true);
+                Ok(())
+            })
+        };
+        self.nested(outer, &vec![Kind::Serial; outer.len()], &mut |nest: &mut Self| {
+            let [rows] = inner else { return some(nest, &[]) };
+            let (groups, left) = (rows.extent.floor_div(ROWS), rows.extent.modulo(ROWS));
+            let of = |n: Size| [Group::new(n, rows.inner)];
+            if groups != 0 {
+                let group = nest.lower.emitter.value(Ty::I64);
+                nest.lower.emitter.begin();
+                nest.open.push((rows.inner, ROWS.into(), group));
+                some(nest, &of(ROWS.into()))?;
+                nest.open.pop();
+                let body = nest.lower.emitter.end();
+                nest.lower.emitter.serial(group, groups, Vec::new(), body);
+            }
+            if left != 0 {
+                let group = nest.lower.emitter.size(groups);
+                nest.open.push((rows.inner, ROWS.into(), group));
+                some(nest, &of(left))?;
+                nest.open.pop();
+            }
+            Ok(())
+        })?;
+        self.nested(columns.0, columns.1, &mut |nest: &mut Self| {
+            let come = nest.come_so_far(running, own);
+            let (mut come, mut running) = (&come[..], running);
+            for t in totals {
+                let result = nest.finished(t, come);
+                let home = &running[t.kind.width() - 1];
+                let at = nest.place(&home.base, own, Size::ZERO);
+                let tag = nest.values.tag(nest.result(t.equation));
+                let meaning = nest.meaning(tag, &At::start(), own, Size::ZERO);
+                nest.lower.emitter.store(home.buffer, at, result, meaning);
+                (come, running) = (&come[t.kind.width()..], &running[t.kind.width()..]);
+            }
+            Ok(())
+        })
     }
 
-    /// The reduced loops of a column, from the outermost; one total for each sum and element of a point.
+    /// How far the current column has come.
+    fn come_so_far(&mut self, running: &[Running], own: &[Size]) -> Vec<Value> {
+        let load = |r: &Running| {
+            let at = self.place(&r.base, own, Size::ZERO);
+            let meaning = self.meaning(r.tag, &At::start(), own, Size::ZERO);
+            self.lower.emitter.load(r.buffer, at, meaning)
+        };
+        running.iter().map(load).collect()
+    }
+
+    /// Writes how far it has come. `again`: in place of what was there before.
+    fn keep(&mut self, running: &[Running], own: &[Size], come: &[Value], again: bool) {
+        for (r, x) in running.iter().zip(come) {
+            let at = self.place(&r.base, own, Size::ZERO);
+            let meaning = self.meaning(r.tag, &At::start(), own, Size::ZERO);
+            let meaning = if again { meaning.again() } else { meaning };
+            self.lower.emitter.store(r.buffer, at, *x, meaning);
+        }
+    }
+
+    /// The reduced loops of a column, from the outermost, behind how far it has come.
     fn reduce_inside(
         &mut self,
-        sums: &[usize],
+        totals: &[Total],
         groups: &[Group],
-        ops: &[FoldOp],
         init: &[Value],
         stored: &[usize],
     ) -> Result<Vec<Value>> {
@@ -196,19 +367,20 @@ impl Nest<'_, '_> {
                 let elements = self.member(*w)?;
                 self.store(*w, &elements);
             }
-            let mut elements = Vec::new();
-            for &i in sums {
-                elements.extend(self.operand(i, 0)?);
+            let (mut left, mut come) = (init, Vec::new());
+            for t in totals {
+                let (so_far, others) = left.split_at(t.inside * t.kind.width());
+                come.extend(self.taken(t, so_far)?);
+                left = others;
             }
-            let sums = init.iter().zip(elements).zip(ops);
-            return Ok(sums.map(|((t, x), op)| self.lower.emitter.op(op.op(), &[*t, x])).collect());
+            return Ok(come);
         };
         let var = self.lower.emitter.value(Ty::I64);
         let types: Vec<Ty> = init.iter().map(|x| self.lower.emitter.ty(*x)).collect();
         let params: Vec<Value> = types.iter().map(|ty| self.lower.emitter.value(*ty)).collect();
         self.lower.emitter.begin();
         self.open.push((g.inner, Size::ONE, var));
-        let nexts = self.reduce_inside(sums, rest, ops, &params, stored);
+        let nexts = self.reduce_inside(totals, rest, &params, stored);
         self.open.pop();
         let body = self.lower.emitter.end();
         let mut carried = Vec::new();

@@ -8,6 +8,7 @@ use super::{Group, Nest};
 use crate::error::{Result, error};
 use crate::ir::Value;
 use crate::lower::Lower;
+use crate::lower::emit::cost;
 use crate::lower::fusion::{Level, is_at_points, lead};
 use crate::lower::indexed::{Picking, Starts, Windows};
 use crate::lower::made::Made;
@@ -16,6 +17,9 @@ use crate::size::Size;
 
 /// Runs of so many elements are read as such.
 const SHORTEST_RUN: usize = 4;
+/// So are shorter ones where little else is done, at most so many nanoseconds for each: few lanes of a vector take as long as all.
+const SHORTEST_COPY: usize = 3;
+const LITTLE: f32 = 0.3;
 
 impl Nest<'_, '_> {
     /// Whether an operand is read at places of its own: what a gather picks from, and index vectors that points do not have one each of.
@@ -64,7 +68,10 @@ impl Nest<'_, '_> {
     /// Whether a gather reads runs along the innermost loop: elements side by side, which one index vector tells for all. So short a run is still better in
     /// lanes than elements from everywhere.
     pub(super) fn picks_runs(&self, groups: &[Group]) -> bool {
-        let Some(innermost) = groups.last().filter(|g| g.extent.guess() >= SHORTEST_RUN) else { return false };
+        let e = |i: &usize| &self.p.equations()[*i];
+        let computing = self.cluster.members.iter().filter(|i| !e(i).op().is::<Gather>()).map(|i| cost(self.p, e(i)));
+        let shortest = if computing.sum::<f32>() <= LITTLE { SHORTEST_COPY } else { SHORTEST_RUN };
+        let Some(innermost) = groups.last().filter(|g| g.extent.guess() >= shortest) else { return false };
         let along = |strides: &Vec<Size>| strides[innermost.inner];
         let is_run = |i: &usize| {
             self.walks(*i).is_some_and(|(x, indices)| along(&x[0]) == 1 && indices.iter().all(|s| along(s) == 0))

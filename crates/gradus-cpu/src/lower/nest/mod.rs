@@ -1,5 +1,6 @@
 //! A cluster as a nest of loops.
 
+mod abreast;
 mod columns;
 mod gather;
 mod rows;
@@ -14,6 +15,7 @@ use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
 use gradus_core::program::{Atom, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use self::abreast::Abreast;
 use super::Lower;
 use super::fusion::{Class, Cluster, FusionPlan, Level, is_shared, lead, point_cost, reduction, seen};
 use super::made::Made;
@@ -32,6 +34,15 @@ struct Group {
     extent: Size,
     /// The cut dimension whose stride is the loop's.
     inner: usize,
+    /// How many of its steps an iteration takes.
+    step: usize,
+}
+
+impl Group {
+    /// A loop that takes one step at a time.
+    fn new(extent: Size, inner: usize) -> Group {
+        Group { extent, inner, step: 1 }
+    }
 }
 
 pub(super) struct Nest<'a, 'b> {
@@ -70,6 +81,8 @@ pub(super) struct Nest<'a, 'b> {
     chunk: Option<Value>,
     /// Whether the outermost loop is over chunks, which threads may share.
     by_chunk: bool,
+    /// The rows that go through the lane loops together.
+    abreast: Abreast,
 }
 
 /// A row whose loops are walked as one: the place in it, and the index along each loop once something asked for it.
@@ -115,6 +128,7 @@ pub(super) fn emit(
         flat: None,
         chunk: None,
         by_chunk: false,
+        abreast: Abreast::default(),
     };
     nest.bring_to_memory()?;
     nest.reserve()?;
@@ -323,6 +337,36 @@ impl Nest<'_, '_> {
         self.strides(&strides, dims, lead(dims, self.points_at(at)).unwrap_or(0), at)
     }
 
+    /// The index along one axis at the current point.
+    fn index_along(&mut self, axis: usize, dims: &[Size], at: Level) -> Value {
+        let strides = self.counting(axis, dims, at);
+        let mut terms: Vec<(Value, Size)> = Vec::new();
+        if let Some(flat) = self.flat.clone() {
+            for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != Size::ZERO) {
+                let along = self.flat_index(k).into_iter();
+                terms.extend(along.map(|(i, times)| (i, strides[g.inner] * times)));
+            }
+        }
+        terms.extend(self.open.iter().map(|(j, times, var)| (*var, strides[*j] * *times)));
+        let mut index: Option<Value> = None;
+        for (var, s) in terms.into_iter().filter(|(_, s)| *s != Size::ZERO) {
+            let term = if s == 1 {
+                var
+            } else {
+                let s = self.lower.emitter.size(s);
+                self.lower.emitter.op(Op::Mul, &[var, s])
+            };
+            index = Some(match index {
+                Some(i) => self.lower.emitter.op(Op::Add, &[i, term]),
+                None => term,
+            });
+        }
+        match index {
+            Some(i) => i,
+            None => self.lower.emitter.int(0),
+        }
+    }
+
     /// The view of an operand in memory, where it is there.
     fn real_view(&self, a: Atom) -> View {
         self.lower.placed(self.values, a).unwrap_or_else(|| self.values.origin(a).view.clone())
@@ -342,7 +386,7 @@ impl Nest<'_, '_> {
                     continue;
                 }
             }
-            groups.push(Group { extent: self.cuts[j], inner: j });
+            groups.push(Group::new(self.cuts[j], j));
         }
         groups.reverse();
         groups
@@ -464,10 +508,13 @@ impl Nest<'_, '_> {
     /// Where a member is stored, in the current chunk.
     fn home(&self, v: usize) -> Option<(Buffer, At)> {
         let View { buffer, base, .. } = self.stored.get(&v).cloned()?;
+        if !self.one_row.contains(&v) {
+            return Some((buffer, base));
+        }
+        let row = self.cluster.k * self.inside(v);
+        let base = base.further(row * self.abreast.now);
         match self.chunk {
-            Some(chunk) if self.one_row.contains(&v) && self.by_chunk => {
-                Some((buffer, base.plus(chunk, self.cluster.k * self.inside(v))))
-            }
+            Some(chunk) if self.by_chunk => Some((buffer, base.plus(chunk, row * self.abreast.most))),
             _ => Some((buffer, base)),
         }
     }
@@ -612,32 +659,8 @@ impl Nest<'_, '_> {
             if iota.axis >= l {
                 return Ok(unroll(&mut self.lower.emitter, e.op(), l, &[], &dims[l..], ty));
             }
-            let strides = self.counting(iota.axis, dims, at);
-            let mut terms: Vec<(Value, Size)> = Vec::new();
-            if let Some(flat) = self.flat.clone() {
-                for (k, g) in flat.groups.iter().enumerate().filter(|(_, g)| strides[g.inner] != Size::ZERO) {
-                    let along = self.flat_index(k).into_iter();
-                    terms.extend(along.map(|(i, times)| (i, strides[g.inner] * times)));
-                }
-            }
-            terms.extend(self.open.iter().map(|(j, times, var)| (*var, strides[*j] * *times)));
-            let mut index: Option<Value> = None;
-            for (var, s) in terms.into_iter().filter(|(_, s)| *s != Size::ZERO) {
-                let term = if s == 1 {
-                    var
-                } else {
-                    let s = self.lower.emitter.size(s);
-                    self.lower.emitter.op(Op::Mul, &[var, s])
-                };
-                index = Some(match index {
-                    Some(i) => self.lower.emitter.op(Op::Add, &[i, term]),
-                    None => term,
-                });
-            }
-            let index = match index {
-                Some(i) => i,
-                None => self.lower.emitter.int(0),
-            };
+            let dims = dims.clone();
+            let index = self.index_along(iota.axis, &dims, at);
             let value = self.lower.emitter.convert(index, ty);
             return Ok(vec![value; self.inside(v)]);
         }
@@ -695,7 +718,7 @@ impl Nest<'_, '_> {
         let Some((g, rest)) = groups.split_first() else { return body(self) };
         let var = self.lower.emitter.value(Ty::I64);
         self.lower.emitter.begin();
-        self.open.push((g.inner, Size::ONE, var));
+        self.open.push((g.inner, g.step.into(), var));
         let inside = self.nested(rest, &kinds[1..], body);
         self.open.pop();
         let stmts = self.lower.emitter.end();
@@ -738,7 +761,7 @@ impl Nest<'_, '_> {
             self.cluster.members.iter().map(|i| self.result(*i)).filter(|v| self.stored.contains_key(v)).collect();
         let mut groups = self.groups(0..self.cuts.len(), &accesses);
         if groups.is_empty() {
-            groups.push(Group { extent: Size::ONE, inner: 0 });
+            groups.push(Group::new(Size::ONE, 0));
             if self.cuts.is_empty() {
                 self.cuts.push(Size::ONE);
             }

@@ -3,12 +3,13 @@
 use gradus_core::program::ValueId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::abreast::Abreast;
 use super::{Flat, Group, Nest};
 use crate::check::{Joint, Range};
 use crate::cost::Work;
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, Tag, TagName};
-use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Int, Kind, LANES, Op, Stmt, Ty, Value};
+use crate::ir::{Buffer, Carried, Expr, Fold, FoldOp, Int, LANES, Op, Stmt, Ty, Value};
 use crate::lower::emit::{cost, is_expensive};
 use crate::lower::fusion::{CHUNK, Class, Level, reduction};
 use crate::lower::scalars::finish_fold;
@@ -23,6 +24,17 @@ const MOST_BLOCKS: usize = 128;
 /// Fewer are too few for threads to share, and so are fewer rows in each.
 const FEWEST_BLOCKS: usize = 16;
 const SHORTEST_BLOCK: usize = 8;
+/// Where no number of blocks divides the rows, each has so many, and what is left over is done after them.
+const ROWS_OF_MANY: usize = 32;
+
+/// Rows in blocks, each with memory for what its rows keep.
+struct Blocks {
+    /// The rows of a block.
+    rows: Group,
+    count: Size,
+    /// Rows behind the last block.
+    left: Size,
+}
 
 /// How long a loop of lanes is.
 #[derive(Clone, Copy)]
@@ -51,25 +63,28 @@ impl Nest<'_, '_> {
     }
 
     /// Members of points that later lane loops need and that cost more to make again than to read back. `in_turn`: from one row, which stays in the first cache.
-    fn worth_keeping(&self, in_turn: bool) -> FxHashSet<usize> {
+    pub(super) fn worth_keeping(&self, in_turn: bool) -> FxHashSet<usize> {
         let mut wanted: FxHashSet<usize> = FxHashSet::default();
         for &i in &self.cluster.members {
             let phase = self.phase_of_use(i);
             for r in self.members_of(i) {
-                if self.level(r) == Level::Point
-                    && self.phases[&r] < phase
-                    && !self.stored.contains_key(&r)
-                    && self.is_costly(r, in_turn)
-                {
+                if self.level(r) == Level::Point && self.phases[&r] < phase && !self.stored.contains_key(&r) {
                     wanted.insert(r);
                 }
             }
         }
-        wanted
+        // In the order in which they are made: what is kept already need not be made again.
+        let mut kept = FxHashSet::default();
+        for v in self.cluster.members.iter().map(|i| self.result(*i)).filter(|v| wanted.contains(v)) {
+            if self.is_costly(v, in_turn, &kept) {
+                kept.insert(v);
+            }
+        }
+        kept
     }
 
     /// Memory for those members. `in_turn`: rows are done one after the other, in `at_once` blocks; all rows of a block can have the same memory for that.
-    fn spill(&mut self, in_turn: bool, at_once: usize) -> Result<()> {
+    fn spill(&mut self, in_turn: bool, at_once: Size) -> Result<()> {
         let wanted = self.worth_keeping(in_turn);
         let last_reads = self.last_reads(&wanted);
         let mut wanted: Vec<usize> = wanted.into_iter().collect();
@@ -102,7 +117,7 @@ impl Nest<'_, '_> {
                 self.sharing.extend([v, w]);
             } else {
                 let view = if in_turn {
-                    let elements = self.cluster.k * (self.inside(v) * at_once);
+                    let elements = self.cluster.k * at_once * self.inside(v);
                     let ty =
                         storage(self.p.ty(ValueId::new(v)).dtype()).ok_or_else(|| error!(Rule, "no scalar type"))?;
                     View::dense(self.lower.new_scratch(ty, elements), &[elements])
@@ -137,7 +152,7 @@ impl Nest<'_, '_> {
     }
 
     /// Whether a value is made at every point, and is no total of them.
-    fn is_point(&self, v: usize) -> bool {
+    pub(super) fn is_point(&self, v: usize) -> bool {
         self.cluster.values.get(&v) == Some(&Level::Point)
     }
 
@@ -153,8 +168,8 @@ impl Nest<'_, '_> {
         if self.plan.classes[i] == Class::Row && !self.is_total(i) { phase - 1 } else { phase }
     }
 
-    /// Whether making it again takes an expensive operation or, where it is read back from the first cache, many cheap ones.
-    fn is_costly(&self, v: usize, is_near: bool) -> bool {
+    /// Whether making it again of what is `kept` or stored takes an expensive operation or, where it is read back from the first cache, many cheap ones.
+    fn is_costly(&self, v: usize, is_near: bool, kept: &FxHashSet<usize>) -> bool {
         let mut open = vec![v];
         let mut seen = FxHashSet::default();
         let mut time = 0.0;
@@ -167,7 +182,8 @@ impl Nest<'_, '_> {
                 return true;
             }
             for r in self.members_of(i) {
-                if self.level(r) == Level::Point && !self.stored.contains_key(&r) && seen.insert(r) {
+                let there = self.stored.contains_key(&r) || kept.contains(&r);
+                if self.level(r) == Level::Point && !there && seen.insert(r) {
                     open.push(r);
                 }
             }
@@ -191,12 +207,16 @@ impl Nest<'_, '_> {
         let parallel = work.is_shared();
         let blocks = match by_chunk {
             None if parallel && !whole => self.rows_by_block(&row_groups),
-            found => found.map(|rows| (rows, self.chunk_count())),
+            found => found.map(|rows| Blocks { rows, count: self.chunk_count().into(), left: Size::ZERO }),
         };
         if !whole {
             self.by_chunk = blocks.is_some();
-            let at_once = blocks.as_ref().map_or(1, |(_, blocks)| *blocks);
-            self.spill(!parallel || self.by_chunk, at_once)?;
+            let at_once = blocks.as_ref().map_or(Size::ONE, |b| if b.left == 0 { b.count } else { b.count + 1i64 });
+            let most = self.rows_abreast(&row_groups, &lane_groups);
+            // Threads share one loop: there is no other one for a row that is left over.
+            let rest = row_groups.len() == 1 && blocks.is_none() && !row_groups[0].extent.is_multiple_of(most);
+            self.abreast = Abreast::of(if parallel && rest { 1 } else { most });
+            self.spill(!parallel || self.by_chunk, at_once * self.abreast.most)?;
         }
         let last_phase = self.phases.values().copied().max().unwrap_or(0);
         self.begin_totals()?;
@@ -207,26 +227,65 @@ impl Nest<'_, '_> {
                 return self.long_row(&lane_groups);
             }
             let results = self.lane_loop(0, &lane_groups, None, Length::Of(k))?;
-            for (v, elements) in results {
+            for (v, elements) in results.into_iter().flatten() {
                 outputs.extend(&elements);
                 self.lower.frame.reprs[v] = Some(Repr::Elements(elements));
             }
             self.finish_kernel(Work::alone(), outputs);
             return Ok(());
         }
-        let kinds = vec![Kind::Serial; row_groups.len()];
         let one_row = &mut |nest: &mut Self| {
-            nest.rows.clear();
-            nest.clear_point();
             if searched {
                 nest.chunk = Some(nest.chunk_of_row(&row_groups));
             }
-            for phase in 0..=last_phase {
-                nest.phase = phase;
-                if !nest.has_work(phase) {
-                    continue;
+            nest.lane_loops(&lane_groups, last_phase)
+        };
+        match blocks {
+            None => self.all_rows(&row_groups, one_row)?,
+            Some(Blocks { rows, count, left }) => {
+                let inner = |extent: Size| -> Vec<Group> {
+                    std::iter::once(Group::new(extent, rows.inner)).chain(row_groups[1..].iter().cloned()).collect()
+                };
+                let chunk = self.lower.emitter.value(Ty::I64);
+                self.lower.emitter.begin();
+                self.chunk = Some(chunk);
+                self.open.push((rows.inner, rows.extent, chunk));
+                self.all_rows(&inner(rows.extent), one_row)?;
+                self.open.pop();
+                let body = self.lower.emitter.end();
+                self.lower.emitter.serial(chunk, count, Vec::new(), body);
+                if left != 0 {
+                    self.finish_kernel(work, Vec::new());
+                    self.lower.emitter.begin();
+                    let full = self.lower.emitter.size(count);
+                    self.chunk = Some(full);
+                    self.open.push((rows.inner, rows.extent, full));
+                    self.all_rows(&inner(left), one_row)?;
+                    self.open.pop();
+                    self.finish_kernel(Work::alone(), Vec::new());
+                    return self.end_totals();
                 }
-                // Numbers of the row are computed before the loop, not in it.
+            }
+        }
+        self.finish_kernel(work, Vec::new());
+        self.end_totals()
+    }
+
+    /// The lane loops of the current row, or of several that go together, and what is stored of it.
+    fn lane_loops(&mut self, lane_groups: &[Group], last_phase: usize) -> Result<()> {
+        let k = self.cluster.k;
+        self.each_row(|nest| {
+            nest.rows.clear();
+            Ok(())
+        })?;
+        self.clear_point();
+        for phase in 0..=last_phase {
+            self.phase = phase;
+            if !self.has_work(phase) {
+                continue;
+            }
+            // Numbers of the row are computed before the loop, not in it.
+            self.each_row(|nest| {
                 let ready: Vec<usize> = nest
                     .cluster
                     .members
@@ -234,27 +293,28 @@ impl Nest<'_, '_> {
                     .map(|i| nest.result(*i))
                     .filter(|v| nest.level(*v) == Level::Row && nest.phases[v] <= phase && !nest.rows.contains_key(v))
                     .collect();
-                for v in ready {
-                    nest.member(v)?;
-                }
-                let results = if let Some(k) = k.known().filter(|k| *k > CHUNK) {
-                    nest.chunks(&lane_groups, k)?
-                } else if nest.in_steps(phase) {
-                    let step = nest.lower.emitter.value(Ty::I64);
-                    nest.lower.emitter.begin();
-                    nest.lane_loop(phase, &lane_groups, Some((step, LANES)), Length::Of(LANES.into()))?;
-                    let body = nest.lower.emitter.end();
-                    nest.lower.emitter.serial(step, k.floor_div(LANES), Vec::new(), body);
-                    Vec::new()
-                } else {
-                    nest.lane_loop(phase, &lane_groups, None, Length::Of(k))?
-                };
-                nest.clear_point();
-                for (v, elements) in results {
-                    nest.rows.insert(v, elements);
-                }
+                ready.into_iter().try_for_each(|v| nest.member(v).map(drop))
+            })?;
+            if let Some(k) = k.known().filter(|k| *k > CHUNK) {
+                let results = self.chunks(lane_groups, k)?;
+                self.rows.extend(results);
+            } else if self.in_steps(phase) {
+                let step = self.lower.emitter.value(Ty::I64);
+                self.lower.emitter.begin();
+                self.lane_loop(phase, lane_groups, Some((step, LANES)), Length::Of(LANES.into()))?;
+                let body = self.lower.emitter.end();
+                self.lower.emitter.serial(step, k.floor_div(LANES), Vec::new(), body);
+            } else {
+                let mut results = self.lane_loop(phase, lane_groups, None, Length::Of(k))?;
+                self.each_row(|nest| {
+                    nest.rows.extend(std::mem::take(&mut results[nest.abreast.now]));
+                    Ok(())
+                })?;
             }
-            nest.phase = last_phase + 1;
+            self.clear_point();
+        }
+        self.phase = last_phase + 1;
+        self.each_row(|nest| {
             let stored: Vec<usize> = nest
                 .cluster
                 .members
@@ -267,33 +327,31 @@ impl Nest<'_, '_> {
                 nest.store(v, &elements);
             }
             Ok(())
-        };
-        match blocks {
-            None => self.nested(&row_groups, &kinds, one_row)?,
-            Some((rows, blocks)) => {
-                let chunk = self.lower.emitter.value(Ty::I64);
-                self.lower.emitter.begin();
-                self.chunk = Some(chunk);
-                self.open.push((rows.inner, rows.extent, chunk));
-                let inner: Vec<Group> = std::iter::once(rows).chain(row_groups[1..].iter().cloned()).collect();
-                self.nested(&inner, &kinds, one_row)?;
-                self.open.pop();
-                let body = self.lower.emitter.end();
-                self.lower.emitter.serial(chunk, blocks, Vec::new(), body);
-            }
-        }
-        self.finish_kernel(work, Vec::new());
-        self.end_totals()
+        })
     }
 
-    /// The rows of a block and how many blocks there are, if threads share rows that keep something for themselves.
-    fn rows_by_block(&self, row_groups: &[Group]) -> Option<(Group, usize)> {
+    /// The blocks of rows, if threads share rows that keep something for themselves: as many of one length as go into all rows, or many short ones and the rest.
+    fn rows_by_block(&self, row_groups: &[Group]) -> Option<Blocks> {
         let first = row_groups.first()?;
-        let n = first.extent.known()?;
-        let fits = |blocks: &usize| n.is_multiple_of(*blocks) && n / blocks >= SHORTEST_BLOCK;
-        let blocks = (FEWEST_BLOCKS..=MOST_BLOCKS).rev().find(fits)?;
-        let keeps = self.cluster.totals.is_empty() && !self.worth_keeping(true).is_empty();
-        keeps.then(|| (Group { extent: Size::from(n / blocks), inner: first.inner }, blocks))
+        let kept = self.worth_keeping(true);
+        let keeps = self.cluster.totals.is_empty() && !kept.is_empty();
+        if !keeps || first.extent.guess() < FEWEST_BLOCKS * SHORTEST_BLOCK {
+            return None;
+        }
+        let even = first.extent.known().and_then(|n| {
+            let fits = |blocks: &usize| n.is_multiple_of(*blocks) && n / blocks >= SHORTEST_BLOCK;
+            (FEWEST_BLOCKS..=MOST_BLOCKS).rev().find(fits).map(|blocks| (n / blocks, blocks))
+        });
+        if let Some((rows, blocks)) = even {
+            return Some(Blocks { rows: Group::new(rows.into(), first.inner), count: blocks.into(), left: Size::ZERO });
+        }
+        // Where a point has several elements, it is not proved that blocks of such a number do not meet.
+        if kept.iter().any(|v| self.inside(*v) != 1) {
+            return None;
+        }
+        let count = first.extent.floor_div(ROWS_OF_MANY);
+        let rows = Group::new(ROWS_OF_MANY.into(), first.inner);
+        Some(Blocks { rows, count, left: first.extent - count * ROWS_OF_MANY })
     }
 
     fn folds_in(&self, phase: usize) -> Vec<usize> {
@@ -318,17 +376,18 @@ impl Nest<'_, '_> {
         !self.folds_in(phase).is_empty() || !self.stores_in(phase).is_empty() || !self.totals_in(phase).is_empty()
     }
 
-    /// One loop of lanes over a row, or over a part of it that begins at `start` (a variable and what it is multiplied by).
+    /// One loop of lanes over a row, or over a part of it that begins at `start` (a variable and what it is multiplied by). What it folds, for each of the rows
+    /// that go together.
     fn lane_loop(
         &mut self,
         phase: usize,
         groups: &[Group],
         start: Option<(Value, usize)>,
         length: Length,
-    ) -> Result<Vec<(usize, Vec<Value>)>> {
+    ) -> Result<Vec<Vec<(usize, Vec<Value>)>>> {
         let folding = self.folds_in(phase);
         let stores = self.stores_in(phase);
-        let mut results: Vec<(usize, Vec<Value>)> = Vec::new();
+        let mut results: Vec<Vec<(usize, Vec<Value>)>> = Vec::new();
         let var = self.lower.emitter.value(Ty::I64);
         self.lower.emitter.begin();
         let depth = self.open.len();
@@ -347,33 +406,40 @@ impl Nest<'_, '_> {
             }
         }
         let mut folds = Vec::new();
-        let mut late = Vec::new();
-        for v in stores {
-            let elements = self.member(v)?;
-            if self.sharing.contains(&v) {
-                late.push((v, elements));
-            } else {
-                self.store(v, &elements);
+        self.each_row(|nest| {
+            // What all rows read stays at hand.
+            nest.points.clear();
+            let mut late = Vec::new();
+            for v in &stores {
+                let elements = nest.member(*v)?;
+                if nest.sharing.contains(v) {
+                    late.push((*v, elements));
+                } else {
+                    nest.store(*v, &elements);
+                }
             }
-        }
-        for i in folding {
-            let e = &self.p.equations()[i];
-            let (op, _) = reduction(e.op()).ok_or_else(|| error!(Rule, "`{}` is no reduction", e.op().name()))?;
-            let elements = self.operand(i, 0)?;
-            let mut made = Vec::new();
-            for x in elements {
-                let ty = self.lower.emitter.ty(x);
-                let result = self.lower.emitter.value(ty);
-                folds.push(Fold { op: op.on(ty), value: x, result });
-                made.push(result);
+            let mut of_row: Vec<(usize, Vec<Value>)> = Vec::new();
+            for &i in &folding {
+                let e = &nest.p.equations()[i];
+                let (op, _) = reduction(e.op()).ok_or_else(|| error!(Rule, "`{}` is no reduction", e.op().name()))?;
+                let elements = nest.operand(i, 0)?;
+                let mut made = Vec::new();
+                for x in elements {
+                    let ty = nest.lower.emitter.ty(x);
+                    let result = nest.lower.emitter.value(ty);
+                    folds.push(Fold { op: op.on(ty), value: x, result });
+                    made.push(result);
+                }
+                of_row.push((nest.result(i), made));
             }
-            results.push((self.result(i), made));
-        }
-        self.add_to_totals(phase, var)?;
-        // What lay there before has been read by now.
-        for (v, elements) in late {
-            self.store(v, &elements);
-        }
+            nest.add_to_totals(phase, var)?;
+            // What lay there before has been read by now.
+            for (v, elements) in late {
+                nest.store(v, &elements);
+            }
+            results.push(of_row);
+            Ok(())
+        })?;
         self.open.truncate(depth);
         self.flat = None;
         let body = self.lower.emitter.end();
@@ -402,7 +468,7 @@ impl Nest<'_, '_> {
         let mut carried = Vec::new();
         let mut inits = Vec::new();
         let mut results = Vec::new();
-        for (v, elements) in parts {
+        for (v, elements) in parts.into_iter().flatten() {
             let op = self.fold_op(v)?;
             let mut made = Vec::new();
             for x in elements {
@@ -422,7 +488,7 @@ impl Nest<'_, '_> {
         if !k.is_multiple_of(CHUNK) {
             let first = self.lower.emitter.int(full as i64);
             let rest = self.lane_loop(0, groups, Some((first, CHUNK)), Length::Of((k % CHUNK).into()))?;
-            for ((v, so_far), (_, more)) in results.iter_mut().zip(rest) {
+            for ((v, so_far), (_, more)) in results.iter_mut().zip(rest.into_iter().flatten()) {
                 let op = self.fold_op(*v)?;
                 for (x, y) in so_far.iter_mut().zip(more) {
                     *x = self.lower.emitter.op(op.op(), &[*x, y]);
@@ -472,7 +538,7 @@ impl Nest<'_, '_> {
                 }
             };
             let results = self.lane_loop(0, groups, Some((at, CHUNK)), lanes)?;
-            for (j, (v, elements)) in results.into_iter().enumerate() {
+            for (j, (v, elements)) in results.into_iter().flatten().enumerate() {
                 if part == 0 || partial.len() <= j {
                     let tys: Vec<Ty> = elements.iter().map(|x| self.lower.emitter.ty(*x)).collect();
                     let buffers = tys.into_iter().map(|ty| {

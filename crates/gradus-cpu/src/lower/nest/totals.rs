@@ -131,9 +131,7 @@ impl Nest<'_, '_> {
     pub(super) fn rows_by_chunk(&self, row_groups: &[Group]) -> Option<Group> {
         let chunks = self.chunk_count();
         match row_groups {
-            [g] if self.has_flat_totals() && chunks > 1 => {
-                Some(Group { extent: g.extent.over(chunks.into())?, inner: g.inner })
-            }
+            [g] if self.has_flat_totals() && chunks > 1 => Some(Group::new(g.extent.over(chunks.into())?, g.inner)),
             _ => None,
         }
     }

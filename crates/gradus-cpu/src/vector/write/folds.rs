@@ -34,14 +34,14 @@ impl Writer<'_> {
         if !run.plan.in_memory {
             let neutral = |w: &mut Self, f: &Fold| {
                 let ty = w.fold_type(f);
-                vec![w.constant(ty, f.op.on(ty).neutral(ty)); run.plan.copies]
+                vec![w.constant(ty, start(f, ty)); run.plan.copies]
             };
             return Folds::Values(run.l.folds.iter().map(|f| neutral(self, f)).collect());
         }
         let mut locals = Vec::with_capacity(run.l.folds.len());
         for f in &run.l.folds {
             let ty = self.fold_type(f);
-            let (local, neutral) = (self.local(ty), self.constant(ty, f.op.on(ty).neutral(ty)));
+            let (local, neutral) = (self.local(ty), self.constant(ty, start(f, ty)));
             for (from, shape) in self.pieces(ty, count) {
                 self.body.push(Stmt::Store(lanes_at(local, Index::at(from as i64), shape, None), neutral));
             }
@@ -180,7 +180,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Halves take in halves, first of values, then of lanes; then the identity, where it changes something: the sign of a zero.
+    /// Halves take in halves, first of values, then of lanes.
     fn reduce(&mut self, f: &Fold, ty: Ty, mut shape: Shape, mut lanes: Vec<Value>) -> Value {
         let op = Self::fold_op(f, ty);
         let held = if ty == Ty::Bool { Ty::I32 } else { ty };
@@ -204,15 +204,17 @@ impl Writer<'_> {
             let upper = self.push(held, shape, Expr::Half(v, true));
             v = self.op(op, held, shape, &[lower, upper]);
         }
-        if f.op == FoldOp::Add && ty.is_float() {
-            let zero = self.constant(held, 0);
-            v = self.op(op, held, shape, &[zero, v]);
-        }
         if shape.is_vector() {
             v = self.push(held, Shape::SCALAR, Expr::First(v));
         }
         if ty == Ty::Bool { self.op(Op::Convert(Ty::Bool), Ty::Bool, Shape::SCALAR, &[v]) } else { v }
     }
+}
+
+/// What a lane begins with. A sum ends with the identity, which makes a zero of negative zeros positive; to begin with it does the same, since a sum is a negative
+/// zero only where every term is, and then no step has to wait for it.
+fn start(f: &Fold, ty: Ty) -> u64 {
+    if f.op == FoldOp::Add && ty.is_float() { f.op.on(ty).identity(ty) } else { f.op.on(ty).neutral(ty) }
 }
 
 /// Lanes of a fold in memory.
