@@ -259,12 +259,13 @@ fn document(options: &Options, rows: &[Row], load: f64) -> String {
         "# Benchmarks\n\n\
          Made by `cargo run --release -p gradus-bench{}{}`.\n{quick}\n\
          - Machine: {model}, {cores} cores; its load before: {load}\n\
-         - C: {}, `gcc {}`; with `-fopenmp` for all cores\n\
+         - C: {}, `gcc {} {}`, exact C without the last; with `-fopenmp` for all cores\n\
          - {python}\n\n\
          Times are of one call whose code is ready, with results in memory when it returns: medians of rounds in which\n\
          everyone has a turn. Ratios are medians of each round's ratio, ours over theirs: below 1 we are faster. In\n\
          brackets is the target, and whether it is reached. Where others use the machine, too, the ratio of the least times\n\
-         is the steadier one: `least` is ours over the best of C and JAX. `CPU` is the time of all cores over that on the\n\
+         is the steadier one: `least` is ours over the best of C and JAX. Its compiler may change what C computes; `exact C` is\n\
+         the same source without that, as ours is, and `least/exact` is ours over the best of it and JAX. `CPU` is the time of all cores over that on the\n\
          wall. C writes into memory that it is given; ours and JAX make new\n\
          arrays. A first result is timed from a function that was never seen; the start of JAX itself is not in it. Every\n\
          case first checks that all results agree.\n\n{}",
@@ -272,6 +273,7 @@ fn document(options: &Options, rows: &[Row], load: f64) -> String {
         words.join(" "),
         peers::c_version(),
         peers::C_FLAGS.join(" "),
+        peers::FAST,
         table::render(rows)
     )
 }

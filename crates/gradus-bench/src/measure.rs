@@ -11,7 +11,7 @@ use crate::Result;
 use crate::cases::{Call, Family, Measure, Peers, size_text};
 use crate::check::{Described, distance};
 use crate::clock::{Started, Taken, timed};
-use crate::peers::{CPeer, PythonPeer, Silence};
+use crate::peers::{CPeer, PythonPeer, Rounding, Silence};
 use crate::table::{Row, time};
 use crate::tier::{Tier, call_into};
 
@@ -134,13 +134,15 @@ impl Bench {
         if let Some(x) = xla.as_ref().filter(|x| !x.note.is_empty()) {
             notes.push(format!("XLA: {}", x.note));
         }
-        let mut c = None;
-        if peers.c {
+        let in_c = |rounding: Rounding| -> Result<CPeer> {
             let buffers = family.buffers(size, dtype);
-            let mut peer = CPeer::new(family.peer(), size, dtype, !self.one_core, buffers, &(family.outputs)(size))?;
+            let how = (!self.one_core, rounding);
+            let mut peer = CPeer::new(family.peer(), size, dtype, how, buffers, &(family.outputs)(size))?;
             peer.run();
-            c = Some(peer);
-        }
+            Ok(peer)
+        };
+        let mut c = if peers.c { Some(in_c(Rounding::Fast)?) } else { None };
+        let mut exact = if peers.c && family.beside_exact() { Some(in_c(Rounding::Exact)?) } else { None };
         let mut jax_first = None;
         if peers.jax && self.slow_in_jax.contains(family.name) {
             notes.push(format!("JAX: more than {} s", PATIENCE.as_secs()));
@@ -170,6 +172,7 @@ impl Bench {
         }
         results.extend(xla.as_ref().and_then(|x| x.results.clone()).map(|r| ("XLA", r)));
         results.extend(c.as_ref().map(|c| ("C", c.results())));
+        results.extend(exact.as_ref().map(|c| ("exact C", c.results())));
         if jax_first.is_some() {
             match self.jax.results(PATIENCE) {
                 Ok(r) => results.push(("JAX", r)),
@@ -212,13 +215,14 @@ impl Bench {
             xla.as_ref().and_then(|x| x.call.as_ref()).map(|call| (tiers + 3, player(Tier::Xla, call, family.measure))),
         );
         players.extend(c.as_mut().map(|c| (tiers, Player::C(c))));
+        players.extend(exact.as_mut().map(|c| (tiers + 4, Player::C(c))));
         if jax_first.is_some() {
             players.push((tiers + 1, Player::Python(&mut self.jax)));
         }
         if with_numpy {
             players.push((tiers + 2, Player::Python(&mut self.numpy)));
         }
-        let turns = take_turns(&mut players, self.effort, tiers + 4, &mut notes);
+        let turns = take_turns(&mut players, self.effort, tiers + 5, &mut notes);
         drop(players);
 
         let mut rows = Vec::new();
@@ -233,6 +237,13 @@ impl Bench {
             row.least = seats.map(|seat| taken(seat).map(|t| t.wall).min_by(f64::total_cmp));
             row.cpu = seats.map(|seat| median(taken(seat).map(|t| t.cpu)));
             row.ratios = [0, 1, 2, 3].map(|peer| ratio(&turns[i], &turns[tiers + peer]));
+            let in_exact = || taken(tiers + 4);
+            row.exact = [
+                median(in_exact().map(|t| t.wall)),
+                in_exact().map(|t| t.wall).min_by(f64::total_cmp),
+                median(in_exact().map(|t| t.cpu)),
+                ratio(&turns[i], &turns[tiers + 4]),
+            ];
             row.scratch = [o.call.as_ref().and_then(Call::scratch_bytes).map(|b| b as f64), scratch];
             if let Some(ns) = row.times[0] {
                 self.seen.insert((family.name, dtype, o.tier.name()), ((family.work)(size), ns));

@@ -18,7 +18,9 @@ use crate::check::Described;
 use crate::clock::Taken;
 
 /// What the C peers are compiled with.
-pub const C_FLAGS: [&str; 3] = ["-O3", "-march=native", "-ffast-math"];
+pub const C_FLAGS: [&str; 2] = ["-O3", "-march=native"];
+/// Those that also let it change results, as ours may only by choice.
+pub const FAST: &str = "-ffast-math";
 /// The C peers, all in one library.
 pub const C_FILES: [&str; 7] =
     ["elementwise.c", "random.c", "lorenz.c", "rows.c", "geometry.c", "programs.c", "indexing.c"];
@@ -58,22 +60,37 @@ fn succeed(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&out.stdout).into_owned())
 }
 
-fn library_path(dtype: DType, threads: bool) -> PathBuf {
-    let cores = if threads { "all" } else { "one" };
-    workshop().join(format!("libpeers-{dtype}-{cores}.so"))
+/// How the C compiler is told to treat numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// As they are written: what ours does unless told otherwise.
+    Exact,
+    /// As it likes.
+    Fast,
 }
 
-/// Builds everything that peers need: four C libraries and a Python environment.
+fn library_path(dtype: DType, threads: bool, rounding: Rounding) -> PathBuf {
+    let cores = if threads { "all" } else { "one" };
+    let exact = if rounding == Rounding::Exact { "-exact" } else { "" };
+    workshop().join(format!("libpeers-{dtype}-{cores}{exact}.so"))
+}
+
+/// Builds everything that peers need: eight C libraries and a Python environment.
 pub fn build() -> Result<()> {
     std::fs::create_dir_all(workshop())?;
     for (dtype, real) in [(DType::F32, "float"), (DType::F64, "double")] {
-        for threads in [false, true] {
+        for (threads, rounding) in
+            [false, true].into_iter().flat_map(|t| [Rounding::Exact, Rounding::Fast].map(|r| (t, r)))
+        {
             let mut gcc = Command::new("gcc");
             gcc.current_dir(sources()).args(C_FLAGS).args(["-fPIC", "-shared"]).arg(format!("-DREAL={real}"));
             if threads {
                 gcc.arg("-fopenmp");
             }
-            succeed(gcc.args(C_FILES).arg("-o").arg(library_path(dtype, threads)).arg("-lm"))?;
+            if rounding == Rounding::Fast {
+                gcc.arg(FAST);
+            }
+            succeed(gcc.args(C_FILES).arg("-o").arg(library_path(dtype, threads, rounding)).arg("-lm"))?;
         }
     }
     if succeed(Command::new(python()).args(["-c", "import jax, numpy, scipy"])).is_err() {
@@ -110,14 +127,14 @@ impl CPeer {
         name: &str,
         size: &[usize],
         dtype: DType,
-        threads: bool,
+        (threads, rounding): (bool, Rounding),
         mut inputs: Vec<Buffer>,
         lengths: &[usize],
     ) -> Result<CPeer> {
         // The library of mathematics has some of the names.
         let symbol = if name == "tanh" { "tanh_" } else { name };
         // SAFETY: the library is the one that `build` made of our own sources, which run nothing when loaded.
-        let library = unsafe { Library::new(library_path(dtype, threads))? };
+        let library = unsafe { Library::new(library_path(dtype, threads, rounding))? };
         // SAFETY: every function in `peers/*.c` is declared by the macro PEER, which has this signature.
         let function: CFunction = unsafe { *library.get::<CFunction>(symbol.as_bytes())? };
         let mut outputs: Vec<Buffer> = lengths.iter().map(|n| Buffer::zeros(*n, dtype)).collect();

@@ -33,8 +33,13 @@ pub struct Row {
     pub scratch: [Option<f64>; 2],
     /// Bytes of the results.
     pub results: Option<f64>,
+    /// C whose compiler rounds as it is written: median, least, the time of all cores, ours over it.
+    pub exact: [Option<f64>; 4],
     pub note: String,
 }
+
+/// C whose compiler rounds as it is written.
+const EXACT_C: &str = "exact C";
 
 impl Row {
     /// A row that nothing was measured for yet.
@@ -56,7 +61,7 @@ impl Row {
         let text = |n: &Option<f64>| n.map_or("-".to_owned(), |n| n.to_string());
         let numbers = numbers.map(text);
         // Behind the note, where builds that did not have them yet look for nothing.
-        let others: Vec<String> = self.least.iter().chain(&self.cpu).map(text).collect();
+        let others: Vec<String> = self.least.iter().chain(&self.cpu).chain(&self.exact).map(text).collect();
         let texts =
             [&self.cores, &self.tier, &self.family, &self.size, &self.dtype].map(|t| t.replace(['\t', '\n'], " "));
         let note = self.note.replace(['\t', '\n'], " ");
@@ -82,13 +87,19 @@ impl Row {
             note: text(19)?,
             least: [20, 21, 22, 23, 24].map(number),
             cpu: [25, 26, 27, 28, 29].map(number),
+            exact: [30, 31, 32, 33].map(number),
         })
     }
 
-    /// Our least time over the best peer's: on a busy machine the steadiest figure there is.
-    fn least_ratio(&self) -> Option<f64> {
-        let best = self.least[1..3].iter().flatten().copied().min_by(f64::total_cmp)?;
-        Some(self.least[0]? / best)
+    /// Our least time over that of the best peer which takes no liberties with numbers, and over that of the best of all: on a busy machine the steadiest figures
+    /// there are.
+    fn least_ratios(&self) -> [Option<f64>; 2] {
+        let over = |peers: &[Option<f64>]| {
+            let best = peers.iter().flatten().copied().min_by(f64::total_cmp)?;
+            Some(self.least[0]? / best)
+        };
+        let exact = self.exact[1].and_then(|exact| over(&[Some(exact), self.least[2]]));
+        [exact, over(&self.least[1..3])]
     }
 
     /// Everything that is known, as a line of JSON. Times are nanoseconds.
@@ -97,10 +108,16 @@ impl Row {
             let all = names.iter().zip(values).filter_map(|(name, v)| Some(((*name).to_owned(), Value::from((*v)?))));
             Value::Object(all.collect())
         };
+        let with_exact = |names: &[&str], values: &[Option<f64>], exact: Option<f64>| -> Value {
+            named(&[names, &[EXACT_C]].concat(), &[values, &[exact]].concat())
+        };
+        let [median, least, cpu, ratio] = self.exact;
+        let [exact_ratio, least_ratio] = self.least_ratios();
         json!({
             "case": self.family, "size": self.size, "dtype": self.dtype, "cores": self.cores, "tier": self.tier,
-            "median": named(&NAMES, &self.times), "least": named(&NAMES, &self.least), "cpu": named(&NAMES, &self.cpu),
-            "ratio": named(&NAMES[1..], &self.ratios), "least_ratio_to_best": self.least_ratio(),
+            "median": with_exact(&NAMES, &self.times, median), "least": with_exact(&NAMES, &self.least, least),
+            "cpu": with_exact(&NAMES, &self.cpu, cpu), "ratio": with_exact(&NAMES[1..], &self.ratios, ratio),
+            "least_ratio_to_best": least_ratio, "least_ratio_to_best_exact": exact_ratio,
             "first": named(&["ours", "JAX"], &self.first), "scratch_bytes": named(&["ours", "JAX"], &self.scratch),
             "note": self.note,
         })
@@ -112,7 +129,8 @@ impl Row {
         let times = NAMES.iter().zip(self.times).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
         let first = ["ours", "JAX"].iter().zip(self.first).filter_map(|(n, t)| Some(format!("{n} {}", time(t?))));
         let (times, first) = (times.collect::<Vec<_>>().join(", "), first.collect::<Vec<_>>().join(", "));
-        let least = self.least_ratio().map_or_else(String::new, |r| format!("  [least: {} of the best]", digits(r)));
+        let least =
+            self.least_ratios()[1].map_or_else(String::new, |r| format!("  [least: {} of the best]", digits(r)));
         let note = if self.note.is_empty() { String::new() } else { format!("  ({})", self.note) };
         format!("{:<16} {:<18} {}  {times}{least}  [first: {first}]{note}", self.family, self.size, self.dtype)
     }
@@ -240,8 +258,9 @@ fn section(out: &mut String, rows: &[&Row], tier: Tier) {
     }
 }
 
-fn least_cell(row: &Row) -> String {
-    ratio_cell(row.least_ratio(), None)
+fn least_cells(row: &Row, target: Option<f64>) -> [String; 2] {
+    let [exact, all] = row.least_ratios();
+    [ratio_cell(exact, target), ratio_cell(all, None)]
 }
 
 /// How many cores we kept busy: on one that is one.
@@ -265,12 +284,15 @@ fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
             let ours = r.times[0].map_or_else(String::new, |ns| {
                 against(time(ns), ns, f.targets.ns.map(|target| (target, time(target))))
             });
-            let others = [1, 2, 3, 4].map(|i| r.times[i].map_or_else(String::new, time));
+            let others = [r.exact[0], r.times[1], r.times[2], r.times[3], r.times[4]];
+            let others = others.map(|t| t.map_or_else(String::new, time));
             let wanted = targets(&f.targets);
-            let ratios = [0, 1, 2, 3].map(|i| ratio_cell(r.ratios[i], wanted[i]));
+            let exact = ratio_cell(r.exact[3], Targets::of(f.targets.exact, tier));
+            let ratios = std::iter::once(exact).chain([0, 1, 2, 3].map(|i| ratio_cell(r.ratios[i], wanted[i])));
             let mut cells = vec![r.family.clone(), r.size.clone(), r.dtype.clone(), ours];
             cells.extend(others.into_iter().chain(ratios));
-            cells.extend([least_cell(r), busy_cell(r), element_cell(r, f), r.note.clone()]);
+            cells.extend(least_cells(r, Targets::of(f.targets.exact, tier)));
+            cells.extend([busy_cell(r), element_cell(r, f), r.note.clone()]);
             cells
         })
         .collect();
@@ -281,7 +303,8 @@ fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
         let common = |i: usize| wanted[i].filter(|w| rows.iter().all(|(_, f)| targets(&f.targets)[i] == Some(*w)));
         if means.iter().any(Option::is_some) {
             let mut cells = vec!["**geometric mean**".to_owned()];
-            cells.resize(8, String::new());
+            cells.resize(9, String::new());
+            cells.push(ratio_cell(geometric(rows.iter().map(|(r, _)| r.exact[3])), None));
             cells.extend([0, 1, 2, 3].map(|i| ratio_cell(means[i], common(i))));
             cells.resize(lines[0].len(), String::new());
             lines.push(cells);
@@ -292,14 +315,17 @@ fn calls(rows: &[(&Row, &Family)], tier: Tier) -> String {
         "size",
         "dtype",
         "ours",
+        EXACT_C,
         "C",
         "JAX",
         "NumPy",
         "XLA",
+        "ours/exact C",
         "ours/C",
         "ours/JAX",
         "ours/NumPy",
         "ours/XLA",
+        "least/exact",
         "least",
         "CPU",
         "ns/element",

@@ -498,9 +498,13 @@ fn a_row_survives_its_line() {
     row.tier = Tier::Interpreter.name().to_owned();
     row.times = [Some(1500.0), Some(1000.0), None, None, None];
     row.ratios[0] = Some(1.2);
+    row.exact = [Some(2000.0), None, None, Some(0.75)];
     row.note = "a\tnote".to_owned();
     let again = Row::parse(&row.line()).unwrap();
     assert_eq!(again.line(), row.line());
     let text = crate::table::render(&[again]);
-    assert!(text.contains("| polynomial | 1000 | f32 | 1.50 µs | 1.00 µs | 1.20 (≤ 1.3 ✓) | a note |"), "{text}");
+    assert!(
+        text.contains("| polynomial | 1000 | f32 | 1.50 µs | 2.00 µs | 1.00 µs | 0.75 | 1.20 (≤ 1.3 ✓) | a note |"),
+        "{text}"
+    );
 }

@@ -188,6 +188,8 @@ pub fn array(values: &[f64], shape: &[usize], dtype: DType) -> Array {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Targets {
     pub c: Option<[f64; 2]>,
+    /// Beside C that takes no liberties either.
+    pub exact: Option<[f64; 2]>,
     pub jax: Option<[f64; 2]>,
     pub numpy: Option<[f64; 2]>,
     /// Nanoseconds of a call, whatever others need.
@@ -324,6 +326,11 @@ impl Group {
 }
 
 impl Family {
+    /// Whether C stands beside it twice: with liberties and without. Elsewhere they change little.
+    pub fn beside_exact(&self) -> bool {
+        matches!(self.group, Group::Programs | Group::Rows | Group::Geometry)
+    }
+
     /// The name that peers know.
     pub fn peer(&self) -> &'static str {
         [RELAXED, BY_MIN].iter().find_map(|ours| self.name.strip_suffix(ours)).unwrap_or(self.name)
