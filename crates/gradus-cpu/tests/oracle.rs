@@ -6,6 +6,8 @@ mod indexing;
 mod joined;
 #[path = "oracle/nearest.rs"]
 mod nearest;
+#[path = "oracle/recurrences.rs"]
+mod recurrences;
 #[path = "oracle/small.rs"]
 mod small;
 

@@ -11,6 +11,7 @@ use crate::program::Atom;
 use crate::types::{Dim, Shape};
 
 pub(super) const RULES: &[Rule] = &[
+    |s| by("a pick from one number everywhere = that number", of_number(s)),
     |s| by("rows of (transpose x) = transpose (rows of x)", of_transpose(s)),
     |s| by("rows of (broadcast x) = broadcast x or (rows of x)", of_broadcast(s)),
     |s| by("rows of (elementwise a b) = elementwise (rows of a) (rows of b), if they are fewer", of_elementwise(s)),
@@ -67,6 +68,14 @@ impl Rows {
         let share = if uses == 1 { times } else { 2 * i64::from(uses) };
         all.zip(self.count.constant()).is_some_and(|(all, n)| n < all && n.saturating_mul(share) <= all)
     }
+}
+
+/// Whatever is picked, it is that number: no index is out of range.
+fn of_number(s: &Site<'_>) -> Option<Rewrite> {
+    let g = s.op.downcast::<Gather>()?;
+    let number = s.builder.program().constant(s.operands[0])?.splat_value()?;
+    let some = s.ty(0)?.shape().iter().all(|d| d.constant().is_some_and(|n| n > 0));
+    (some && g.bounds == Bounds::Clip).then_some(Rewrite::Splat(number))
 }
 
 fn of_transpose(s: &Site<'_>) -> Option<Rewrite> {

@@ -26,6 +26,7 @@ mod rewrite;
 mod rules;
 mod shapes;
 mod simplify;
+mod steps;
 mod strength;
 mod sum_by_rows;
 
@@ -81,6 +82,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "fission", run: fission::split },
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
+    Pass { name: "steps", run: steps::at_once },
     Pass { name: "sum by rows", run: sum_by_rows::by_rows },
     Pass { name: "expand", run: expand::write_out },
     Pass { name: "strength", run: strength::reduce },

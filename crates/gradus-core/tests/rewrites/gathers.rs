@@ -53,6 +53,7 @@ fn gathers() -> Seen {
                     }
                     check(of(Expr::of(Op::fixed(&Add), [A, B]), &dims), &dims, &dims);
                     check(of(Expr::of(Op::fixed(&Mul), [number(dtype, &dims, 3.0), A]), &dims), &dims, &[1]);
+                    check(of(number(dtype, &dims, 3.0), &dims), &dims, &[1]);
                     // What is picked from is needed as a whole, too.
                     let sum = Expr::of(Op::fixed(&Add), [A, B]);
                     let all = Expr::of(Op::new(ReduceMax { axes: vec![axis] }), [sum.clone()]);

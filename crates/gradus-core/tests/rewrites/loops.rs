@@ -154,6 +154,40 @@ fn fissions() -> Seen {
     seen
 }
 
+/// Steps that carry nothing: elements, sums and views of them, of constants and of sequences.
+fn steps() -> Seen {
+    let mut seen = Seen::default();
+    for length in [0, 1, 3] {
+        for reverse in [false, true] {
+            for axis in [0, 1] {
+                for made in ["reduce_sum", "reduce_max"] {
+                    for value in ["x4", "x0", "x5", "-0.0:f64[2,2]"] {
+                        check(
+                            &mut seen,
+                            &format!(
+                                "fn f(x0: f64[2,2], x1: f64[{length},2,2], x2: f64[{length}]) -> (f64[{length},2], f64[{length},2,2]) {{
+  x3: f64[{length},2], x4: f64[{length},2,2] = scan{{body=fn step(x0: f64[2,2], x1: f64[2,2], x2: f64[]) -> (f64[2], f64[2,2]) {{
+    x3: f64[2,2] = broadcast{{shape=[2,2], axes=[]}} x2
+    x4: f64[2,2] = mul x1 x3
+    x5: f64[2,2] = transpose{{axes=[1,0]}} x1
+    x6: f64[2,2] = add x4 x0
+    x7: f64[2] = {made}{{axes=[{axis}]}} x6
+    return x7, {value}
+  }}, consts=1, carries=0, length={length}, reverse={reverse}}} x0 x1 x2
+  return x3, x4
+}}
+"
+                            ),
+                        );
+                    }
+                }
+            }
+        }
+    }
+    seen.report("steps at once");
+    seen
+}
+
 /// Sums over rows of which only a call knows how many there are.
 fn rows() -> Seen {
     let mut seen = Seen::default();
@@ -224,12 +258,13 @@ fn written_out() -> Seen {
 static SCANS: LazyLock<Seen> = LazyLock::new(scans);
 static WHILES: LazyLock<Seen> = LazyLock::new(whiles);
 static FISSIONS: LazyLock<Seen> = LazyLock::new(fissions);
+static STEPS: LazyLock<Seen> = LazyLock::new(steps);
 static ROWS: LazyLock<Seen> = LazyLock::new(rows);
 static WRITTEN_OUT: LazyLock<Seen> = LazyLock::new(written_out);
 
 /// What was seen.
 pub fn seen() -> Vec<&'static Seen> {
-    vec![&SCANS, &WHILES, &FISSIONS, &ROWS, &WRITTEN_OUT]
+    vec![&SCANS, &WHILES, &FISSIONS, &STEPS, &ROWS, &WRITTEN_OUT]
 }
 
 #[test]
@@ -245,6 +280,11 @@ fn whiles_keep_their_bits() {
 #[test]
 fn products_that_leave_loops_keep_their_bits() {
     assert!(!FISSIONS.laws.is_empty());
+}
+
+#[test]
+fn steps_at_once_keep_their_bits() {
+    assert!(!STEPS.laws.is_empty());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::values::{SMALL_OPERAND, dims_of, moves};
 use crate::ir::Ty;
 
 /// Fewer elements are in scalars whatever is done with them.
-const FEWEST: usize = 5;
+pub(super) const FEWEST: usize = 5;
 /// What it costs to run a nest, in plain operations on one element.
 const NEST: f32 = 64.0;
 /// What it costs to bring an array from memory into scalars, or back.

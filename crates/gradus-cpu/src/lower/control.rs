@@ -272,6 +272,9 @@ impl Lower {
     }
 
     pub(super) fn scan(&mut self, p: &Program, values: &Values, e: &Equation, s: &Scan) -> Result<()> {
+        if self.recurrence(p, values, e, s)? {
+            return Ok(());
+        }
         let operands = p.operands(e);
         let n = Size::of(&s.length);
         let (consts, rest) = operands.split_at(s.consts);

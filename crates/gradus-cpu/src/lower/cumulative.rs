@@ -21,6 +21,8 @@ use crate::size::Size;
 
 /// Groups of groups: more than so many have more elements than any memory.
 const MOST_LEVELS: u32 = 5;
+/// So many rows go along together: each number waits for the one before it in its row, and not for those of other rows.
+const ABREAST: usize = 4;
 /// About how many nanoseconds a place takes: each waits for the one before it.
 const EACH: f32 = 1.0;
 
@@ -123,17 +125,57 @@ impl Lower {
             }
             return Ok(true);
         }
+        // Rows by themselves go abreast, those that are left over one by one.
+        let rows = (0..axis).rev().find(|a| views[0].dims[*a] != 1);
+        if let Some(rows) = rows.filter(|a| columns.is_empty() && !views[0].dims[*a].at_most(ABREAST - 1)) {
+            let whole = views[0].dims[rows].floor_div(ABREAST);
+            let part = |view: &View, first: Size, n: Size| {
+                let mut begin: Dims = smallvec::smallvec![Size::ZERO; rank];
+                let mut dims = view.dims.clone();
+                (begin[rows], dims[rows]) = (first, n);
+                view.sliced(&begin, &dims, &vec![1; rank])
+            };
+            let mut some = views.clone().map(|view| part(&view, Size::ZERO, whole * ABREAST));
+            let steps = [0, 1].map(|k| (some[k].strides[rows], some[k].mean.strides[rows]));
+            for view in &mut some {
+                view.dims[rows] = whole;
+                view.strides[rows] = view.strides[rows] * ABREAST;
+                view.mean.strides[rows] = view.mean.strides[rows] * ABREAST;
+            }
+            let left = views[0].dims[rows] - whole * ABREAST;
+            let rest = views.clone().map(|view| part(&view, whole * ABREAST, left));
+            for (views, abreast) in [(some, ABREAST), (rest, 1)] {
+                if views[0].dims[rows] == 0 {
+                    continue;
+                }
+                self.emitter.begin();
+                let outer = Walk::new(self, &[&views[0], &views[1]], 0..axis);
+                outer.open(self);
+                let lines: Vec<Line> = (0..abreast)
+                    .map(|j| {
+                        let from = [0, 1].map(|k| {
+                            let (at, mut meaning) = outer.along(k, views[k].first());
+                            meaning.element = meaning.element.further(steps[k].1 * j);
+                            (at.further(steps[k].0 * j), meaning)
+                        });
+                        Line { from, strides: axes }
+                    })
+                    .collect();
+                accumulate.all(self, &lines, n);
+                outer.close(self, Kind::Serial);
+                let body = self.emitter.end();
+                let work = if outer.is_empty() || abreast == 1 { Work::alone() } else { work };
+                self.push_kernel(e.op().name(), Vec::new(), work, body);
+            }
+            return Ok(true);
+        }
         // Columns that lie side by side go in lanes.
         self.emitter.begin();
         let outer = Walk::new(self, &all, 0..axis);
         outer.open(self);
         columns.open(self);
         let from = [0, 1].map(|k| columns.along(k, outer.along(k, views[k].first())));
-        let line = Line { from, strides: axes };
-        match accumulate.is_in_blocks(n) {
-            true => accumulate.in_blocks(self, &line, n),
-            false => drop(accumulate.run(self, &line, n, None, None)),
-        }
+        accumulate.all(self, &[Line { from, strides: axes }], n);
         columns.close(self, Kind::Lanes);
         outer.close(self, Kind::Serial);
         let body = self.emitter.end();
@@ -166,39 +208,63 @@ impl Accumulate {
         l.emitter.constant(self.ty, self.op.neutral(self.ty))
     }
 
-    /// So many places, one after the other, each behind `before` and behind what they begin with. Gives what they accumulate to without `before`.
-    fn run(&self, l: &mut Lower, line: &Line, n: Size, init: Option<Value>, before: Option<Value>) -> Value {
+    /// Lines of so many places, from first to last.
+    fn all(&self, l: &mut Lower, lines: &[Line], n: Size) {
+        match self.is_in_blocks(n) {
+            true => self.in_blocks(l, lines, n),
+            false => drop(self.run(l, lines, n, None, &vec![None; lines.len()])),
+        }
+    }
+
+    /// So many places of each line, one after the other, each behind `before` and behind what they begin with. Gives what they accumulate to without `before`.
+    fn run(&self, l: &mut Lower, lines: &[Line], n: Size, init: Option<Value>, before: &[Option<Value>]) -> Vec<Value> {
         let init = init.unwrap_or_else(|| self.nothing(l));
-        let (i, param, result) = (l.emitter.value(Ty::I64), l.emitter.value(self.ty), l.emitter.value(self.ty));
+        let i = l.emitter.value(Ty::I64);
+        let mut carried: Vec<Carried> = Vec::new();
+        for _ in lines {
+            let (param, result) = (l.emitter.value(self.ty), l.emitter.value(self.ty));
+            carried.push(Carried { init, param, next: param, result });
+        }
         l.emitter.begin();
-        let [from, to] = line.at(i, 1).from;
-        let x = l.emitter.load(self.buffers[0], from.0, from.1);
-        let next = l.emitter.op(self.op.op(), &[param, x]);
-        let sum = before.map_or(next, |b| l.emitter.op(self.op.op(), &[b, next]));
-        l.emitter.store(self.buffers[1], to.0, sum, to.1);
+        let lines: Vec<Line> = lines.iter().map(|line| line.at(i, 1)).collect();
+        let read = lines.iter().map(|line| line.from[0].clone());
+        let read: Vec<Value> = read.map(|(at, meaning)| l.emitter.load(self.buffers[0], at, meaning)).collect();
+        for (k, line) in lines.into_iter().enumerate() {
+            let [_, (at, meaning)] = line.from;
+            let next = l.emitter.op(self.op.op(), &[carried[k].param, read[k]]);
+            let sum = before[k].map_or(next, |b| l.emitter.op(self.op.op(), &[b, next]));
+            l.emitter.store(self.buffers[1], at, sum, meaning);
+            carried[k].next = next;
+        }
         let body = l.emitter.end();
-        l.emitter.serial(i, n, vec![Carried { init, param, next, result }], body);
-        result
+        let results = carried.iter().map(|c| c.result).collect();
+        l.emitter.serial(i, n, carried, body);
+        results
     }
 
     /// Whole blocks, then what is left.
-    fn in_blocks(&self, l: &mut Lower, line: &Line, n: Size) {
+    fn in_blocks(&self, l: &mut Lower, lines: &[Line], n: Size) {
         let (blocks, left) = (n.floor_div(BLOCK), n.modulo(BLOCK));
         let init = self.nothing(l);
-        let name = |l: &mut Lower| (0..levels(n)).map(|_| l.emitter.value(self.ty)).collect::<Vec<Value>>();
+        let name = |l: &mut Lower| -> Vec<Vec<Value>> {
+            lines.iter().map(|_| (0..levels(n)).map(|_| l.emitter.value(self.ty)).collect()).collect()
+        };
         let (sums, results, block) = (name(l), name(l), l.emitter.value(Ty::I64));
         l.emitter.begin();
-        let before = self.before(l, &sums);
-        let total = self.run(l, &line.at(block, BLOCK), BLOCK.into(), None, before);
-        let next = self.finished(l, block, &sums, total, init);
+        let before: Vec<Option<Value>> = sums.iter().map(|sums| self.before(l, sums)).collect();
+        let here: Vec<Line> = lines.iter().map(|line| line.at(block, BLOCK)).collect();
+        let totals = self.run(l, &here, BLOCK.into(), None, &before);
+        let next = sums.iter().zip(totals).map(|(sums, total)| self.finished(l, block, sums, total, init));
+        let next: Vec<Vec<Value>> = next.collect();
         let body = l.emitter.end();
-        let around = sums.iter().zip(next).zip(&results);
+        let around = sums.iter().flatten().zip(next.into_iter().flatten()).zip(results.iter().flatten());
         let carried = around.map(|((param, next), result)| Carried { init, param: *param, next, result: *result });
         let carried = carried.collect();
         l.emitter.serial(block, blocks, carried, body);
         if left != 0 {
-            let before = self.before(l, &results);
-            self.run(l, &line.from(blocks * BLOCK), left, None, before);
+            let before: Vec<Option<Value>> = results.iter().map(|sums| self.before(l, sums)).collect();
+            let rest: Vec<Line> = lines.iter().map(|line| line.from(blocks * BLOCK)).collect();
+            self.run(l, &rest, left, None, &before);
         }
     }
 
@@ -297,8 +363,8 @@ impl Columns<'_> {
         self.in_lanes(l, line, |l, line, states| {
             let so_far = states.read(l, 0);
             let before = (self.states.len() > 1).then(|| states.read(l, 1));
-            let next = self.accumulate.run(l, line, n, Some(so_far), before);
-            states.write(l, 0, next, true);
+            let next = self.accumulate.run(l, std::slice::from_ref(line), n, Some(so_far), &[before]);
+            next.into_iter().for_each(|next| states.write(l, 0, next, true));
         });
     }
 

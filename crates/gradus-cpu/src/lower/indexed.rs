@@ -193,6 +193,24 @@ pub(super) fn starts(e: &mut Emitter, vector: &[Value], rooms: &[Size], asked: b
     all
 }
 
+/// The starts of a window that is left out if one is out of range: then it does not matter where it would be.
+pub(super) fn starts_or_none(e: &mut Emitter, vector: &[Value], rooms: &[Size]) -> Starts {
+    let mut all = Starts { places: SmallVec::new(), within: None };
+    for (index, room) in vector.iter().zip(rooms) {
+        let index = as_place(e, *index);
+        // What is negative is beyond all room if it is read without its sign.
+        let (number, end) = (e.op(Op::Bitcast(Ty::U64), &[index]), e.size(*room + 1i64));
+        let end = e.op(Op::Bitcast(Ty::U64), &[end]);
+        let inside = e.op(Op::Lt, &[number, end]);
+        let zero = e.int(0);
+        let place = e.op(Op::Select, &[inside, index, zero]);
+        e.ranges().below(place, *room + 1i64);
+        all.within = Some(all.within.map_or(inside, |w| e.op(Op::And, &[w, inside])));
+        all.places.push(place);
+    }
+    all
+}
+
 impl Starts {
     /// One number where all starts were in range, the other elsewhere.
     pub(super) fn choose(&self, e: &mut Emitter, there: Value, elsewhere: Value) -> Value {

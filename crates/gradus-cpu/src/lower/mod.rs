@@ -9,6 +9,7 @@ mod indexed;
 mod joined;
 mod made;
 mod nest;
+mod recurrence;
 mod scalars;
 mod scatter;
 mod singles;

@@ -4,14 +4,14 @@ use gradus_core::primitives::index::{Scatter, ScatterKind};
 use gradus_core::program::{Atom, Equation, Program};
 
 use super::Lower;
-use super::indexed::{Windows, starts};
+use super::indexed::{Windows, starts_or_none};
 use super::made::Made;
 use super::values::{Values, storage};
 use super::views::{Dims, View, count, is_empty};
 use super::walk::Walk;
 use crate::cost::Work;
 use crate::error::Result;
-use crate::ir::{Kind, Op, Ty};
+use crate::ir::{Kind, Op, Ty, Value};
 use crate::size::Size;
 
 /// Whether a scatter is a loop: its numbers are some that code computes with, and something is written.
@@ -54,13 +54,20 @@ impl Lower {
         let outer = Walk::new(self, &all, 0..split);
         outer.open(self);
         let (mut number, mut vector) = (2, Vec::new());
+        // What an index is made of is often one number, several times.
+        let mut read: Vec<(usize, Value)> = Vec::new();
         for component in &components {
             vector.push(self.component(p, values, component, &mut number, &mut |l, k, _| {
+                if let Some((_, there)) = read.iter().find(|(j, _)| views[*j] == views[k]) {
+                    return *there;
+                }
                 let (at, meaning) = outer.along(k, views[k].first());
-                l.emitter.load(views[k].buffer, at, meaning)
+                let there = l.emitter.load(views[k].buffer, at, meaning);
+                read.push((k, there));
+                there
             })?);
         }
-        let starts = starts(&mut self.emitter, &vector, &rooms, true);
+        let starts = starts_or_none(&mut self.emitter, &vector, &rooms);
         let place = windows.started(&to, &views[0], &starts);
         let inner = Walk::new(self, &all, split..rank);
         inner.open(self);

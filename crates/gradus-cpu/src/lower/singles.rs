@@ -14,7 +14,7 @@ use super::indexed::{as_place, held, is_small_gather};
 use super::joined::Landing;
 use super::values::{Repr, Root, Values, moves, storage};
 use super::views::{At, Dims, Mean, View, count, is_empty, row_major};
-use super::walk::{Walk, in_tiles};
+use super::walk::{Part, Walk, in_tiles};
 use crate::cost::{Doing, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Meaning, TagName};
@@ -216,17 +216,28 @@ impl Lower {
     }
 
     fn copy_into(&mut self, from: &View, to: &View, again: bool) {
-        for (from, to) in in_tiles(from, to) {
-            self.copy_plainly(&from, &to, again);
+        let bytes = self.emitter.module.buffers[to.buffer.index()].ty.size();
+        for Part { from, to, at_once } in in_tiles(from, to, bytes) {
+            // So many elements are read before they are written.
+            let n = at_once.and_then(|a| from.dims[a].known()).unwrap_or(1);
+            let step =
+                |view: &View| at_once.map_or((Size::ZERO, Size::ZERO), |a| (view.strides[a], view.mean.strides[a]));
+            let steps = [step(&from), step(&to)];
+            let [from, to] = [from, to].map(|view| at_once.map_or(view.clone(), |a| view.without(a)));
+            self.over("copy", &to.dims.clone(), &[&from, &to], &mut |l, at| {
+                let place = |k: usize, j: usize| {
+                    let (at, meaning) = &at[k];
+                    let element = meaning.element.further(steps[k].1 * j);
+                    (at.further(steps[k].0 * j), Meaning { element, ..meaning.clone() })
+                };
+                let read = (0..n).map(|j| place(0, j));
+                let read: Vec<Value> = read.map(|(at, meaning)| l.emitter.load(from.buffer, at, meaning)).collect();
+                for (j, x) in read.into_iter().enumerate() {
+                    let (at, meaning) = place(1, j);
+                    l.emitter.store(to.buffer, at, x, Meaning { again, ..meaning });
+                }
+            });
         }
-    }
-
-    fn copy_plainly(&mut self, from: &View, to: &View, again: bool) {
-        self.over("copy", &to.dims.clone(), &[from, to], &mut |l, at| {
-            let x = l.emitter.load(from.buffer, at[0].0.clone(), at[0].1.clone());
-            let meaning = Meaning { again, ..at[1].1.clone() };
-            l.emitter.store(to.buffer, at[1].0.clone(), x, meaning);
-        });
     }
 
     pub(super) fn fill(&mut self, to: &View, value: Value) -> Result<()> {

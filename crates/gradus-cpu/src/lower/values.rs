@@ -104,7 +104,7 @@ pub(super) fn moves(op: &Op) -> bool {
 }
 
 /// Whether an operation only says something to transformations.
-fn is_mark(op: &Op) -> bool {
+pub(super) fn is_mark(op: &Op) -> bool {
     op.is::<StopGradient>() || op.is::<Name>()
 }
 

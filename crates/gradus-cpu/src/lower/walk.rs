@@ -3,7 +3,7 @@
 use super::Lower;
 use super::views::{At, Dims, Strides, View, is_empty};
 use crate::ir::meaning::Meaning;
-use crate::ir::{Kind, Ty, Value};
+use crate::ir::{Kind, LANES, Ty, Value};
 use crate::size::Size;
 
 /// Columns of a tile where something goes down columns: what is kept for each stays in the first cache, and a row of them is a run that the memory likes. Wider
@@ -62,6 +62,12 @@ impl Walk {
         Some((*n, strides.chunks(2).map(|s| (s[0], s[1])).collect()))
     }
 
+    /// How often the innermost runs, where there are several.
+    pub fn innermost_of_several(&self) -> Option<Size> {
+        let [_, .., (n, _)] = &self.loops[..] else { return None };
+        Some(*n)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.loops.is_empty()
@@ -84,13 +90,40 @@ impl Walk {
 
 /// The side of a tile of a transposing copy: its lines and pages of both arrays stay in the first cache, and every line is read and written as a whole.
 const TILE: usize = 32;
+/// The side of a square that goes through registers: a line of numbers of so many bytes.
+const SQUARE: usize = 8;
+/// So few neighbours are read or written at once where others are beside them in the other array.
+const FEW: usize = 4;
 
-/// A copy as copies one after the other: where neighbours in one array are far apart in the other, in tiles, and what is left at the ends of both axes.
-pub(super) fn in_tiles(from: &View, to: &View) -> Vec<(View, View)> {
-    let Some((rows, columns)) = tiled(from, to) else { return vec![(from.clone(), to.clone())] };
+/// A part of a copy. What lies along the axis, if there is one, is copied at once, from first to last; lanes run along the last of the others.
+pub(super) struct Part {
+    pub from: View,
+    pub to: View,
+    pub at_once: Option<usize>,
+}
+
+/// A copy of numbers of so many bytes as copies one after the other. Where neighbours in one array are far apart in the other, it goes in tiles, and what is left at the
+/// ends of both axes is copied after; few that lie between others are read or written together with those.
+pub(super) fn in_tiles(from: &View, to: &View, bytes: usize) -> Vec<Part> {
+    if bytes >= 4
+        && let Some((few, last)) = interleaved(from, to)
+    {
+        let order: Vec<usize> = (0..from.dims.len()).filter(|a| *a != last).chain([last]).collect();
+        let at_once = order.iter().position(|a| *a == few);
+        return vec![Part { from: from.permuted(&order), to: to.permuted(&order), at_once }];
+    }
+    let plain = |from, to| Part { from, to, at_once: None };
+    let square = bytes == SQUARE;
+    let Some((rows, columns)) = tiled(from, to, square) else { return vec![plain(from.clone(), to.clone())] };
+    // Squares one below the other use up the lines that they share.
+    let tall = match from.dims[rows].known() {
+        Some(n) if n < TILE && square => SQUARE,
+        _ => TILE,
+    };
+    let wide = if square { SQUARE } else { TILE };
     let mut parts = Vec::new();
-    for (first, count) in halves(from.dims[rows]) {
-        for (start, size) in halves(from.dims[columns]) {
+    for (k, (first, count)) in halves(from.dims[rows], tall).into_iter().enumerate() {
+        for (j, (start, size)) in halves(from.dims[columns], wide).into_iter().enumerate() {
             let window = |view: &View| {
                 let mut begin: Dims = smallvec::smallvec![Size::ZERO; view.dims.len()];
                 let mut dims = view.dims.clone();
@@ -98,47 +131,82 @@ pub(super) fn in_tiles(from: &View, to: &View) -> Vec<(View, View)> {
                 (dims[rows], dims[columns]) = (count, size);
                 view.sliced(&begin, &dims, &vec![1; view.dims.len()])
             };
-            let whole = [count, size].iter().all(|n| n.is_multiple_of(TILE));
-            let [from, to] = [from, to].map(|view| match whole {
-                true => window(view).cut(&[rows, columns], TILE),
-                false => window(view),
+            let [from, to] = [from, to].map(window);
+            if is_empty(&from.dims) {
+                continue;
+            }
+            let rank = from.dims.len();
+            parts.push(match (k == 0 && j == 0, square) {
+                (false, _) => plain(from, to),
+                (true, false) => {
+                    let [from, to] = [from, to].map(|view| view.cut(rows, TILE).cut(columns, TILE));
+                    plain(from, to)
+                }
+                (true, true) => {
+                    // Along the columns; there the squares of a tile, one below the other.
+                    let cut = |view: View| view.cut(rows, tall).cut(rank, SQUARE).cut(columns, SQUARE);
+                    let [from, to] = [from, to].map(cut);
+                    Part { from, to, at_once: Some(rank + 1) }
+                }
             });
-            parts.push((from, to));
         }
     }
-    parts.retain(|(from, _)| !is_empty(&from.dims));
     parts
 }
 
 /// The multiple of a tile in a size, and the rest of it: where each begins, and how long it is.
-fn halves(size: Size) -> [(Size, Size); 2] {
-    let whole = size.floor_div(TILE) * TILE;
+fn halves(size: Size, tile: usize) -> [(Size, Size); 2] {
+    let whole = size.floor_div(tile) * tile;
     [(Size::ZERO, whole), (whole, size - whole)]
 }
 
-/// The axes along which neighbours of the first view and of the second lie side by side, if they are two, long and known.
-fn tiled(from: &View, to: &View) -> Option<(usize, usize)> {
-    let beside = |view: &View| (0..view.dims.len()).find(|a| view.dims[*a] != 1 && view.strides[*a] == 1);
+/// The axis along which neighbours lie side by side.
+fn beside(view: &View) -> Option<usize> {
+    (0..view.dims.len()).find(|a| view.dims[*a] != 1 && view.strides[*a] == 1)
+}
+
+/// The axes along which neighbours of the first view and of the second lie side by side, if they are two and long. Whether squares are copied: then what is not known is
+/// taken to be long.
+fn tiled(from: &View, to: &View, square: bool) -> Option<(usize, usize)> {
     let (rows, columns) = (beside(from)?, beside(to)?);
-    let long = |a: usize| from.dims[a].known().is_some_and(|n| n >= 2 * TILE);
+    let long = |a: usize| match from.dims[a].known() {
+        Some(n) => n >= if square { 2 * SQUARE } else { 2 * TILE },
+        None => square,
+    };
     (rows != columns && long(rows) && long(columns)).then_some((rows, columns))
 }
 
+/// An axis of few neighbours in one array that lie between those of another axis, which are neighbours in the other array.
+fn interleaved(from: &View, to: &View) -> Option<(usize, usize)> {
+    let few = |a: usize| from.dims[a].known().filter(|n| (2..=FEW).contains(n));
+    let (rows, columns) = (beside(from)?, beside(to)?);
+    let lie = |view: &View, a: usize, b: usize| few(a).is_some_and(|n| view.strides[b] == Size::from(n));
+    let long = |a: usize| from.dims[a].guess() >= LANES;
+    match rows != columns {
+        true if lie(from, rows, columns) && long(columns) => Some((rows, columns)),
+        true if lie(to, columns, rows) && long(rows) => Some((columns, rows)),
+        _ => None,
+    }
+}
+
 impl View {
-    /// The same elements with two axes in tiles: those of one tile come last.
-    fn cut(&self, axes: &[usize], tile: usize) -> View {
+    /// The same elements with an axis in tiles: those of one tile come last.
+    fn cut(&self, axis: usize, tile: usize) -> View {
         let mut dims = self.dims.clone();
-        for a in axes {
-            dims[*a] = dims[*a].floor_div(tile);
-        }
-        dims.extend(axes.iter().map(|_| Size::from(tile)));
+        dims[axis] = dims[axis].over(tile.into()).unwrap_or_else(|| dims[axis].floor_div(tile));
+        dims.push(tile.into());
         self.both(dims, |old| {
             let mut strides: Strides = old.into();
-            for a in axes {
-                strides[*a] = old[*a] * tile;
-            }
-            strides.extend(axes.iter().map(|a| old[*a]));
+            strides[axis] = old[axis] * tile;
+            strides.push(old[axis]);
             strides
         })
+    }
+
+    /// The same elements without an axis, at its first place.
+    pub fn without(&self, axis: usize) -> View {
+        let rest = |n: usize| (0..n).filter(move |a| *a != axis);
+        let dims: Dims = rest(self.dims.len()).map(|a| self.dims[a]).collect();
+        self.both(dims, |old| rest(old.len()).map(|a| old[a]).collect())
     }
 }

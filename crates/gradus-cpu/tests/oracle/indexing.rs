@@ -232,3 +232,130 @@ fn places_in_arrays_of_any_size() {
     let sizes = sizes.map(|(n, m)| vec![floats(&[n], true).cast(DType::F32), numbers(m, -2, 50).reshape([m, 1])]);
     check_sizes(&p, &sizes, None, &|| held.to_string());
 }
+
+#[test]
+fn few_numbers_lie_between_each_other() {
+    // Lanes that step over 2, 3 and 4 neighbours, of every size that is read at once, and of smaller ones; lengths with and without a rest.
+    for n in [1usize, 7, 8, 32, 40, 133] {
+        let inputs = [floats(&[n], false), floats(&[n], true)];
+        let p = traced(&inputs, |x| {
+            let single = x.iter().map(|x| x.cast(DType::F32)).collect::<Vec<_>>();
+            let whole = (&x[0] * 8.0).cast(DType::I32);
+            let mut all = Vec::new();
+            for (a, b) in [(&x[0], &x[1]), (&single[0], &single[1])] {
+                all.push(Array::stack([&(a * 2.0), &(a + b)], -1));
+                all.push(Array::stack([&(a * 2.0), &(a + b), a], -1));
+                all.push(Array::stack([&(a * 2.0), &(a + b), b, &(a - b)], -1));
+                all.push(Array::stack([a, b, a, b, &(a + b)], -1).t());
+            }
+            all.push(Array::stack([&(&whole + 1), &whole], -1));
+            all.push(Array::stack([&whole.cast(DType::I8), &(&whole + 1).cast(DType::I8)], -1));
+            all.push(Array::stack([&x[0].gt(0.5), &x[1].gt(0.5)], -1));
+            all
+        });
+        check(&p, &inputs, None, &|| p.to_string());
+    }
+}
+
+#[test]
+fn transposed_copies_go_in_squares() {
+    // Sides around those of squares and tiles, dense and parts of something wider, and few rows or columns.
+    let sides = [
+        (2, 100),
+        (100, 3),
+        (4, 33),
+        (5, 64),
+        (7, 9),
+        (8, 8),
+        (15, 16),
+        (16, 16),
+        (17, 40),
+        (31, 33),
+        (64, 65),
+        (100, 72),
+    ];
+    for (n, m) in sides {
+        let inputs = [floats(&[n, m], true), floats(&[3, n, m + 2], false)];
+        let p = traced(&inputs, |x| {
+            let (a, b) = (&x[0], &x[1]);
+            vec![
+                a.t(),
+                b.index((1, .., 1..m + 1)).t(),
+                b.transpose([0, 2, 1]),
+                b.transpose([2, 0, 1]),
+                b.transpose([1, 2, 0]),
+                a.cast(DType::F32).t(),
+                (a * 4.0).cast(DType::I8).t(),
+                a.gt(0.0).t(),
+                (a * 4.0).cast(DType::I64).t(),
+                a.flip(0).t(),
+                a.flip(1).t(),
+            ]
+        });
+        check(&p, &inputs, None, &|| p.to_string());
+    }
+}
+
+#[test]
+fn scatters_work_out_places_as_they_go() {
+    // Twice the same place, places from the end, and some beyond either end.
+    for (n, width) in [(1usize, 1usize), (1, 3), (40, 1), (40, 3), (40, 8), (40, 70)] {
+        let inputs =
+            [floats(&[n, width], true), numbers(300, -2 * n as i64, 4 * n as i64), floats(&[300, width], true)];
+        let p = traced(&inputs, |x| {
+            let (to, at, from) = (&x[0], &x[1], &x[2]);
+            let (line, numbers) = (to.index((.., 0)), from.index((.., 0)));
+            let narrow = at.cast(DType::I32);
+            vec![
+                to.at(at).add(from),
+                to.at(at).set(from),
+                to.at(&narrow).mul(from),
+                to.zeros_like().at(&(at + 1)).add(from),
+                line.at(at).add(&numbers),
+                line.at(&narrow).max(&numbers),
+                line.at(&(at * 3 - 1)).min(&numbers),
+                line.zeros_like().at(at).set(&numbers),
+                (&line * 4.0).cast(DType::I64).at(at).add((&numbers * 4.0).cast(DType::I64)),
+                (&line * 4.0).cast(DType::I16).at(at).add((&numbers * 4.0).cast(DType::I16)),
+                line.gt(0.5).at(at).set(numbers.gt(0.5)),
+            ]
+        });
+        check(&p, &inputs, None, &|| p.to_string());
+    }
+}
+
+#[test]
+fn running_numbers_of_rows_go_abreast() {
+    for (rows, n) in [(1usize, 5usize), (3, 9), (4, 1), (5, 300), (8, 256), (11, 257), (6, 600)] {
+        let inputs = [floats(&[rows, n], true), floats(&[2, rows, n], false)];
+        let p = traced(&inputs, |x| {
+            let mut all = Vec::new();
+            for a in x {
+                all.push(a.cumsum(-1));
+                all.push(a.cumprod(-1));
+                all.push(a.flip(-1).cumsum(-1).flip(-1));
+                all.push((a * 4.0).cast(DType::I64).cumsum(-1));
+                all.push(a.cast(DType::F32).cumsum(-1));
+                all.push(a.cummax(-1));
+            }
+            all
+        });
+        check(&p, &inputs, None, &|| p.to_string());
+    }
+}
+
+#[test]
+fn copies_of_any_size() {
+    let text = "fn f(x0: f64[N,M], x1: f64[M,3], x2: f32[N,M]) -> (f64[M,N], f64[3,M], f64[N,M], f64[M,3], f32[M,N]) {
+  x3: f64[M,N] = transpose{axes=[1,0]} x0
+  x4: f64[3,M] = transpose{axes=[1,0]} x1
+  x5: f64[N,M] = cumsum{axis=1, reverse=false} x0
+  x6: f64[M,3] = cumprod{axis=1, reverse=true} x1
+  x7: f32[M,N] = transpose{axes=[1,0]} x2
+  return x3, x4, x5, x6, x7\n}";
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let sizes = [(0, 3), (1, 0), (1, 1), (4, 1), (7, 9), (8, 8), (32, 32), (33, 40), (70, 300), (5, 70_000)];
+    let sizes = sizes
+        .map(|(n, m)| vec![floats(&[n, m], false), floats(&[m, 3], false), floats(&[n, m], false).cast(DType::F32)]);
+    check_sizes(&p, &sizes, None, &|| text.to_string());
+}

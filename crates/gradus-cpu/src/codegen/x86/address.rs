@@ -18,7 +18,7 @@ pub(super) enum Pattern {
 
 impl Select<'_> {
     /// A stride that is known is a constant, whoever says so.
-    fn known(&self, i: Int) -> Int {
+    pub(super) fn known(&self, i: Int) -> Int {
         match i {
             Int::Value(v) => self.const_of(v).map_or(i, |bits| Int::Const(bits as i64)),
             i => i,

@@ -256,6 +256,14 @@ impl Emitter<'_> {
             Inst::Entry { context, env, lo, hi } => self.entry([*context, *env, *lo, *hi]),
             Inst::Vec { enc, len, dst, a, b, imm, mask } => self.vec(*enc, *len, *dst, *a, *b, *imm, *mask),
             Inst::Fma { double, len, dst, a, b, c } => self.fma(*double, *len, *dst, *a, *b, *c),
+            Inst::Pick { double, len, dst, index, a, b } => {
+                let to = self.vector_out(*dst, 0);
+                let (a, b) = (self.operand(*a), self.operand(*b));
+                self.vector(op::load(false), self.whole(), to, None, a, None, None);
+                let index = self.vector_in(*index, 1);
+                self.vector(op::pick(*double), *len, to, Some(index), b, None, None);
+                self.vector_done(*dst, to);
+            }
             Inst::Blend { wide, len, dst, mask, yes, no } => self.blend(*wide, *len, *dst, *mask, [*yes, *no]),
             Inst::Copy { dst, src } => self.copy(*dst, *src),
             Inst::StoreVec { enc, len, src, to, mask } => self.store_vector(*enc, *len, *src, to, *mask),

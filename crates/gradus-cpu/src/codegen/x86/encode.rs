@@ -86,6 +86,7 @@ pub const RSP: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cond {
     B = 2,
+    Ae = 3,
     E = 4,
     Ne = 5,
     Be = 6,
@@ -94,6 +95,24 @@ pub enum Cond {
     Ge = 13,
     Le = 14,
     G = 15,
+}
+
+impl Cond {
+    /// What holds where this does not.
+    pub fn not(self) -> Cond {
+        match self {
+            Cond::B => Cond::Ae,
+            Cond::Ae => Cond::B,
+            Cond::E => Cond::Ne,
+            Cond::Ne => Cond::E,
+            Cond::Be => Cond::A,
+            Cond::A => Cond::Be,
+            Cond::L => Cond::Ge,
+            Cond::Ge => Cond::L,
+            Cond::Le => Cond::G,
+            Cond::G => Cond::Le,
+        }
+    }
 }
 
 /// Bytes of code under construction.

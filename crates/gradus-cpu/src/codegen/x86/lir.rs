@@ -169,6 +169,15 @@ pub enum Inst {
         b: Reg,
         c: Reg,
     },
+    /// Lanes of two registers by indices: those of the second count on from those of the first. AVX-512. The result is written first.
+    Pick {
+        double: bool,
+        len: Len,
+        dst: Reg,
+        index: Reg,
+        a: Reg,
+        b: Reg,
+    },
     /// Lanes of `yes` where the mask (of either kind) is set, else of `no`.
     Blend {
         wide: bool,
@@ -406,6 +415,10 @@ impl Inst {
                 all(f, &[*c, *a, *b]);
                 f(*dst, Def);
             }
+            Inst::Pick { dst, index, a, b, .. } => {
+                all(f, &[*a, *index, *b]);
+                f(*dst, Early);
+            }
             Inst::Blend { dst, mask, yes, no, .. } => {
                 all(f, &[*mask, *yes, *no]);
                 f(*dst, Def);
@@ -544,6 +557,7 @@ impl Inst {
         match self {
             Inst::Vec { dst, .. }
             | Inst::Fma { dst, .. }
+            | Inst::Pick { dst, .. }
             | Inst::Blend { dst, .. }
             | Inst::Copy { dst, .. }
             | Inst::ToVec { dst, .. }

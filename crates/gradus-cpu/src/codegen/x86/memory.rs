@@ -197,14 +197,14 @@ impl Select<'_> {
     }
 
     /// The indices of lanes in the frame.
-    fn spread(&mut self, indices: Reg) {
+    pub(super) fn spread(&mut self, indices: Reg) {
         self.room(LANE_ROOM);
         let wide = self.wide();
         let len = self.len(if wide { 8 } else { 4 });
         self.store_vector(wide, len, indices, Mem::frame(INDICES), None);
     }
 
-    fn lane_place(&mut self, at: Mem, scale: u8, lane: i32) -> Mem {
+    pub(super) fn lane_place(&mut self, at: Mem, scale: u8, lane: i32) -> Mem {
         let index = self.general_reg();
         if self.wide() {
             self.emit(Inst::Load { size: Size::Quad, dst: index, from: Mem::frame(INDICES + 8 * lane) });
@@ -217,7 +217,7 @@ impl Select<'_> {
     }
 
     /// The address without an index of its own, if a vector is to be the index.
-    fn vectorial(&mut self, at: Mem, pattern: &Pattern) -> Mem {
+    pub(super) fn vectorial(&mut self, at: Mem, pattern: &Pattern) -> Mem {
         match (pattern, at.index) {
             (Pattern::Indexed { .. }, Some(_)) => {
                 let dst = self.general_reg();
@@ -272,17 +272,20 @@ impl Select<'_> {
     }
 
     fn load_strided(&mut self, double: bool, dst: Reg, from: Mem, stride: i32) {
-        let size = if double { 8 } else { 4 };
-        let width = self.width() as i32;
-        let in_part = 16 / size;
+        let at: Vec<Mem> = (0..self.width() as i32).map(|lane| from.plus(lane * stride)).collect();
+        let src = self.load_each(double, &at);
+        self.emit(Inst::Copy { dst, src });
+    }
+
+    /// A register with elements from as many places.
+    pub(super) fn load_each(&mut self, double: bool, at: &[Mem]) -> Reg {
         let mut parts: Vec<Reg> = Vec::new();
-        for first in (0..width).step_by(in_part as usize) {
-            let at = |lane: i32| Rm::Mem(from.plus((first + lane) * stride));
-            let mut part = self.made(op::load_one(double), Len(16), None, at(0), None);
-            for lane in 1..in_part.min(width - first) {
+        for places in at.chunks(if double { 2 } else { 4 }) {
+            let mut part = self.made(op::load_one(double), Len(16), None, Rm::Mem(places[0]), None);
+            for (lane, place) in places.iter().enumerate().skip(1) {
                 part = match double {
-                    true => self.made(op::LOAD_UPPER, Len(16), Some(part), at(lane), None),
-                    false => self.made(op::LOAD_LANE, Len(16), Some(part), at(lane), Some((lane as u8) << 4)),
+                    true => self.made(op::LOAD_UPPER, Len(16), Some(part), Rm::Mem(*place), None),
+                    false => self.made(op::LOAD_LANE, Len(16), Some(part), Rm::Mem(*place), Some((lane as u8) << 4)),
                 };
             }
             parts.push(part);
@@ -292,10 +295,10 @@ impl Select<'_> {
                 parts = parts.chunks(2).map(|pair| self.made(enc, len, Some(pair[0]), pair[1], Some(1))).collect();
             }
         }
-        self.emit(Inst::Copy { dst, src: parts[0] });
+        parts[0]
     }
 
-    fn store_strided(&mut self, double: bool, src: Reg, to: Mem, stride: i32) {
+    pub(super) fn store_strided(&mut self, double: bool, src: Reg, to: Mem, stride: i32) {
         let size = if double { 8 } else { 4 };
         let width = self.width() as i32;
         let mut parts = vec![src];

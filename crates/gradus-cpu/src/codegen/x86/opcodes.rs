@@ -77,6 +77,9 @@ table! {
     store(d) = float(d, 0x11).mr();
     load_one(d) = enc(1, if d { 3 } else { 2 }, d, 0x10).bytes(if d { 8 } else { 4 });
     store_one(d) = enc(1, if d { 3 } else { 2 }, d, 0x11).bytes(if d { 8 } else { 4 }).mr();
+    /// The lower elements of each 128 bits of two registers, by turns; and the upper ones.
+    unpack_lower(d) = float(d, 0x14);
+    unpack_upper(d) = float(d, 0x15);
     round(d) = w3a(d, if d { 0x09 } else { 0x08 });
     range(d) = w3a(d, 0x50);
     fma132(d) = w38(d, 0x98).vw();
@@ -163,6 +166,10 @@ pub const EXTRACT_256: Enc = w3a(true, 0x3B).bytes(32).mr();
 pub const INSERT_128: Enc = w3a(false, 0x18).bytes(16);
 /// 256 bits into a register of 512, at the place of the immediate.
 pub const INSERT_256: Enc = w3a(true, 0x1A).bytes(32);
+/// Blocks of 128 bits by an immediate, half of them of each operand: AVX-512 alone has it.
+pub const BLOCKS: Enc = w3a(true, 0x23);
+/// Any two blocks of 128 bits of two registers of 256.
+pub const BLOCKS_OF_TWO: Enc = w3a(false, 0x06).vex();
 /// 64 bits of memory to the upper half of 128.
 pub const LOAD_UPPER: Enc = enc(1, 1, true, 0x16).bytes(8);
 /// The upper half of 128 bits to memory.
@@ -179,6 +186,11 @@ pub const PERMUTE: Enc = w38(false, 0x16);
 pub const PERMUTE_WIDE: Enc = w38(true, 0x16);
 /// 64-bit lanes by an immediate, within 256 bits.
 pub const PERMUTE_FOUR: Enc = w3a(true, 0x01).vw();
+/// Lanes of the result as it was and of the last operand, by the indices of the first.
+pub const fn pick(double: bool) -> Enc {
+    w38(double, 0x7F)
+}
+
 /// Products of the low halves of 64-bit lanes.
 pub const MUL_HALVES: Enc = enc(1, 1, true, 0xF4);
 /// Bytes that are not zero, as a mask.

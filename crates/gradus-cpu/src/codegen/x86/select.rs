@@ -16,7 +16,7 @@ use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test,
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
 use crate::ir::{Buffer, Carried, Int, Op, Ty, Value};
-use crate::vector::{Code, Expr, Loop, Shape, Stmt};
+use crate::vector::{Access, Code, Expr, Loop, Shape, Stmt};
 
 /// The most registers of a vector.
 pub(super) const TOGETHER: usize = 4;
@@ -83,6 +83,8 @@ pub(super) struct Select<'a> {
     pub scopes: Vec<Scope>,
     /// Where values that go around a loop are made: in the registers of those before them.
     forced: FxHashMap<Value, Val>,
+    /// Loads that were made with others before.
+    pub ready: FxHashSet<Value>,
     constants: FxHashMap<Vec<u8>, u32>,
     /// Constants in all lanes, by their bits and size: most are asked for many times.
     splats: FxHashMap<(u64, usize), Reg>,
@@ -96,6 +98,10 @@ pub(super) struct Select<'a> {
     pub part: usize,
     /// Only so many of its lanes are loaded or stored.
     pub active: Option<Int>,
+    /// The comparisons that bools in general registers are made by.
+    pub tests: FxHashMap<Value, Test>,
+    /// Where values were read since something was last written.
+    pub read: FxHashMap<Value, Access>,
 }
 
 /// Whether uniform values of a type are in general registers.
@@ -141,6 +147,7 @@ impl<'a> Select<'a> {
             levels: vec![0; n],
             scopes: vec![Scope::default()],
             forced: FxHashMap::default(),
+            ready: FxHashSet::default(),
             constants: FxHashMap::default(),
             splats: FxHashMap::default(),
             context: Reg(0),
@@ -149,6 +156,8 @@ impl<'a> Select<'a> {
             now: None,
             part: 0,
             active: None,
+            tests: FxHashMap::default(),
+            read: FxHashMap::default(),
         };
         s.context = s.general_reg();
         s
@@ -518,7 +527,29 @@ impl Select<'_> {
     }
 
     pub fn block(&mut self, body: &[Stmt]) -> Option<()> {
-        body.iter().try_for_each(|s| self.stmt(s))
+        let mut rest = body;
+        while let Some(first) = rest.first() {
+            let done = match self.together(rest)? {
+                0 => {
+                    self.stmt(first)?;
+                    1
+                }
+                done => done,
+            };
+            rest[..done].iter().for_each(|s| self.remember(s));
+            rest = &rest[done..];
+        }
+        Some(())
+    }
+
+    /// Whether a value is made in the register of one that it replaces.
+    pub fn is_forced(&self, v: Value) -> bool {
+        self.forced.contains_key(&v)
+    }
+
+    /// Whether something is made in a register that another value is in.
+    pub fn is_renewed(&self, r: Reg) -> bool {
+        self.forced.values().any(|to| *to == Val::General(r))
     }
 
     fn stmt(&mut self, s: &Stmt) -> Option<()> {
@@ -544,7 +575,14 @@ impl Select<'_> {
                         self.each_register(*v, |s, k| s.vector_op(*op, *v, args, k, regs[k]))?;
                     }
                     Val::Uniform(r) => self.vector_op(*op, *v, args, 0, r)?,
-                    Val::General(r) => self.general_op(*op, args, r)?,
+                    Val::General(r) => {
+                        self.general_op(*op, args, r)?;
+                        if let Some(Inst::Set { dst, test }) = self.scopes[self.level()].body.last()
+                            && *dst == r
+                        {
+                            self.tests.insert(*v, *test);
+                        }
+                    }
                     _ => return None,
                 }
                 self.set(*v, to);
@@ -697,6 +735,7 @@ impl Select<'_> {
             self.scopes.push(Scope { var, ..Scope::default() });
             self.set(l.var, Val::General(counter));
             self.renew(&l.carried, &l.body);
+            self.read.clear();
             self.block(&l.body)?;
             self.go_on(&l.carried)?;
             let Scope { pre, body, bumps, .. } = self.scopes.pop()?;

@@ -12,9 +12,9 @@ impl Select<'_> {
     pub(super) fn general_op(&mut self, op: Op, args: &[Value], dst: Reg) -> Option<()> {
         let ty = self.code.ty(args[0]);
         if op == Op::Select {
-            let a = self.general(args[0])?;
+            let test = self.test_of(args[0])?;
             let (yes, no) = (self.general(args[1])?, self.general(args[2])?);
-            self.emit(Inst::Choose { dst, test: Test { cond: Cond::Ne, a, b: Ri::Imm(0) }, yes, no });
+            self.emit(Inst::Choose { dst, test, yes, no });
             return Some(());
         }
         if !is_general(ty) {

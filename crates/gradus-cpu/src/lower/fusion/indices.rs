@@ -12,6 +12,8 @@ use crate::lower::views::count;
 
 /// Indices that are made of more are made once, before.
 const MOST_PARTS: usize = 24;
+/// Those of windows that are found one after the other: so much a loop does beside what it waits for.
+const FEW_PARTS: usize = 8;
 /// Elements of a window.
 const SHORTEST_WINDOW: usize = 8;
 
@@ -48,7 +50,8 @@ impl Planner<'_> {
             if self.classes[j] != Class::Point || !self.is_map(e) || outputs.contains(&r) || parts[r] > MOST_PARTS {
                 continue;
             }
-            let only_indices = readers.get(&r).is_some_and(|all| all.iter().all(|use_| self.is_index_of(r, *use_)));
+            let only_indices =
+                readers.get(&r).is_some_and(|all| all.iter().all(|use_| self.is_index_of(r, parts[r], *use_)));
             if only_indices {
                 self.classes[j] = Class::Index;
                 self.makers.insert(r, j);
@@ -57,16 +60,16 @@ impl Planner<'_> {
     }
 
     /// Whether an operand, which is a value or a view of it, is made where a window is found.
-    fn is_index_of(&self, r: usize, (i, slot): (usize, usize)) -> bool {
+    fn is_index_of(&self, r: usize, parts: usize, (i, slot): (usize, usize)) -> bool {
         let e = &self.p.equations()[i];
         let a = self.p.operands(e)[slot];
-        let takes = self.classes[i] == Class::Index || (slot == 1 && self.finds_windows(i, e));
+        let takes = self.classes[i] == Class::Index || (slot == 1 && self.finds_windows(i, e, parts));
         takes && axes_of(&self.values.origin(a).view, &self.values.dims[r]).is_some()
     }
 
     /// Whether an equation finds windows by vectors of one index, and they are so long that what is done for each counts little: for single elements a pass
-    /// in lanes takes less.
-    fn finds_windows(&self, i: usize, e: &Equation) -> bool {
+    /// in lanes takes less. A scatter goes through them one by one anyway, and waits for memory.
+    fn finds_windows(&self, i: usize, e: &Equation, parts: usize) -> bool {
         let operands = self.p.operands(e);
         let (indices, windows) = match (e.op().downcast::<Gather>(), e.op().downcast::<Scatter>()) {
             (Some(g), _) => {
@@ -77,6 +80,9 @@ impl Planner<'_> {
             _ => return false,
         };
         let size = |a: Atom| count(self.dims(a)).guess();
+        if e.op().is::<Scatter>() && parts <= FEW_PARTS {
+            return indices;
+        }
         indices && size(windows) >= size(operands[1]).saturating_mul(SHORTEST_WINDOW)
     }
 

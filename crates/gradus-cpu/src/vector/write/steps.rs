@@ -31,6 +31,8 @@ pub(super) struct Copy<'a> {
     /// What is made once for the copy, before everything else in it.
     first: Vec<Stmt>,
     made: FxHashMap<Made, Value>,
+    /// How far lanes are from a place, by what says so: components of one record are all as far.
+    distances: FxHashMap<(Int, Vec<(Value, Int)>), Value>,
 }
 
 /// What is made once for a copy.
@@ -162,8 +164,8 @@ impl Writer<'_> {
                 continue;
             }
             let active = active.filter(|a| *a != Int::Const(lanes));
-            let (first, made) = (Vec::new(), FxHashMap::default());
-            let mut c = Copy { l: run.l, varying: run.varying, shape, var, ahead, active, first, made };
+            let (first, made, distances) = (Vec::new(), FxHashMap::default(), FxHashMap::default());
+            let mut c = Copy { l: run.l, varying: run.varying, shape, var, ahead, active, first, made, distances };
             let body = self.within(|w| {
                 run.l.body.iter().for_each(|s| w.copy_stmt(&mut c, s));
                 w.take_in(run, &mut c, k, folds);
@@ -274,12 +276,15 @@ impl Writer<'_> {
                     self.names.insert(v, lanes);
                 }
                 let (to, shape, varying) = (self.int(l.count), c.shape, c.varying);
+                // What is made in a loop is not there behind it.
+                let outside = c.distances.clone();
                 self.serial(
                     l,
                     (Int::Const(0), to),
                     |w| l.body.iter().for_each(|s| w.copy_stmt(c, s)),
                     |x| if varying.contains(x.param) { shape } else { Shape::SCALAR },
                 );
+                c.distances = outside;
             }
             // The others are of the main body.
             _ => {}
@@ -325,7 +330,14 @@ impl Writer<'_> {
                 return Access { memory: Memory::Buffer(buffer), at: place, lanes: None };
             }
             true => Spread::Strided(stride),
-            false => Spread::Scattered(self.distances(c, stride, &others)),
+            false => Spread::Scattered(match c.distances.get(&(stride, others.clone())) {
+                Some(known) => *known,
+                None => {
+                    let far = self.distances(c, stride, &others);
+                    c.distances.insert((stride, others), far);
+                    far
+                }
+            }),
         };
         let lanes = Some(Lanes { shape: c.shape, spread, active: c.active });
         Access { memory: Memory::Buffer(buffer), at: place, lanes }

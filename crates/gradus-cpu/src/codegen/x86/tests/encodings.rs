@@ -63,6 +63,12 @@ fn evex() {
     // vinsertps xmm5, xmm21, [r12 + 4], 0x20
     let code = evex(op::LOAD_LANE, XMM, 5, Some(21), at(12, None, 4), Some(0x20), None, false);
     assert_eq!(code, [0x62, 0xd3, 0x55, 0x00, 0x21, 0x6c, 0x24, 0x01, 0x20]);
+    // vunpckhpd zmm19, zmm3, zmm27
+    let code = evex(op::unpack_upper(true), ZMM, 19, Some(3), reg(27), None, None, false);
+    assert_eq!(code, [0x62, 0x81, 0xe5, 0x48, 0x15, 0xdb]);
+    // vshuff64x2 ymm4, ymm18, ymm9, 3
+    let code = evex(op::BLOCKS, YMM, 4, Some(18), reg(9), Some(3), None, false);
+    assert_eq!(code, [0x62, 0xd3, 0xed, 0x20, 0x23, 0xe1, 0x03]);
     // vpmovqd ymm19, zmm27
     let code = evex(op::NARROW, ZMM, 27, None, reg(19), None, None, false);
     assert_eq!(code, [0x62, 0x22, 0x7e, 0x48, 0x35, 0xdb]);
@@ -87,6 +93,12 @@ fn vex() {
     // vinsertps xmm5, xmm11, [r12 + 4], 0x20
     let code = vex(op::LOAD_LANE, false, 5, Some(11), at(12, None, 4), Some(0x20));
     assert_eq!(code, [0xc4, 0xc3, 0x21, 0x21, 0x6c, 0x24, 0x04, 0x20]);
+    // vunpckhpd ymm9, ymm3, ymm12
+    let code = vex(op::unpack_upper(true), true, 9, Some(3), reg(12), None);
+    assert_eq!(code, [0xc4, 0x41, 0x65, 0x15, 0xcc]);
+    // vperm2f128 ymm11, ymm9, ymm7, 0x31
+    let code = vex(op::BLOCKS_OF_TWO, true, 11, Some(9), reg(7), Some(0x31));
+    assert_eq!(code, [0xc4, 0x63, 0x35, 0x06, 0xdf, 0x31]);
     // vmovups ymm1, [rax]
     assert_eq!(vex(op::load(false), true, 1, None, at(0, None, 0), None), [0xc5, 0xfc, 0x10, 0x08]);
     // vpsrlq ymm9, ymm10, 32

@@ -1,6 +1,7 @@
 //! Kernels as machine code against the evaluator, on both instruction sets where the machine has them.
 
 mod encodings;
+mod records;
 mod written;
 
 use gradus_core::testing::seeds;
