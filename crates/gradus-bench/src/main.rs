@@ -214,8 +214,7 @@ fn bound(this: &Path, cores: &str) -> Result<Command> {
 fn measure_all(options: &Options, file: &Path) -> Result<bool> {
     let cores = options.cores.as_deref().unwrap_or("all");
     let cap = options.cap.unwrap_or(if options.quick { 1.0 } else { 5.0 });
-    let pause = Duration::from_millis(if cores == "1" { 0 } else { 2 });
-    let effort = Effort { quick: options.quick, cap: Duration::from_secs_f64(cap), pause };
+    let effort = Effort { quick: options.quick, cap: Duration::from_secs_f64(cap), pause: Duration::from_millis(2) };
     let mut bench = Bench::new(tiers(options)?, cores == "1", effort);
     bench.alone = options.alone;
     let mut out = std::fs::OpenOptions::new().append(true).create(true).open(file)?;

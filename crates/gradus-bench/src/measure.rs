@@ -21,7 +21,7 @@ pub struct Effort {
     pub quick: bool,
     /// A call of ours that is foreseen to take longer is not made.
     pub cap: Duration,
-    /// What passes between turns, so that threads that one player left waiting are asleep in the next one's turn.
+    /// What passes between turns at least, so that threads that one player left waiting are asleep in the next one's turn.
     pub pause: Duration,
 }
 
@@ -39,6 +39,10 @@ impl Effort {
 
 /// The longest that a peer may take for one answer.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The part of a turn's time that passes before the next one.
+const AFTERMATH: u32 = 4;
+/// No pause is longer.
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// Inputs larger than this are not made again to time a first result again.
 const LARGE: usize = 1_000_000;
 
@@ -409,10 +413,14 @@ fn take_turns(
         effort.rounds()
     };
     let mut turns = vec![Vec::new(); seats];
+    let mut before = Duration::ZERO;
     for round in 0..rounds {
         for ((seat, player), n) in players.iter_mut().zip(&reps) {
-            std::thread::sleep(effort.pause);
+            // Who worked long has much to give back to the system, and does so on the core that the next one wants.
+            std::thread::sleep(effort.pause.max(before / AFTERMATH).min(LONGEST_PAUSE));
+            let started = Instant::now();
             let turn = player.run(*n);
+            before = started.elapsed();
             if let (Err(silence), 0) = (&turn, round) {
                 notes.push(excuse("a peer", silence));
             }

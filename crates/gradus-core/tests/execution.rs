@@ -177,6 +177,7 @@ fn passes_can_be_watched() {
         "fission",
         "layout",
         "loops",
+        "steps",
         "sum by rows",
         "expand",
         "strength",

@@ -11,6 +11,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Result, error};
+use crate::pages::prefer_large;
 
 const ALIGN: usize = 64;
 /// What begins where a block may: the address of a block without bytes.
@@ -60,6 +61,7 @@ impl Arena {
         let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| no_room())?;
         // SAFETY: the size is not zero.
         let memory = NonNull::new(unsafe { std::alloc::alloc(layout) }).ok_or_else(no_room)?;
+        prefer_large(memory.as_ptr(), bytes);
         Ok(Arena { memory, bytes })
     }
 

@@ -8,6 +8,7 @@ use gradus_core::types::Element;
 use gradus_core::{Array, DType, Type};
 
 use crate::error::{Result, error, fail};
+use crate::pages::prefer_large;
 use crate::runtime::by_dtype;
 
 /// The memory of a vector of elements of a dtype. What is in it is the owner's business.
@@ -31,7 +32,10 @@ impl Block {
         fn of<T: Element>(count: usize) -> Option<(NonNull<u8>, usize)> {
             let mut values: Vec<T> = recycled(count).unwrap_or_default();
             values.clear();
-            values.try_reserve_exact(count).ok()?;
+            if values.capacity() < count {
+                values.try_reserve_exact(count).ok()?;
+                prefer_large(values.as_mut_ptr().cast(), count * size_of::<T>());
+            }
             let mut values = ManuallyDrop::new(values);
             Some((NonNull::new(values.as_mut_ptr().cast())?, values.capacity()))
         }

@@ -18,6 +18,7 @@ mod cost;
 mod disk;
 mod error;
 mod extent;
+mod pages;
 mod prepared;
 mod size;
 mod tiers;

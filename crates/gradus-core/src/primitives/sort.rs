@@ -267,16 +267,25 @@ const FEW: usize = 32;
 /// Then fewer elements are looked at together, as each of them may raise what the next have to be.
 const FEW_BLOCK: usize = 16;
 
+/// Puts a number in its order in place of the last. It comes behind those of its key: they are from places before it.
+fn put(best: &mut [(u64, usize)], new: (u64, usize)) {
+    let mut at = best.len() - 1;
+    while at > 0 && best[at - 1].0 > new.0 {
+        best[at] = best[at - 1];
+        at -= 1;
+    }
+    best[at] = new;
+}
+
 /// As [`largest`], of few.
 fn largest_few<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Result<Vec<usize>> {
     let mut from = memory(values.len() / n * k)?;
     let mut best = [(0, 0); FEW];
     let best = &mut best[..k];
     for start in (0..values.len()).step_by(n) {
-        for (best, place) in best.iter_mut().zip(start..) {
-            *best = (!values[place].key(), place);
+        for i in 0..k {
+            put(&mut best[..=i], (!values[start + i].key(), start + i));
         }
-        best.sort_unstable();
         let mut least = values[best[k - 1].1];
         let mut first = start + k;
         for block in values[first..start + n].chunks(FEW_BLOCK) {
@@ -286,13 +295,7 @@ fn largest_few<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Res
                     if *v <= least || least.partial_cmp(&least).is_none() {
                         continue;
                     }
-                    let new = (!v.key(), place);
-                    let mut at = k - 1;
-                    while at > 0 && best[at - 1] > new {
-                        best[at] = best[at - 1];
-                        at -= 1;
-                    }
-                    best[at] = new;
+                    put(best, (!v.key(), place));
                     least = values[best[k - 1].1];
                 }
             }
