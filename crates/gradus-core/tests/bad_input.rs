@@ -584,3 +584,15 @@ fn padding_that_leaves_nothing_counts_no_places() {
     let padded = x.pad(&[(large as isize, 0), (0, 0), (0, 0)], 1.0_f32);
     assert_eq!(padded.ok().unwrap().to_vec::<f32>().unwrap(), []);
 }
+
+/// Where the result has the shape of the array itself, one with more axes beside it is named with that array.
+#[test]
+fn an_operand_with_more_axes_does_not_fit() {
+    let small = Array::from(2.0_f64);
+    for a in [small.mul_add(f64s(&[9, 7]), 1.0), small.mul_add(1.0, f64s(&[3])), small.clamp(0.0, f64s(&[3]))] {
+        let e = error(a);
+        assert_eq!(e.kind(), ErrorKind::Shape);
+        let text = e.to_string();
+        assert!(text.contains("beside f64[]") && text.contains("broadcast_to"), "{text}");
+    }
+}

@@ -366,6 +366,10 @@ impl Array {
             OperandValue::Number(n) => number_like(n, self.ty()?),
             OperandValue::Dim(d) => broadcast(&dim_as(&d, self.ty()?.dtype())?, self.shape()).ok(),
             OperandValue::Array(a) if a.ty()? == self.ty()? => Ok(a),
+            OperandValue::Array(a) if a.rank() > self.rank() => {
+                Err(error!(Shape, "{} beside {}, whose shape the result has", a.ty()?, self.ty()?)
+                    .help("give the array the shape of the others first, with `broadcast_to`"))
+            }
             OperandValue::Array(a) if a.dtype() == self.dtype() => broadcast(&a, self.shape()).ok(),
             OperandValue::Array(a) => {
                 Err(error!(DType, "{} beside {}", a.ty()?, self.ty()?).help("cast one of them first"))
