@@ -17,9 +17,9 @@ use crate::error::{Error, ErrorKind, Location, Result, error};
 use crate::interpret::interpret;
 use crate::primitives::{Infer, Op, Sample};
 use crate::program::{Builder, Program, verify};
-use crate::scalar::{Form, Ty};
+use crate::scalar::Form;
 use crate::trace::trace_closed;
-use crate::types::{Element, Type, dispatch};
+use crate::types::{DType, Element, Type, bf16, dispatch, f16};
 
 /// One of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -263,8 +263,8 @@ impl Steps<'_> {
 /// The scalar form of an operation gives the bits of its evaluation, element by element; nothing to compare where it has none.
 fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
     let [output] = outputs else { return Ok(0) };
-    let ty = |a: &Array| Ty::computing(a.dtype());
-    let Some((from, to)) = inputs.iter().map(ty).collect::<Option<Vec<Ty>>>().zip(ty(output)) else { return Ok(0) };
+    let from: Vec<DType> = inputs.iter().map(Array::dtype).collect();
+    let to = output.dtype();
     let form = Form::of(op, &from, to).map_err(|e| Trouble::Wrong(e.to_string()))?;
     let Some(form) = form else { return Ok(0) };
     if inputs.iter().any(|a| a.shape() != output.shape()) {
@@ -276,8 +276,10 @@ fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
         Ok(dispatch!(c.ty().dtype(), T => c.values::<T>().iter().map(|v| v.bits() as u64 & mask).collect()))
     };
     let is_nan = |bits: u64| match to {
-        Ty::F32 => f32::from_bits(bits as u32).is_nan(),
-        Ty::F64 => f64::from_bits(bits).is_nan(),
+        DType::F16 => f16::from_bits(bits as u16).is_nan(),
+        DType::BF16 => bf16::from_bits(bits as u16).is_nan(),
+        DType::F32 => f32::from_bits(bits as u32).is_nan(),
+        DType::F64 => f64::from_bits(bits).is_nan(),
         _ => false,
     };
     let operands = inputs.iter().map(bits).collect::<Result<Vec<_>>>()?;
