@@ -10,6 +10,7 @@ use super::nested::{Made, Nested, equations, has_type};
 use crate::error::{Location, Result};
 use crate::primitives::convert::Convert;
 use crate::primitives::shaping::Iota;
+use crate::primitives::size::Size;
 use crate::primitives::{Halves, Op};
 use crate::program::{Atom, Builder, Program, eliminate_dead_code};
 use crate::scalar::Half;
@@ -33,12 +34,9 @@ fn rewritten(p: &Program, nested: &Nested<'_>) -> Result<Program> {
     let mut wide: FxHashMap<Atom, Atom> = FxHashMap::default();
     equations(p, &mut |b, e, operands| {
         let op = nested.op(e.op())?;
-        if let Some(iota) = op.downcast::<Iota>()
-            && Half::of(iota.dtype).is_some()
-        {
-            let whole = Op::new(Iota { dtype: DType::I64, ..iota.clone() });
+        if let Some((dtype, whole)) = counted(&op) {
             let whole = b.equation(whole, &[], e.place())?.result();
-            return Ok(Made::There(vec![as_dtype(b, whole.into(), iota.dtype, e.place())?]));
+            return Ok(Made::There(vec![as_dtype(b, whole.into(), dtype, e.place())?]));
         }
         let is_wide = !operands.iter().any(|a| is_half(b.ty(*a)));
         if is_wide || op.is_elementwise() || op.halves() != Halves::Widened {
@@ -66,6 +64,16 @@ fn rewritten(p: &Program, nested: &Nested<'_>) -> Result<Program> {
         });
         Ok(Made::There(made.collect::<Result<_>>()?))
     })
+}
+
+/// An operation that counts in half floats, in integers.
+fn counted(op: &Op) -> Option<(DType, Op)> {
+    let (dtype, whole) = match (op.downcast::<Iota>(), op.downcast::<Size>()) {
+        (Some(iota), _) => (iota.dtype, Op::new(Iota { dtype: DType::I64, ..iota.clone() })),
+        (_, Some(size)) => (size.dtype, Op::new(Size { dtype: DType::I64, ..size.clone() })),
+        _ => return None,
+    };
+    Half::of(dtype).map(|_| (dtype, whole))
 }
 
 fn as_dtype(b: &mut Builder, a: Atom, dtype: DType, place: Location) -> Result<Atom> {

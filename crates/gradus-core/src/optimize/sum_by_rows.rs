@@ -30,7 +30,11 @@ fn split(p: &Program, nested: &Nested<'_>) -> Result<Program> {
         let ty = p.ty(p.operands(e)[0]);
         let (shape, last) = (ty.shape(), ty.rank().wrapping_sub(1));
         // Half floats are rounded once, at the end of the whole sum.
-        if Half::of(ty.dtype()).is_some() || sum.axes.len() < 2 || !sum.axes.contains(&last) || !rows.contains(&shape.to_vec()) {
+        if Half::of(ty.dtype()).is_some()
+            || sum.axes.len() < 2
+            || !sum.axes.contains(&last)
+            || !rows.contains(&shape.to_vec())
+        {
             return Ok(Made::As(e.op().clone()));
         }
         applied("a sum over everything goes through rows");

@@ -5,8 +5,8 @@ use super::elementwise::{NOT_A_NUMBER, Real};
 use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
 use super::{
-    Batch, Batched, Derivative, Halves, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose, Transposed,
-    Types,
+    Batch, Batched, Derivative, Halves, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose,
+    Transposed, Types,
 };
 use crate::array::{Array, Concrete, collected, reserve};
 use crate::error::{Result, error, fail};

@@ -15,7 +15,8 @@ use super::rules::one;
 use super::shaping::{Broadcast, Iota, Permute, Reshape, shifted};
 use super::sort::index_dtype;
 use super::{
-    Batch, Batched, Derivative, Expansion, Halves, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+    Batch, Batched, Derivative, Expansion, Halves, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed,
+    Types,
 };
 use crate::array::{Array, Concrete, collected, memory};
 use crate::error::{Result, counted, error, fail};

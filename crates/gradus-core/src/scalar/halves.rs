@@ -246,13 +246,12 @@ mod tests {
                 let (have, want) = (form.evaluate(&[bits.into()]), u64::from(half.narrowed(bits)));
                 assert_eq!(have, want, "{half:?} of {bits:#x}: {have:#x} is not {want:#x}");
             };
+            let halfway = if half == Half::F16 { 0x1000 } else { 0x8000 };
             for bits in 0..=u16::MAX {
                 let wide = half.widened(bits);
-                for step in [0, 0x1000, 0x8000, 1 << 22, 1 << 12, 1 << 23] {
-                    (-1..=1).for_each(|d: i32| check(wide.wrapping_add(step).wrapping_add_signed(d)));
-                }
+                [0, halfway - 1, halfway, halfway + 1].into_iter().for_each(|step| check(wide.wrapping_add(step)));
             }
-            (0..1 << 20).for_each(|i: u32| check(i.wrapping_mul(0x9e37_79b9)));
+            (0..1 << 16).for_each(|i: u32| check(i.wrapping_mul(0x9e37_79b9)));
         }
     }
 

@@ -175,7 +175,17 @@ fn pairs_of_special_half_floats() {
             let b = x[1].reshape([1, n]).broadcast_to([n, n]);
             let compare = |direction| bind(Op::new(Compare { direction }), &[a.clone(), b.clone()]);
             let mut all: Vec<Array> = Direction::ALL.iter().map(|d| compare(*d)).collect();
-            all.extend([&a + &b, &a - &b, &a * &b, &a / &b, a.maximum(&b), a.minimum(&b), &a % &b, a.pow(&b), a.atan2(&b)]);
+            all.extend([
+                &a + &b,
+                &a - &b,
+                &a * &b,
+                &a / &b,
+                a.maximum(&b),
+                a.minimum(&b),
+                &a % &b,
+                a.pow(&b),
+                a.atan2(&b),
+            ]);
             all.push(a.lt(&b).select(&a, &b));
             all.push(b.eq(&b).select(&a * &b + &a, -&b));
             all.push(a.clamp(-1.5, 2.0));
@@ -189,7 +199,12 @@ fn pairs_of_special_half_floats() {
         let inputs = [every(dtype)];
         let p = traced(&inputs, |x| {
             let square = x[0].reshape([256, 256]);
-            vec![x[0].flip(0), square.t(), square.index((3.., ..7)).reshape([253 * 7]), x[0].ne(&x[0]).select(&x[0], &x[0])]
+            vec![
+                x[0].flip(0),
+                square.t(),
+                square.index((3.., ..7)).reshape([253 * 7]),
+                x[0].ne(&x[0]).select(&x[0], &x[0]),
+            ]
         });
         let all = everywhere(&p, &inputs, &|| p.to_string());
         all[1..].iter().for_each(|have| assert!(have.iter().zip(&all[0]).all(|(a, b)| a.is_identical(b))));
@@ -236,7 +251,8 @@ fn half_floats_along_axes() {
 fn half_floats_share_loops_with_everything() {
     for dtype in HALVES {
         let at = Array::from_vec((0..120_i64).map(|i| i * 7919 % 61 - 10).collect::<Vec<i64>>(), [120]);
-        let inputs = [numbers(&[40, 24], dtype, true), numbers(&[24], dtype, false), at, numbers(&[120, 24], dtype, false)];
+        let inputs =
+            [numbers(&[40, 24], dtype, true), numbers(&[24], dtype, false), at, numbers(&[120, 24], dtype, false)];
         let p = traced(&inputs, |x| {
             let (a, b, at, c) = (&x[0], &x[1], &x[2], &x[3]);
             let wide = b.reshape([1, 24]).broadcast_to([40, 24]);
