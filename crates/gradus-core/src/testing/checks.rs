@@ -15,9 +15,9 @@ use self::numbers::{near, repeated, scrambled};
 use crate::array::Array;
 use crate::error::{Error, ErrorKind, Location, Result, error};
 use crate::interpret::interpret;
-use crate::primitives::{Infer, Op, Sample};
+use crate::primitives::{Halves, Infer, Op, Sample};
 use crate::program::{Builder, Program, verify};
-use crate::scalar::Form;
+use crate::scalar::{Form, Half};
 use crate::trace::trace_closed;
 use crate::types::{DType, Element, Type, bf16, dispatch, f16};
 
@@ -241,6 +241,7 @@ impl Steps<'_> {
             Ok(gave.len())
         });
         self.step("scalar form", || form(op, inputs, &outputs));
+        self.step("half floats in 32 bits", || wide(op, inputs, &outputs));
         self.step("what it is made of", || parts(op, inputs, &outputs));
         self.step("operands with strides", || {
             let moved = inputs.iter().map(scrambled).collect::<Result<Vec<_>>>()?;
@@ -292,6 +293,18 @@ fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
         }
     }
     Ok(wanted.len())
+}
+
+/// An operation that says so of itself does with half floats what it does with the same numbers in 32 bits, rounded once.
+fn wide(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
+    let is_half = |a: &Array| Half::of(a.dtype()).is_some();
+    if op.halves() != Halves::Widened || !inputs.iter().any(is_half) {
+        return Ok(0);
+    }
+    let widened: Vec<Array> = inputs.iter().map(|a| if is_half(a) { a.cast(DType::F32) } else { a.clone() }).collect();
+    let made = op.evaluate(&widened)?;
+    let rounded: Vec<Array> = made.iter().zip(outputs).map(|(have, want)| have.cast(want.dtype())).collect();
+    all_near(&rounded, outputs, 0.0)
 }
 
 /// What an operation is made of gives what it gives.
