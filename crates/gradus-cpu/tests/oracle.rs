@@ -1,5 +1,7 @@
 //! Every tier against the interpreter: all primitives' samples, and random programs with nested control flow.
 
+#[path = "oracle/halves.rs"]
+mod halves;
 #[path = "oracle/indexing.rs"]
 mod indexing;
 #[path = "oracle/joined.rs"]

@@ -15,6 +15,7 @@ mod dots;
 mod expand;
 mod fission;
 mod gathers;
+mod halves;
 mod inline;
 mod kinds;
 mod layout;
@@ -34,6 +35,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+pub use halves::in_wide;
 pub use inline::run_by;
 pub(crate) use layout::repetitions_last;
 pub(crate) use nested::{Made, Nested, equations};

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::primitives::{Op, Types};
 use crate::program::{Atom, Builder, Equation, Program, ValueId};
 use crate::stack;
+use crate::types::Type;
 
 /// A rewriting of a program that is given the means to rewrite the programs inside it.
 type Run<'f> = &'f dyn Fn(&Program, &Nested<'_>) -> Result<Program>;
@@ -55,6 +56,27 @@ impl<'f> Nested<'f> {
     pub fn op(&self, op: &Op) -> Result<Op> {
         if op.holds_programs() { op.map_programs(&|p| self.of(p)) } else { Ok(op.clone()) }
     }
+}
+
+/// Whether a value or a constant of a program, or of one that is nested in it, has such a type.
+pub(crate) fn has_type(p: &Program, is: &dyn Fn(&Type) -> bool) -> bool {
+    fn asked(p: &Program, is: &dyn Fn(&Type) -> bool, known: &mut FxHashMap<usize, bool>) -> bool {
+        if (0..p.value_count()).any(|v| is(p.ty(ValueId::new(v)))) || p.constants().iter().any(|c| is(c.ty())) {
+            return true;
+        }
+        p.equations().iter().filter(|e| e.op().holds_programs()).any(|e| {
+            e.op().programs().iter().any(|p| {
+                let address = Arc::as_ptr(p) as usize;
+                if let Some(&has) = known.get(&address) {
+                    return has;
+                }
+                let has = asked(p, is, known);
+                known.insert(address, has);
+                has
+            })
+        })
+    }
+    asked(p, is, &mut FxHashMap::default())
 }
 
 /// Writes a program again, equation by equation: `f` is given each with its operands in the new program.

@@ -7,9 +7,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use rustc_hash::FxHashMap;
-
-use super::nested::Nested;
+use super::nested::{Nested, has_type};
 use crate::array::{Array, Concrete};
 use crate::error::{Result, error, fail};
 use crate::primitives::control::{Call, Checkpoint, CustomJvp, CustomVjp, Name, Scan, StopGradient, Switch, While};
@@ -27,7 +25,7 @@ use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Param, ParamReader, Params, Primitive, Sample, Transpose,
     Transposed, Types,
 };
-use crate::program::{Atom, Constant, Program, ValueId, eliminate_dead_code};
+use crate::program::{Atom, Constant, Program, eliminate_dead_code};
 use crate::trace::{at_same_place, bind, bind_all, trace_closed};
 use crate::types::{Complex as Number, DType, Dim, Effects, Scalar, Type};
 
@@ -36,7 +34,7 @@ const NOT_TRANSFORMED: &str = "transform the program before it is compiled";
 
 /// The program with pairs for complex numbers, in its inputs and results too; none if it has no complex number.
 pub fn in_pairs(p: &Program) -> Result<Option<Program>> {
-    if !has_complex(p, &mut FxHashMap::default()) {
+    if !has_type(p, &is_complex) {
         return Ok(None);
     }
     let made = Nested::run(p, &rewritten)?;
@@ -58,22 +56,8 @@ fn number_type(pairs: &Type) -> Result<Type> {
     Ok(pairs.with_dtype(dtype).with_shape(pairs.shape().without(|a| a == last)))
 }
 
-fn has_complex(p: &Program, known: &mut FxHashMap<usize, bool>) -> bool {
-    let complex = |ty: &Type| ty.dtype().is_complex();
-    if (0..p.value_count()).any(|v| complex(p.ty(ValueId::new(v)))) || p.constants().iter().any(|c| complex(c.ty())) {
-        return true;
-    }
-    p.equations().iter().filter(|e| e.op().holds_programs()).any(|e| {
-        e.op().programs().iter().any(|p| {
-            let address = std::sync::Arc::as_ptr(p) as usize;
-            if let Some(&is) = known.get(&address) {
-                return is;
-            }
-            let is = has_complex(p, known);
-            known.insert(address, is);
-            is
-        })
-    })
+fn is_complex(ty: &Type) -> bool {
+    ty.dtype().is_complex()
 }
 
 /// A value of the program that is being written again.
@@ -173,7 +157,7 @@ impl Value {
 }
 
 fn rewritten(p: &Program, nested: &Nested<'_>) -> Result<Program> {
-    if !has_complex(p, &mut FxHashMap::default()) {
+    if !has_type(p, &is_complex) {
         return Ok(p.clone());
     }
     let specs: Vec<Array> = p.inputs().iter().map(|ty| Array::of_type(pair_type(ty))).collect();

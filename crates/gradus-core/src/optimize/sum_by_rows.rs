@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::reduce::{ReduceMax, ReduceSum};
 use crate::program::{Atom, Program};
+use crate::scalar::Half;
 use crate::types::Dim;
 
 /// Elements behind a reduced axis that a loop over rows still takes as points.
@@ -26,9 +27,14 @@ fn split(p: &Program, nested: &Nested<'_>) -> Result<Program> {
     let rows = rows(p);
     equations(p, &mut |b, e, operands| {
         let Some(sum) = e.op().downcast::<ReduceSum>() else { return Ok(Made::As(nested.op(e.op())?)) };
-        let shape = p.ty(p.operands(e)[0]).shape();
-        let last = shape.rank().wrapping_sub(1);
-        if sum.axes.len() < 2 || !sum.axes.contains(&last) || !rows.contains(&shape.to_vec()) {
+        let ty = p.ty(p.operands(e)[0]);
+        let (shape, last) = (ty.shape(), ty.rank().wrapping_sub(1));
+        // Half floats are rounded once, at the end of the whole sum.
+        if Half::of(ty.dtype()).is_some()
+            || sum.axes.len() < 2
+            || !sum.axes.contains(&last)
+            || !rows.contains(&shape.to_vec())
+        {
             return Ok(Made::As(e.op().clone()));
         }
         applied("a sum over everything goes through rows");

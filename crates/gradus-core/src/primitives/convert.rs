@@ -5,13 +5,13 @@ use super::elementwise::{NOT_A_NUMBER, Real};
 use super::reduce::{array, complex_wave, elements, wave};
 use super::rules::one;
 use super::{
-    Batch, Batched, Derivative, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose, Transposed,
-    Types,
+    Batch, Batched, Derivative, Halves, Infer, Jvp, Limits, NotFinite, Op, Outputs, Primitive, Sample, Transpose,
+    Transposed, Types,
 };
 use crate::array::{Array, Concrete, collected, reserve};
 use crate::error::{Result, error, fail};
 use crate::rules_of;
-use crate::scalar::{self, Local, Scalars};
+use crate::scalar::{self, Half, Local, Scalars};
 use crate::trace::bind;
 use crate::types::{DType, Effects, Element, KeyBits, Type, Wide, bf16, dispatch, dispatch_real, f16};
 
@@ -117,7 +117,12 @@ impl Primitive for Convert {
     }
 
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
-        Some(s.convert(s.operand(0), s.to()))
+        let x = s.operand(0);
+        Some(if Half::of(self.dtype).is_some() { s.for_half(x) } else { s.convert(x, s.to()) })
+    }
+
+    fn halves(&self) -> Halves {
+        Halves::Widened
     }
 
     fn limits(&self) -> Limits {
@@ -226,6 +231,10 @@ impl Primitive for Bitcast {
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         let x = s.operand(0);
         Some(if s.ty(x) == s.to() { x } else { s.op(scalar::Op::Bitcast(s.to()), &[x]) })
+    }
+
+    fn halves(&self) -> Halves {
+        Halves::Bits
     }
 
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {

@@ -11,7 +11,9 @@ use super::rules::one;
 use super::shaping::strided::owned;
 use super::shaping::{Iota, Pad, Reverse};
 use super::sort::{index_dtype, take_along};
-use super::{Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types};
+use super::{
+    Batch, Batched, Derivative, Halves, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+};
 use crate::array::{Array, Concrete, collected, memory};
 use crate::error::Result;
 use crate::rules_of;
@@ -75,6 +77,9 @@ macro_rules! cumulatives {
             }
             fn is_total(&self) -> bool {
                 true
+            }
+            fn halves(&self) -> Halves {
+                Halves::Widened
             }
             fn effects(&self) -> Effects {
                 Effects::PURE

@@ -12,7 +12,8 @@ use super::rules::one;
 use super::shaping::strided::buffer;
 use super::shaping::{Permute, fit};
 use super::{
-    Batch, Batched, Derivative, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+    Batch, Batched, Derivative, Halves, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed,
+    Types,
 };
 use crate::array::{Array, Concrete};
 use crate::error::{Result, counted, error, fail};
@@ -213,6 +214,10 @@ impl Primitive for DotGeneral {
 
     fn is_total(&self) -> bool {
         true
+    }
+
+    fn halves(&self) -> Halves {
+        Halves::Widened
     }
 
     fn effects(&self) -> Effects {

@@ -106,11 +106,17 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     }
 
     /// Its scalar form: one element of the result, as arithmetic on the same element of each operand. It is asked where every element is a number of
-    /// 1, 2, 4 or 8 bytes that is neither a half float nor complex, and used where operands and result have one shape. With a form an operation is fused with
+    /// 1, 2, 4 or 8 bytes that is not complex, and used where operands and result have one shape; of half floats, where it says what it
+    /// [does with them](Primitive::halves). With a form an operation is fused with
     /// its neighbours; without one it is [evaluated](Primitive::evaluate) on whole arrays. Both give the same bits, which
     /// [`testing::check_samples`](crate::testing::check_samples) holds them to.
     fn scalar(&self, _scalars: &mut Scalars) -> Option<Local> {
         None
+    }
+
+    /// What it does with half floats. Nothing is known of that unless it says so: then it is [evaluated](Primitive::evaluate) on whole arrays.
+    fn halves(&self) -> Halves {
+        Halves::Whole
     }
 
     /// What it is made of in other operations, as a function of its operands: any backend can run it then, and its parts are fused. `None`, the answer
@@ -161,6 +167,17 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     fn samples() -> Vec<Sample>
     where
         Self: Sized;
+}
+
+/// What an operation does with half floats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Halves {
+    /// Nobody else knows.
+    Whole,
+    /// What it does with the same numbers in `f32`; results that are half floats are rounded once, at the end.
+    Widened,
+    /// It takes their bits from one place to another: its [scalar form](Primitive::scalar) does that with 16 bits of any kind.
+    Bits,
 }
 
 /// Makes an operation of the same kind from other parameters. Implemented for every primitive.

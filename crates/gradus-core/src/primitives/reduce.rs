@@ -15,7 +15,8 @@ use super::rules::one;
 use super::shaping::{Broadcast, Iota, Permute, Reshape, shifted};
 use super::sort::index_dtype;
 use super::{
-    Batch, Batched, Derivative, Expansion, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+    Batch, Batched, Derivative, Expansion, Halves, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed,
+    Types,
 };
 use crate::array::{Array, Concrete, collected, memory};
 use crate::error::{Result, counted, error, fail};
@@ -68,6 +69,9 @@ macro_rules! reductions {
             }
             fn is_total(&self) -> bool {
                 true
+            }
+            fn halves(&self) -> Halves {
+                Halves::Widened
             }
             fn effects(&self) -> Effects {
                 Effects::PURE
@@ -351,6 +355,9 @@ macro_rules! places {
             fn is_total(&self) -> bool {
                 true
             }
+            fn halves(&self) -> Halves {
+                Halves::Widened
+            }
             fn effects(&self) -> Effects {
                 Effects::PURE
             }
@@ -406,13 +413,13 @@ pub(super) fn fits_places(n: &Dim, dtype: DType, ty: &Type) -> Result<()> {
     Ok(())
 }
 
-/// Whether places are made of other operations: not of half floats, which are compared one by one anyway, nor where only a call tells whether they fit their type.
+/// Whether places are made of other operations: not where only a call tells whether they fit their type.
 /// Numbers of long columns stand beside their places when they are compared, each in a lane of its own; only rows are better gone through twice.
 fn has_first_place(x: &Type, axis: usize, dtype: DType) -> bool {
     let fits = matches!(dtype, DType::I64 | DType::U64) || x.shape().get(axis).is_some_and(|n| n.constant().is_some());
     let behind = x.shape().dims().iter().skip(axis + 1).fold(Dim::from(1usize), |n, d| n * d);
     let is_row = x.dtype() == DType::Bool || Dim::from(NARROW).at_least(&behind) == Decision::Yes;
-    fits && is_row && !matches!(x.dtype(), DType::F16 | DType::BF16)
+    fits && is_row
 }
 
 /// The first place of the extreme number along an axis, or of the first NaN, which then is the extreme one: the smallest number of all such places.

@@ -9,6 +9,8 @@ pub fn evaluate(op: Op, types: &[Ty], args: &[u64]) -> u64 {
         Op::Select => return if args[0] != 0 { args[1] } else { args[2] },
         Op::Bitcast(to) => return low(to, args[0]),
         Op::Convert(to) => return convert(ty, to, args[0]),
+        Op::Widen(half) => return half.widened(args[0] as u16).into(),
+        Op::Narrow(half) => return half.narrowed(args[0] as u32).into(),
         Op::Special(s) => return s.of_bits(ty, args[0], args[1 % args.len()]),
         _ => {}
     }

@@ -46,12 +46,20 @@ impl Form {
         scalars.finish(result).map(Some)
     }
 
+    /// A form whose rule fits together.
+    pub(super) fn made(from: &[Ty], to: Ty, rule: impl FnOnce(&mut Scalars) -> Local) -> Form {
+        let mut scalars = Scalars::new(from, to);
+        let result = rule(&mut scalars);
+        debug_assert!(scalars.fault.is_none() && scalars.ty(result) == to, "{:?}", scalars.fault);
+        Form { types: scalars.types, steps: scalars.steps, result }
+    }
+
     pub(super) fn of_function(m: Math, ty: Ty) -> Form {
         let types: SmallVec<[Ty; 3]> = std::iter::repeat_n(ty, m.arity).collect();
-        let mut scalars = Scalars::new(&types, ty);
-        let operands = scalars.operands();
-        let result = (m.0.write)(&mut Floats { scalars: &mut scalars, ty }, &operands);
-        Form { types: scalars.types, steps: scalars.steps, result }
+        Form::made(&types, ty, |s| {
+            let operands = s.operands();
+            (m.0.write)(&mut Floats { scalars: s, ty }, &operands)
+        })
     }
 
     /// The steps with the types of what they give.

@@ -5,10 +5,12 @@
 
 mod eval;
 mod form;
+mod halves;
 mod special;
 
 pub use eval::evaluate;
 pub use form::{Floats, Form, Local, Scalars, Step, Writer};
+pub use halves::Half;
 pub use special::Special;
 
 use std::fmt;
@@ -34,8 +36,7 @@ pub enum Ty {
 }
 
 impl Ty {
-    /// The scalar type that computes with elements of a dtype. None for half precision and complex numbers, which go
-    /// through compiled Rust.
+    /// The scalar type that computes with elements of a dtype. None for half floats, which compute as others ([`Half`]), and for complex numbers.
     pub fn computing(dtype: DType) -> Option<Ty> {
         Some(match dtype {
             DType::Bool => Ty::Bool,
@@ -52,6 +53,11 @@ impl Ty {
             DType::F64 => Ty::F64,
             DType::F16 | DType::BF16 | DType::C64 | DType::C128 => return None,
         })
+    }
+
+    /// The scalar type that holds elements of a dtype: half floats by their bits, all others as they [compute](Ty::computing).
+    pub fn holding(dtype: DType) -> Option<Ty> {
+        if Half::of(dtype).is_some() { Some(Ty::U16) } else { Ty::computing(dtype) }
     }
 
     /// Bytes of one in memory. A bool is one byte, 0 or 1.
@@ -258,6 +264,10 @@ pub enum Op {
     Convert(Ty),
     /// The same bits as a type of the same size.
     Bitcast(Ty),
+    /// The bits of a half float, as `u16`, to the number as `f32`.
+    Widen(Half),
+    /// An `f32` to the bits of the nearest half float, ties to even, as `u16`.
+    Narrow(Half),
     /// Floats: an elementary function.
     Math(Math),
     /// Floats: compiled Rust. `Special::Rare` has a third operand, a bool: where it is false the result does not matter,
@@ -280,7 +290,9 @@ impl Op {
             | Op::Popcount
             | Op::LeadingZeros
             | Op::Convert(_)
-            | Op::Bitcast(_) => 1,
+            | Op::Bitcast(_)
+            | Op::Widen(_)
+            | Op::Narrow(_) => 1,
             Op::Math(m) => m.arity,
             Op::Special(Special::Nextafter | Special::FloatRem) => 2,
             Op::Special(Special::Rare(_)) => 3,
@@ -296,6 +308,8 @@ impl Op {
             Op::Eq | Op::Ne | Op::Lt | Op::Le => Ty::Bool,
             Op::Select => operands[1],
             Op::Convert(to) | Op::Bitcast(to) => to,
+            Op::Widen(_) => Ty::F32,
+            Op::Narrow(_) => Ty::U16,
             _ => operands[0],
         }
     }
@@ -324,6 +338,8 @@ impl Op {
             Op::And | Op::Or | Op::Xor | Op::Not => same && !float,
             Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Neg | Op::Abs | Op::Max | Op::Min => same && t[0] != Ty::Bool,
             Op::Bitcast(to) => to.size() == t[0].size(),
+            Op::Widen(_) => t[0] == Ty::U16,
+            Op::Narrow(_) => t[0] == Ty::F32,
             Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Convert(_) => same,
         }
     }
@@ -334,6 +350,8 @@ impl Op {
             Op::Math(m) => m.cost,
             Op::Div | Op::Sqrt | Op::Rem | Op::Special(Special::FloatRem) => 0.6,
             Op::Special(_) => 40.0,
+            Op::Widen(_) => 0.1,
+            Op::Narrow(_) => 0.2,
             _ => 0.08,
         }
     }
@@ -344,6 +362,8 @@ impl fmt::Display for Op {
         match self {
             Op::Convert(to) => write!(f, "convert.{to}"),
             Op::Bitcast(to) => write!(f, "bitcast.{to}"),
+            Op::Widen(half) => write!(f, "widen.{}", half.name()),
+            Op::Narrow(half) => write!(f, "narrow.{}", half.name()),
             Op::Math(m) => f.write_str(m.name),
             Op::Special(Special::Polygamma(n)) => write!(f, "polygamma.{n}"),
             Op::Special(Special::Rare(r)) => write!(f, "rare.{}", format!("{r:?}").to_lowercase()),

@@ -15,11 +15,11 @@ use self::numbers::{near, repeated, scrambled};
 use crate::array::Array;
 use crate::error::{Error, ErrorKind, Location, Result, error};
 use crate::interpret::interpret;
-use crate::primitives::{Infer, Op, Sample};
+use crate::primitives::{Halves, Infer, Op, Sample};
 use crate::program::{Builder, Program, verify};
-use crate::scalar::{Form, Ty};
+use crate::scalar::{Form, Half};
 use crate::trace::trace_closed;
-use crate::types::{Element, Type, dispatch};
+use crate::types::{DType, Element, Type, bf16, dispatch, f16};
 
 /// One of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -241,6 +241,7 @@ impl Steps<'_> {
             Ok(gave.len())
         });
         self.step("scalar form", || form(op, inputs, &outputs));
+        self.step("half floats in 32 bits", || wide(op, inputs, &outputs));
         self.step("what it is made of", || parts(op, inputs, &outputs));
         self.step("operands with strides", || {
             let moved = inputs.iter().map(scrambled).collect::<Result<Vec<_>>>()?;
@@ -263,8 +264,8 @@ impl Steps<'_> {
 /// The scalar form of an operation gives the bits of its evaluation, element by element; nothing to compare where it has none.
 fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
     let [output] = outputs else { return Ok(0) };
-    let ty = |a: &Array| Ty::computing(a.dtype());
-    let Some((from, to)) = inputs.iter().map(ty).collect::<Option<Vec<Ty>>>().zip(ty(output)) else { return Ok(0) };
+    let from: Vec<DType> = inputs.iter().map(Array::dtype).collect();
+    let to = output.dtype();
     let form = Form::of(op, &from, to).map_err(|e| Trouble::Wrong(e.to_string()))?;
     let Some(form) = form else { return Ok(0) };
     if inputs.iter().any(|a| a.shape() != output.shape()) {
@@ -276,8 +277,10 @@ fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
         Ok(dispatch!(c.ty().dtype(), T => c.values::<T>().iter().map(|v| v.bits() as u64 & mask).collect()))
     };
     let is_nan = |bits: u64| match to {
-        Ty::F32 => f32::from_bits(bits as u32).is_nan(),
-        Ty::F64 => f64::from_bits(bits).is_nan(),
+        DType::F16 => f16::from_bits(bits as u16).is_nan(),
+        DType::BF16 => bf16::from_bits(bits as u16).is_nan(),
+        DType::F32 => f32::from_bits(bits as u32).is_nan(),
+        DType::F64 => f64::from_bits(bits).is_nan(),
         _ => false,
     };
     let operands = inputs.iter().map(bits).collect::<Result<Vec<_>>>()?;
@@ -290,6 +293,18 @@ fn form(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
         }
     }
     Ok(wanted.len())
+}
+
+/// An operation that says so of itself does with half floats what it does with the same numbers in 32 bits, rounded once.
+fn wide(op: &Op, inputs: &[Array], outputs: &[Array]) -> Outcome {
+    let is_half = |a: &Array| Half::of(a.dtype()).is_some();
+    if op.halves() != Halves::Widened || !inputs.iter().any(is_half) {
+        return Ok(0);
+    }
+    let widened: Vec<Array> = inputs.iter().map(|a| if is_half(a) { a.cast(DType::F32) } else { a.clone() }).collect();
+    let made = op.evaluate(&widened)?;
+    let rounded: Vec<Array> = made.iter().zip(outputs).map(|(have, want)| have.cast(want.dtype())).collect();
+    all_near(&rounded, outputs, 0.0)
 }
 
 /// What an operation is made of gives what it gives.

@@ -88,6 +88,12 @@ impl Rewriter<Infallible> for Expander {
                 let result = f.form(ty).write(&mut Recorder { module, out }, args);
                 renames.set(v, result);
             }
+            Expr::Op(Op::Widen(half), args) => {
+                renames.set(v, half.widening().write(&mut Recorder { module, out }, args));
+            }
+            Expr::Op(Op::Narrow(half), args) => {
+                renames.set(v, half.narrowing().write(&mut Recorder { module, out }, args));
+            }
             _ => out.push(Stmt::Let(v, e)),
         }
         Ok(())

@@ -13,6 +13,7 @@ mod words;
 use std::str::FromStr;
 
 use gradus_core::math::Rare;
+use gradus_core::scalar::Half;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -42,7 +43,7 @@ macro_rules! listed {
 listed! { OPS: Op =
     Add Sub Mul Div Rem Neg Abs Fma Sqrt Floor Ceil Round Trunc Lesser Greater Max Min And Or Xor Not Shl Shr Sar Rotl
     Popcount LeadingZeros Eq Ne Lt Le Select;
-    Op::Convert(_), Op::Bitcast(_), Op::Math(_), Op::Special(_)
+    Op::Convert(_), Op::Bitcast(_), Op::Widen(_), Op::Narrow(_), Op::Math(_), Op::Special(_)
 }
 listed! { SPECIAL: Special = ErfInv Lgamma Digamma Nextafter FloatRem; Special::Polygamma(_), Special::Rare(_) }
 listed! { FOLDS: FoldOp = Add Mul Max Min And Or; }
@@ -432,6 +433,8 @@ impl<'a> Parser<'a> {
         match word.split_once('.') {
             Some(("convert", to)) => Some(Op::Convert(ty(to)?)),
             Some(("bitcast", to)) => Some(Op::Bitcast(ty(to)?)),
+            Some(("widen", half)) => Some(Op::Widen(Half::ALL.into_iter().find(|h| h.name() == half)?)),
+            Some(("narrow", half)) => Some(Op::Narrow(Half::ALL.into_iter().find(|h| h.name() == half)?)),
             Some(("polygamma", n)) => Some(Op::Special(Special::Polygamma(n.parse().ok()?))),
             _ => self.operations.get(word).copied(),
         }

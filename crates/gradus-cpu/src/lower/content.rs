@@ -55,7 +55,7 @@ impl Sets {
 pub(super) fn in_lanes(p: &Program, small: usize) -> Vec<bool> {
     let size = |v: ValueId| {
         let n = p.ty(v).shape().count().filter(|n| (FEWEST..=small).contains(n));
-        n.filter(|_| Ty::computing(p.ty(v).dtype()).is_some())
+        n.filter(|_| Ty::holding(p.ty(v).dtype()).is_some())
     };
     let sizes: Vec<Option<usize>> = (0..p.value_count()).map(|v| size(ValueId::new(v))).collect();
     let mut sets = Sets { above: (0..sizes.len()).collect(), gain: vec![0.0; sizes.len()] };

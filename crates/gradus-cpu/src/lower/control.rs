@@ -68,7 +68,7 @@ fn only_goes_on(body: &Program, input: usize, output: Atom) -> bool {
     let taken = body.equations().iter().flat_map(|e| body.operands(e)).chain(body.outputs()).filter(|a| **a == x);
     let made = output.value().and_then(|v| body.equations().iter().find(|e| e.results().any(|r| r == v)));
     let goes_on = |e: &Equation| e.results().len() == 1 && e.op().is_elementwise() && body.operands(e).contains(&x);
-    Ty::computing(body.ty(x).dtype()).is_some() && made.is_some_and(goes_on) && taken.count() == 1
+    Ty::holding(body.ty(x).dtype()).is_some() && made.is_some_and(goes_on) && taken.count() == 1
 }
 
 /// A loop of so many steps pays for turning a matrix once instead of in every product.
@@ -111,7 +111,7 @@ impl Lower {
 
     /// Whether an array lives in scalars.
     pub(super) fn is_small(&self, ty: &gradus_core::Type, dims: &[Size]) -> bool {
-        Ty::computing(ty.dtype()).is_some() && count(dims).known().is_some_and(|n| (1..=self.small).contains(&n))
+        Ty::holding(ty.dtype()).is_some() && count(dims).known().is_some_and(|n| (1..=self.small).contains(&n))
     }
 
     /// Brings the carries of a loop onto their way: operands from `first` on, as many as there are `carries`.

@@ -1,8 +1,8 @@
 //! Writing statements: the body that is being written, and what scalar forms of operations cost there.
 
-use gradus_core::primitives::Op as Primitive;
+use gradus_core::DType;
 use gradus_core::primitives::index::Gather;
-use gradus_core::program::{Atom, Equation, Program};
+use gradus_core::program::{Equation, Program};
 use gradus_core::scalar::{Form, Writer};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -180,11 +180,6 @@ impl Emitter {
     }
 }
 
-/// The scalar form of an operation on elements of these types, if it has one. One that does not fit together is said when the program is lowered.
-pub(super) fn form(op: &Primitive, from: &[Ty], to: Ty) -> Option<Form> {
-    Form::of(op, from, to).ok().flatten()
-}
-
 /// Operations of loops that have no form: what is moved, counted, reduced.
 pub(super) const PLAIN: f32 = 0.08;
 /// An element at a place that is data.
@@ -192,11 +187,11 @@ const INDEXED: f32 = 1.0;
 
 /// The scalar form of an equation, if it has one; an error if what it says does not fit together.
 pub(super) fn form_of(p: &Program, e: &Equation) -> Result<Option<Form>> {
-    let of = |a: Atom| Ty::computing(p.ty(a).dtype());
-    let from = p.operands(e).iter().map(|a| of(*a)).collect::<Option<SmallVec<[Ty; 3]>>>();
-    let to = if e.results().len() == 1 { of(e.result().into()) } else { None };
-    let Some((from, to)) = from.zip(to) else { return Ok(None) };
-    Form::of(e.op(), &from, to).map_err(|err| err.at(e.place()))
+    if e.results().len() != 1 {
+        return Ok(None);
+    }
+    let from: SmallVec<[DType; 3]> = p.operands(e).iter().map(|a| p.ty(*a).dtype()).collect();
+    Form::of(e.op(), &from, p.ty(e.result()).dtype()).map_err(|err| err.at(e.place()))
 }
 
 /// About how many nanoseconds an element of an equation takes on one core, in wide vectors.

@@ -10,7 +10,7 @@ use super::scalars::each;
 use super::values::{Root, Values};
 use super::views::{At, Dims, Mean, Strides, View, row_major};
 use crate::error::{Result, error};
-use crate::ir::{Ty, Value};
+use crate::ir::Value;
 use crate::size::Size;
 
 /// For each axis of an array, the axis of another that it runs along, if any.
@@ -111,12 +111,10 @@ impl Lower {
             Made::Number(a) => self.splat_of(p, values, *a).ok_or_else(|| error!(Rule, "no number")),
             Made::Computed(i, operands) => {
                 let e = &p.equations()[*i];
-                let ty: Option<Ty> = values.types[e.result().index()];
-                let ty = ty.ok_or_else(|| error!(Rule, "no scalar type"))?;
                 let args = operands.iter().map(|x| self.component(p, values, x, number, read));
                 let args = args.collect::<Result<Vec<Value>>>()?;
                 let args: Vec<&[Value]> = args.iter().map(std::slice::from_ref).collect();
-                let result = each(&mut self.emitter, e.op(), &args, 1, ty);
+                let result = each(&mut self.emitter, (p, e), &args, 1);
                 result.first().copied().ok_or_else(|| error!(Rule, "`{}` has no scalar form", e.op().name()))
             }
         }

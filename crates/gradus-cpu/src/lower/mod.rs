@@ -17,7 +17,7 @@ mod values;
 mod views;
 mod walk;
 
-use gradus_core::optimize::{as_numbers, in_pairs};
+use gradus_core::optimize::{as_numbers, in_pairs, in_wide};
 use gradus_core::program::{Atom, Constant, Equation, Program, ValueId};
 use gradus_core::types::Scalar;
 use gradus_core::{Array, Dim, Type};
@@ -141,8 +141,8 @@ pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
 
 /// Complex numbers are pairs of real ones inside; from outside they are what they are.
 fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
-    let Some(pairs) = in_pairs(p)? else { return lower_real(p, small) };
-    let mut lowered = lower_real(&pairs, small)?;
+    let Some(pairs) = in_pairs(p)? else { return lower_wide(p, small) };
+    let mut lowered = lower_wide(&pairs, small)?;
     let mut made = vec![None; lowered.made.len()];
     lowered.inputs = p.inputs().to_vec();
     for ((ty, output), &a) in lowered.outputs.iter_mut().zip(p.outputs()) {
@@ -159,6 +159,14 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
         *ty = own.unwrap_or_else(|| ty.clone());
     }
     Ok(lowered)
+}
+
+/// Half floats are 16 bits between operations, and numbers of 32 bits in them.
+fn lower_wide(p: &Program, small: usize) -> Result<Lowered> {
+    match in_wide(p)? {
+        Some(wide) => lower_real(&wide, small),
+        None => lower_real(p, small),
+    }
 }
 
 fn lower_real(p: &Program, small: usize) -> Result<Lowered> {
@@ -420,7 +428,7 @@ impl Lower {
                 if n > SMALL_CONSTANT || constant.splat_value().is_some() {
                     return None;
                 }
-                let ty = Ty::computing(constant.ty().dtype())?;
+                let ty = Ty::holding(constant.ty().dtype())?;
                 let array = constant.to_array().ok()?;
                 let concrete = array.concrete()?;
                 (0..n).map(|i| Some(self.emitter.constant(ty, bits_of(concrete.scalar_at(i).ok()?)))).collect()
@@ -634,7 +642,7 @@ impl Lower {
         let inner: Vec<Inner<'_>> =
             operands.iter().zip(p.operands(e)).map(|(elements, a)| Inner { elements, dims: values.dims(*a) }).collect();
         let ty = values.types[v].ok_or_else(|| error!(Rule, "no scalar type for {}", p.ty(e.result())))?;
-        let elements = unroll(&mut self.emitter, e.op(), 0, &inner, &values.dims[v], ty);
+        let elements = unroll(&mut self.emitter, (p, e), 0, &inner, &values.dims[v], ty);
         self.frame.reprs[v] = Some(Repr::Elements(elements));
         Ok(())
     }

@@ -48,14 +48,14 @@ enum What {
 fn by_elements(body: &Program, s: &Scan) -> Option<Dims> {
     let carries = &body.inputs()[s.consts..s.consts + s.carries];
     let dims = dims_of(carries.first()?);
-    let same = |ty: &gradus_core::Type| dims_of(ty) == dims && Ty::computing(ty.dtype()).is_some();
+    let same = |ty: &gradus_core::Type| dims_of(ty) == dims && Ty::holding(ty.dtype()).is_some();
     if !carries.iter().all(same) || is_empty(&dims) || count(&dims).at_most(FEWEST - 1) || !s.body.effects().is_pure() {
         return None;
     }
     let common = |a: Atom| body.ty(a).rank() == 0;
     let mut what: Vec<What> = Vec::with_capacity(body.value_count());
     for (i, ty) in body.inputs().iter().enumerate() {
-        Ty::computing(ty.dtype())?;
+        Ty::holding(ty.dtype())?;
         what.push(match (s.consts..s.consts + s.carries).contains(&i) {
             true => What::Lanes,
             false if ty.rank() == 0 => What::Common,
@@ -164,13 +164,12 @@ impl Turned<'_> {
             if self.there[r.index()].is_some() {
                 continue;
             }
-            let ty = Ty::computing(self.body.ty(r).dtype()).ok_or_else(|| error!(Rule, "no scalar type"))?;
             let operands = self.body.operands(e).iter().map(|a| self.value(l, *a)).collect::<Result<Vec<Value>>>()?;
             let made = if is_mark(e.op()) || e.op().is::<Broadcast>() {
                 Some(operands[0])
             } else {
                 let operands: Vec<&[Value]> = operands.iter().map(std::slice::from_ref).collect();
-                each(&mut l.emitter, e.op(), &operands, 1, ty).pop()
+                each(&mut l.emitter, (self.body, e), &operands, 1).pop()
             };
             self.now[r.index()] = Some(made.ok_or_else(|| error!(Rule, "a step has no form"))?);
         }

@@ -4,9 +4,10 @@ use gradus_core::primitives::Op as Primitive;
 use gradus_core::primitives::dot::DotGeneral;
 use gradus_core::primitives::reduce::NARROW;
 use gradus_core::primitives::shaping::{Concatenate, Iota, Pad};
+use gradus_core::program::{Equation, Program};
 use smallvec::SmallVec;
 
-use super::emit::{Emitter, form};
+use super::emit::{Emitter, form_of};
 use super::fusion::reduction;
 use super::values::{moves, view_of};
 use super::views::{Dims, View, count, fixed, offsets, row_major};
@@ -36,17 +37,17 @@ pub(super) struct Inner<'a> {
     pub dims: &'a [Size],
 }
 
-/// An operation written out. `lead`: how many leading axes the operation's own axis numbers count that are not here;
+/// An equation written out. `lead`: how many leading axes the operation's own axis numbers count that are not here;
 /// `dims`, `ty`: of the result, here.
 pub(super) fn unroll(
     e: &mut Emitter,
-    op: &Primitive,
+    (p, equation): (&Program, &Equation),
     lead: usize,
     xs: &[Inner<'_>],
     dims: &[Size],
     ty: Ty,
 ) -> Vec<Value> {
-    let total = count(dims).known().unwrap_or(0);
+    let (op, total) = (equation.op(), count(dims).known().unwrap_or(0));
     if let Some((fold, axes)) = reduction(op) {
         let axes: Vec<usize> = axes.iter().filter(|a| **a >= lead).map(|a| a - lead).collect();
         if axes.is_empty() {
@@ -80,13 +81,18 @@ pub(super) fn unroll(
         };
     }
     let operands: SmallVec<[&[Value]; 3]> = xs.iter().map(|x| x.elements).collect();
-    each(e, op, &operands, total, ty)
+    each(e, (p, equation), &operands, total)
 }
 
-/// The scalar form of an operation on so many elements of each operand, one after the other.
-pub(super) fn each(e: &mut Emitter, op: &Primitive, operands: &[&[Value]], n: usize, ty: Ty) -> Vec<Value> {
-    let from = operands.iter().map(|o| o.first().map(|v| e.ty(*v))).collect::<Option<SmallVec<[Ty; 3]>>>();
-    let Some(form) = from.and_then(|from| form(op, &from, ty)) else { return Vec::new() };
+/// The scalar form of an equation on so many elements of each operand, one after the other.
+pub(super) fn each(
+    e: &mut Emitter,
+    (p, equation): (&Program, &Equation),
+    operands: &[&[Value]],
+    n: usize,
+) -> Vec<Value> {
+    // A form that does not fit together was said before.
+    let Some(form) = form_of(p, equation).ok().flatten() else { return Vec::new() };
     (0..n)
         .map(|k| {
             let args: SmallVec<[Value; 3]> = operands.iter().map(|o| o[k]).collect();

@@ -58,14 +58,9 @@ pub(super) fn dims_of(ty: &Type) -> Dims {
     ty.shape().iter().map(Size::of).collect()
 }
 
-/// How elements of a dtype are stored, for operations that only move them.
+/// How elements of a dtype are stored. Half floats are their bits; what computes with them widens them itself.
 pub(super) fn storage(dtype: DType) -> Option<Ty> {
-    match dtype {
-        DType::F16 | DType::BF16 => Some(Ty::U16),
-        DType::C64 => Some(Ty::U64),
-        DType::C128 => None,
-        d => Ty::computing(d),
-    }
+    if dtype == DType::C64 { Some(Ty::U64) } else { Ty::holding(dtype) }
 }
 
 /// What an operation that only moves elements shows of its operand; none if strides cannot say it, or it does more.
@@ -146,7 +141,7 @@ impl Values {
                 Some(_) => View::repeated(NOWHERE, &dims),
                 None => View::dense(NOWHERE, &dims),
             };
-            v.constants.push((dims, Ty::computing(c.ty().dtype())));
+            v.constants.push((dims, Ty::holding(c.ty().dtype())));
             v.constant_origins.push(Origin { root: Root::Constant(i as u32), view });
         }
         for i in 0..p.value_count() {
@@ -156,7 +151,7 @@ impl Values {
                 Some(Repr::Memory(view)) => view.clone(),
                 _ => View::dense(NOWHERE, &dims),
             };
-            v.types.push(Ty::computing(ty.dtype()));
+            v.types.push(Ty::holding(ty.dtype()));
             v.dims.push(dims);
             v.origins.push(Origin { root: Root::Value(i as u32), view });
         }

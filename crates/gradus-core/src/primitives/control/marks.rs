@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::primitives::elementwise::{Compare, Direction};
 use crate::primitives::{
-    Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+    Batch, Batched, Derivative, Halves, Infer, Jvp, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
 };
 use crate::rules_of;
 use crate::scalar::{Local, Scalars};
@@ -40,6 +40,9 @@ impl Primitive for StopGradient {
     }
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         Some(s.operand(0))
+    }
+    fn halves(&self) -> Halves {
+        Halves::Bits
     }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         batch.elementwise(Op::new(StopGradient {}))
@@ -80,6 +83,9 @@ impl Primitive for Name {
     }
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         Some(s.operand(0))
+    }
+    fn halves(&self) -> Halves {
+        Halves::Bits
     }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         batch.elementwise(Op::new(self.clone()))

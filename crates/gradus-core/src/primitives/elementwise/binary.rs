@@ -29,7 +29,7 @@ pub(super) fn sum_rule(parts: [Option<Array>; 2]) -> Result<Derivative> {
 macro_rules! functions {
     ($(
         $(#[$doc:meta])* $name:ident = $text:literal, $takes:ident via $dispatch:ident, at $points:expr,
-        |$a:ident, $b:ident| $value:expr, scalar |$s:ident| $scalar:expr, $(limits $limits:expr,)?
+        |$a:ident, $b:ident| $value:expr, scalar |$s:ident| $scalar:expr, $(limits $limits:expr,)? $(halves $halves:ident,)?
         d |$x:ident, $y:ident, $z:ident, $t:ident| ($dx:expr, $dy:expr),
         transpose |$ops:ident, $bar:ident| $transpose:expr;
     )*) => {
@@ -74,7 +74,7 @@ macro_rules! functions {
                 $(fn limits(&self) -> Limits {
                     $limits
                 })?
-                elementwise_rules!();
+                elementwise_rules!($($halves)?);
                 fn samples() -> Vec<Sample> {
                     samples_at(&Op::new($name), 2, Takes::$takes, $points)
                 }
@@ -148,7 +148,8 @@ functions! {
         transpose |_ops, _bar| None;
     /// The next number from the first toward the second. Its derivative is that of the first.
     Nextafter = "nextafter", Floats via dispatch_float, at WIDE, |a, b| a.next_toward(b),
-        scalar |s| s.op(scalar::Op::Special(scalar::Special::Nextafter), &s.operands()),
+        // The next half float is not the next number of 32 bits.
+        scalar |s| s.op(scalar::Op::Special(scalar::Special::Nextafter), &s.operands()), halves Whole,
         d |x, y, z, t| (t.clone(), t.zeros_like()),
         transpose |_ops, _bar| None;
 }

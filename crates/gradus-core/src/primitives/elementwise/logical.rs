@@ -286,7 +286,7 @@ impl Primitive for Select {
     fn scalar(&self, s: &mut Scalars) -> Option<Local> {
         Some(s.op(scalar::Op::Select, &s.operands()))
     }
-    elementwise_rules!();
+    elementwise_rules!(Bits);
     fn samples() -> Vec<Sample> {
         let op = Op::new(Select);
         let pred = Array::from([true, false, true]);

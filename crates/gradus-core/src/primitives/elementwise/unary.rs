@@ -18,8 +18,14 @@ use crate::types::{Complex, DType, Effects, bf16, dispatch_number, dispatch_real
 /// The rules that all functions of one element share.
 macro_rules! elementwise_rules {
     () => {
+        elementwise_rules!(Widened);
+    };
+    ($halves:ident) => {
         fn is_elementwise(&self) -> bool {
             true
+        }
+        fn halves(&self) -> $crate::primitives::Halves {
+            $crate::primitives::Halves::$halves
         }
         fn is_total(&self) -> bool {
             true

@@ -11,7 +11,8 @@ use crate::primitives::rules::one;
 use crate::primitives::shaping::strided::{StridedCopy, owned};
 use crate::primitives::shaping::{Iota, Reshape, or_zeros, ramp, reals, transposed, zeros};
 use crate::primitives::{
-    Batch, Batched, Derivative, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed, Types,
+    Batch, Batched, Derivative, Halves, Infer, Jvp, Linear, Op, Outputs, Primitive, Sample, Transpose, Transposed,
+    Types,
 };
 use crate::trace::bind;
 use crate::types::{
@@ -341,6 +342,9 @@ impl Primitive for Scatter {
     }
     fn is_total(&self) -> bool {
         true
+    }
+    fn halves(&self) -> Halves {
+        if self.kind == ScatterKind::Set { Halves::Bits } else { Halves::Widened }
     }
     fn effects(&self) -> Effects {
         Effects::PURE

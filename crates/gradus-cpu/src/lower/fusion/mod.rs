@@ -28,11 +28,11 @@ use gradus_core::program::{Atom, Equation, Program};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::emit::{cost, form};
+use super::emit::{cost, form_of};
 use super::indexed::{Windows, is_held, is_small_gather};
 use super::values::{Root, SMALL_OPERAND, Values, moves, storage};
 use super::views::{count, is_empty, row_major};
-use crate::ir::{FoldOp, LANES, Ty};
+use crate::ir::{FoldOp, LANES};
 use crate::size::Size;
 
 /// Rows longer than this are not walked twice in one nest: they do not stay in the first cache.
@@ -251,15 +251,15 @@ impl Planner<'_> {
         self.values.dims(a)
     }
 
-    /// The scalar type of results and operands, if all have one.
-    fn types(&self, e: &Equation) -> Option<(Vec<Ty>, Ty)> {
-        let from = self.p.operands(e).iter().map(|a| self.values.ty(*a)).collect::<Option<Vec<_>>>()?;
-        Some((from, self.values.types[e.result().index()]?))
+    /// Whether results and operands have a scalar type.
+    fn is_typed(&self, e: &Equation) -> bool {
+        let mut from = self.p.operands(e).iter().map(|a| self.values.ty(*a));
+        from.all(|ty| ty.is_some()) && self.values.types[e.result().index()].is_some()
     }
 
     fn is_map(&self, e: &Equation) -> bool {
         e.results().len() == 1
-            && self.types(e).is_some_and(|(from, to)| form(e.op(), &from, to).is_some())
+            && form_of(self.p, e).is_ok_and(|form| form.is_some())
             && self.p.operands(e).iter().all(|a| self.dims(*a) == &*self.values.dims[e.result().index()])
     }
 
@@ -292,7 +292,7 @@ impl Planner<'_> {
         let one_to = |n: Size, most: usize| n.known().is_some_and(|n| (1..=most).contains(&n));
         let small =
             one_to(total, self.values.small) && operands.iter().all(|a| one_to(count(self.dims(*a)), SMALL_OPERAND));
-        let typed = self.types(e).is_some();
+        let typed = self.is_typed(e);
         if self.values.is_view(r) {
             return Class::View;
         }
@@ -355,8 +355,7 @@ impl Planner<'_> {
     /// A reduction that fits into no nest at the points of its operand, if it does at others: those of all elements, or those up to the last axis that is reduced. It
     /// reads its operand from memory.
     fn reduced_from_memory(&self, e: &Equation) -> Option<(Class, Size)> {
-        let (op, axes) = reduction(e.op())?;
-        self.types(e)?;
+        let (op, axes) = reduction(e.op()).filter(|_| self.is_typed(e))?;
         let dims = self.dims(self.p.operands(e)[0]);
         if is_empty(dims) {
             return None;

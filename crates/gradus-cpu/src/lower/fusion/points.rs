@@ -203,7 +203,7 @@ impl Planner<'_> {
     pub(super) fn is_inner(&self, e: &Equation) -> bool {
         let r = e.result().index();
         let operands = self.p.operands(e);
-        if self.types(e).is_none() {
+        if !self.is_typed(e) {
             return false;
         }
         let n = self.points[r];

@@ -657,7 +657,7 @@ impl Nest<'_, '_> {
             let dims = &self.values.dims[v];
             let l = lead(dims, self.points_at(at)).unwrap_or(0);
             if iota.axis >= l {
-                return Ok(unroll(&mut self.lower.emitter, e.op(), l, &[], &dims[l..], ty));
+                return Ok(unroll(&mut self.lower.emitter, (p, e), l, &[], &dims[l..], ty));
             }
             let dims = dims.clone();
             let index = self.index_along(iota.axis, &dims, at);
@@ -677,7 +677,7 @@ impl Nest<'_, '_> {
         if self.is_plain(i) {
             let operands: Vec<&[Value]> = operands.iter().map(Vec::as_slice).collect();
             let n = self.inside(v);
-            return Ok(each(&mut self.lower.emitter, e.op(), &operands, n, ty));
+            return Ok(each(&mut self.lower.emitter, (p, e), &operands, n));
         }
         // An operation inside the point.
         let n = self.points_at(at);
@@ -690,7 +690,7 @@ impl Nest<'_, '_> {
             .map(|((elements, a), lead)| Inner { elements, dims: &self.values.dims(*a)[*lead..] })
             .collect();
         let lead = leads.first().copied().unwrap_or(l);
-        Ok(unroll(&mut self.lower.emitter, e.op(), lead, &inner, &self.values.dims[v][l..], ty))
+        Ok(unroll(&mut self.lower.emitter, (p, e), lead, &inner, &self.values.dims[v][l..], ty))
     }
 
     /// Whether an operation treats elements alike.
