@@ -55,7 +55,8 @@ mod tests {
         let mut inside = false;
         let flags = list.lines().find_map(|line| {
             let range = line.split_whitespace().next().and_then(|r| r.split_once('-'));
-            let range = range.and_then(|(a, b)| Some(usize::from_str_radix(a, 16).ok()?..usize::from_str_radix(b, 16).ok()?));
+            let range =
+                range.and_then(|(a, b)| Some(usize::from_str_radix(a, 16).ok()?..usize::from_str_radix(b, 16).ok()?));
             if let Some(range) = range {
                 inside = range.contains(&middle);
             }

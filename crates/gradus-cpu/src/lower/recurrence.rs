@@ -30,7 +30,7 @@ enum There {
     /// A number for all elements.
     Number(Value),
     /// In memory. Whether every step has another one.
-    Memory(View, bool),
+    Memory(Box<View>, bool),
 }
 
 /// What a value of a body is.
@@ -192,8 +192,8 @@ impl Lower {
             let given = match self.splat_of(p, values, a) {
                 Some(v) => There::Number(v),
                 None if i < s.consts && values.dims(a).is_empty() => There::Number(self.elements(p, values, a)?[0]),
-                None if i < carries.end => There::Memory(self.memory(p, values, a)?, false),
-                None => There::Memory(self.memory(p, values, a)?.step(step), true),
+                None if i < carries.end => There::Memory(self.memory(p, values, a)?.into(), false),
+                None => There::Memory(self.memory(p, values, a)?.step(step).into(), true),
             };
             match carries.contains(&i) {
                 true => begin.push(given),
@@ -213,7 +213,7 @@ impl Lower {
             let r = e.result();
             turned.there[r.index()] = match turned.there(body.operands(e)[0]) {
                 Some(There::Memory(view, every)) if body.ty(body.operands(e)[0]).rank() > 0 => {
-                    view_of(e.op(), view, &dims_of(body.ty(r))).map(|view| There::Memory(view, *every))
+                    view_of(e.op(), view, &dims_of(body.ty(r))).map(|view| There::Memory(view.into(), *every))
                 }
                 _ => None,
             };
@@ -222,7 +222,7 @@ impl Lower {
         let dense = View::dense(NOWHERE, &dims);
         let read = turned.there.iter().flatten().chain(&turned.constants).chain(&begin);
         let read = read.filter_map(|t| match t {
-            There::Memory(view, _) if view.dims == dims => Some(view),
+            There::Memory(view, _) if view.dims == dims => Some(&**view),
             _ => None,
         });
         let mut along: Vec<View> = read.cloned().collect();
@@ -306,7 +306,10 @@ impl Lower {
                 }
                 None => {
                     let buffer = self.constant_memory(body, &values, c)?;
-                    There::Memory(View::dense(buffer, &values.constants[c].0).of(values.constant_tag(c)), false)
+                    There::Memory(
+                        Box::new(View::dense(buffer, &values.constants[c].0).of(values.constant_tag(c))),
+                        false,
+                    )
                 }
             })
         });
