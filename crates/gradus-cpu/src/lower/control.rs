@@ -6,12 +6,13 @@ use std::sync::Arc;
 use gradus_core::DType;
 use gradus_core::primitives::control::{Scan, Switch, While};
 use gradus_core::primitives::dot::DotGeneral;
-use gradus_core::primitives::index::DynamicUpdateSlice;
+use gradus_core::primitives::index::{DynamicUpdateSlice, Scatter};
 use gradus_core::program::{Atom, Equation, Program, ValueId};
 use rustc_hash::FxHashSet;
 
 use super::Lower;
 use super::content::in_lanes;
+use super::scatter::has_loop;
 use super::values::{Repr, Values, dims_of};
 use super::views::{View, count, is_empty};
 use crate::error::{Result, error};
@@ -51,7 +52,8 @@ fn only_updated(body: &Program, input: usize, output: Atom) -> bool {
         if e.result() != at || e.results().len() != 1 {
             continue;
         }
-        if !e.op().is::<DynamicUpdateSlice>() {
+        let scatters = e.op().downcast::<Scatter>().is_some_and(|s| has_loop(body, e, s));
+        if !e.op().is::<DynamicUpdateSlice>() && !scatters {
             return false;
         }
         let Some(x) = body.operands(e)[0].value() else { return false };

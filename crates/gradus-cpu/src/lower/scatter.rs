@@ -6,7 +6,7 @@ use gradus_core::program::{Atom, Equation, Program};
 use super::Lower;
 use super::indexed::{Windows, starts_or_none};
 use super::made::Made;
-use super::values::{Values, storage};
+use super::values::{Values, dims_of, storage};
 use super::views::{Dims, View, count, is_empty};
 use super::walk::Walk;
 use crate::cost::Work;
@@ -15,18 +15,19 @@ use crate::ir::{Kind, Op, Ty, Value};
 use crate::size::Size;
 
 /// Whether a scatter is a loop: its numbers are some that code computes with, and something is written.
-pub(super) fn has_loop(p: &Program, values: &Values, e: &Equation, s: &Scatter) -> bool {
+pub(super) fn has_loop(p: &Program, e: &Equation, s: &Scatter) -> bool {
+    let dtype = p.ty(e.result()).dtype();
     let typed = match s.kind {
-        ScatterKind::Set => storage(p.ty(e.result()).dtype()).is_some(),
-        _ => values.types[e.result().index()].is_some(),
+        ScatterKind::Set => storage(dtype).is_some(),
+        _ => Ty::computing(dtype).is_some(),
     };
-    typed && p.operands(e).iter().all(|a| !is_empty(values.dims(*a)))
+    typed && p.operands(e).iter().all(|a| !is_empty(&dims_of(p.ty(*a))))
 }
 
 impl Lower {
     /// A scatter as a loop. False if it is none.
     pub(super) fn scatter(&mut self, p: &Program, values: &Values, e: &Equation, s: &Scatter) -> Result<bool> {
-        if !has_loop(p, values, e, s) {
+        if !has_loop(p, e, s) {
             return Ok(false);
         }
         let operands = p.operands(e);

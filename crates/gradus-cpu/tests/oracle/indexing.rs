@@ -359,3 +359,62 @@ fn copies_of_any_size() {
         .map(|(n, m)| vec![floats(&[n, m], false), floats(&[m, 3], false), floats(&[n, m], false).cast(DType::F32)]);
     check_sizes(&p, &sizes, None, &|| text.to_string());
 }
+
+#[test]
+fn loops_that_scatter_leave_arrays_where_they_are() {
+    // What is put there: numbers of a sequence, or of the array itself as it was before; twice in a step; and an array that is wanted as it was, too.
+    for kind in ["set", "add", "mul", "min", "max"] {
+        for (n, width, steps) in [(5, 8, 7), (40, 3, 20), (300, 17, 9)] {
+            let (all, one) = (format!("f64[{n},{width}]"), format!("f64[{width}]"));
+            let scatter = format!(
+                "scatter{{kind={kind}, update_window_dims=[0], inserted_dims=[0], operand_batch_dims=[], index_batch_dims=[], index_map=[0], unique=false}}"
+            );
+            let take = format!(
+                "gather{{offset_dims=[0], collapsed_dims=[0], operand_batch_dims=[], index_batch_dims=[], index_map=[0], sizes=[1,{width}], bounds=clip}}"
+            );
+            let text = format!(
+                "fn f(x0: {all}, x1: i64[{steps},1], x2: i64[{steps},1], x3: f64[{steps},{width}]) -> ({all}, {all}, f64[{steps},{width}]) {{
+  x4: {all}, x5: {all}, x6: f64[{steps},{width}] = scan{{body=fn step(x0: {all}, x1: {all}, x2: i64[1], x3: i64[1], x4: {one}) -> ({all}, {all}, {one}) {{
+    x5: {all} = {scatter} x0 x2 x4
+    x6: {one} = {take} x1 x3
+    x7: {one} = add x6 x4
+    x8: {all} = {scatter} x1 x2 x7
+    x9: {all} = {scatter} x8 x3 x6
+    return x5, x9, x6
+  }}, consts=0, carries=2, length={steps}, reverse=false}} x0 x0 x1 x2 x3
+  return x4, x5, x6
+}}
+"
+            );
+            let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let at = |from| numbers(steps, from, 2 * n as i64).reshape([steps, 1]);
+            let inputs = [floats(&[n, width], true), at(-(n as i64)), at(0), floats(&[steps, width], true)];
+            check(&p, &inputs, None, &|| text.clone());
+        }
+    }
+}
+
+#[test]
+fn large_operands_whose_lanes_lie_apart_are_turned_once() {
+    // On both sides of the limit, of every width of numbers, with sums, with results that lie the other way, and as parts of something larger.
+    for (n, m) in [(16usize, 1024usize), (127, 128), (130, 129), (1024, 17), (1030, 40)] {
+        let inputs = [floats(&[n, m], true), floats(&[m, n], true)];
+        let p = traced(&inputs, |x| {
+            let (a, b) = (&x[0], &x[1]);
+            let single = a.cast(DType::F32);
+            vec![
+                a.t() * 2.0 + b,
+                (a.t() * b).sum(),
+                (a.t() + b).t(),
+                (a.t() * b).sum_axes(0),
+                (a.t() * b).max_axes(1),
+                single.t() + 1.0,
+                (a * 4.0).cast(DType::I8).t() + 1,
+                a.index((1.., 1..)).t() * 3.0,
+                a.flip(0).t() - b,
+                a.gt(0.0).t() & b.gt(0.0),
+            ]
+        });
+        check(&p, &inputs, None, &|| p.to_string());
+    }
+}

@@ -76,7 +76,7 @@ impl Planner<'_> {
                 let in_nest = self.classes[i] == Class::Point && !is_at_points(self.p, self.values, &self.points, i, 1);
                 (in_nest && g.index_map.len() == 1, e.result().into())
             }
-            (_, Some(s)) => (s.index_map.len() == 1 && has_loop(self.p, self.values, e, s), operands[2]),
+            (_, Some(s)) => (s.index_map.len() == 1 && has_loop(self.p, e, s), operands[2]),
             _ => return false,
         };
         let size = |a: Atom| count(self.dims(a)).guess();

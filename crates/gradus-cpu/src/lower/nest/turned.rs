@@ -1,5 +1,7 @@
-//! Operands that many rows share and whose neighbours in a lane loop lie apart: they are written once with those neighbours side by side, so that a
-//! row reads runs and not elements from everywhere.
+//! Operands whose neighbours in a lane loop lie apart, and that many rows share or that are large: they are written once with those neighbours side by side, so that
+//! a row reads runs and not elements from everywhere. A copy goes in tiles and uses up each line that it reads; a loop that does more does not.
+
+use gradus_core::program::Atom;
 
 use super::Nest;
 use crate::error::Result;
@@ -11,6 +13,10 @@ use crate::size::Size;
 
 /// An element that is read so often is worth writing once more.
 const SHARED: usize = 16;
+/// An array of so many bytes does not stay in the first cache until the next lane loop comes back to its lines.
+const LARGE: usize = 128 << 10;
+/// So many neighbours of an element share its line.
+const LINE: usize = 8;
 /// Shorter loops of lanes read few neighbours.
 const SHORTEST: usize = LANES / 2;
 
@@ -66,6 +72,16 @@ impl Nest<'_, '_> {
         let next = strides[lane];
         let readers = (0..self.cuts.len()).filter(|j| strides[*j] == 0).map(|j| self.cuts[j].guess());
         let apart = next != 0 && next != 1 && next != -1i64;
-        (apart && readers.fold(1usize, usize::saturating_mul) >= SHARED).then_some((view, l))
+        let shared = readers.fold(1usize, usize::saturating_mul) >= SHARED;
+        (apart && (shared || self.is_large_and_apart(a, &strides, lane))).then_some((view, l))
+    }
+
+    /// Whether an operand is large and has its neighbours along another loop, while results lie as the lanes run.
+    fn is_large_and_apart(&self, a: Atom, strides: &[Size], lane: usize) -> bool {
+        let beside = |j: usize| j != lane && strides[j] == 1 && self.cuts[j].guess() >= LINE;
+        let elements = (0..self.cuts.len()).filter(|j| strides[*j] != 0).map(|j| self.cuts[j].guess());
+        let bytes = elements.fold(self.p.ty(a).dtype().size(), usize::saturating_mul);
+        let along = |v: &usize| self.own_strides(*v).is_none_or(|(own, _)| own[lane] == 1);
+        bytes >= LARGE && (0..self.cuts.len()).any(beside) && self.stored.keys().all(along)
     }
 }
