@@ -4,13 +4,13 @@
 //! It takes memory for all steps where there was some for one. So it is done only where the scan's sequences and results take as much as everything that a step
 //! makes, or little is made. The order of float sums may change, and nothing else.
 
+use super::kinds::reduction;
 use super::nested::{Made, Nested, equations};
 use super::{Exactness, applied, visit};
 use crate::error::{Location, Result};
 use crate::primitives::Op;
 use crate::primitives::control::Scan;
-use crate::primitives::reduce::{ReduceMax, ReduceMin, ReduceProd, ReduceSum};
-use crate::primitives::shaping::{Broadcast, Permute, Reshape, Reverse, Slice};
+use crate::primitives::shaping::{Slice, is_view};
 use crate::program::{Atom, Builder, Program};
 use crate::transform::vmap;
 use crate::types::Type;
@@ -35,12 +35,8 @@ pub(super) fn at_once(p: &Program, _: Exactness) -> Result<Program> {
 }
 
 /// Whether an operation shows elements of its operand where they are.
-fn is_view(op: &Op) -> bool {
-    op.is::<Broadcast>() || op.is::<Permute>() || op.is::<Reshape>() || op.is::<Reverse>() || op.is::<Slice>()
-}
-
-fn is_reduction(op: &Op) -> bool {
-    op.is::<ReduceSum>() || op.is::<ReduceMax>() || op.is::<ReduceMin>() || op.is::<ReduceProd>()
+fn shows(op: &Op) -> bool {
+    is_view(op) || op.is::<Slice>()
 }
 
 /// The results of a scan, made for all steps at once; none if it stays as it is.
@@ -53,10 +49,10 @@ fn all_steps(b: &mut Builder, scan: &Scan, operands: &[Atom], place: Location) -
     let mut made = 0;
     for e in body.equations() {
         visit();
-        if !e.op().is_elementwise() && !is_reduction(e.op()) && !is_view(e.op()) {
+        if !e.op().is_elementwise() && reduction(e.op()).is_none() && !shows(e.op()) {
             return Ok(None);
         }
-        made += if is_view(e.op()) { 0 } else { e.results().map(|r| bytes(body.ty(r))).sum::<u128>() };
+        made += if shows(e.op()) { 0 } else { e.results().map(|r| bytes(body.ty(r))).sum::<u128>() };
     }
     let inside = body.inputs()[scan.consts..].iter().map(bytes);
     let room: u128 = inside.chain(body.outputs().iter().map(|a| bytes(body.ty(*a)))).sum();

@@ -63,20 +63,10 @@ impl Select<'_> {
         let Some(lanes) = first.lanes.as_ref().filter(|l| self.moves_records(l, ty)) else { return Some(0) };
         let Spread::Strided(stride) = lanes.spread else { return Some(0) };
         let Int::Const(stride) = self.known(stride) else { return Some(0) };
-        let mut values = Vec::new();
-        for (i, s) in body.iter().enumerate() {
-            match s {
-                // Records must not reach into each other: then it would matter who is last.
-                Stmt::Store(a, v)
-                    if same_record(a, first)
-                        && a.at.offset == first.at.offset + i as i64
-                        && (i as u64) < stride.unsigned_abs() =>
-                {
-                    values.push(*v);
-                }
-                _ => break,
-            }
-        }
+        let stores = || body.iter().map_while(|s| if let Stmt::Store(a, v) = s { Some((a, *v)) } else { None });
+        // Records must not reach into each other: then it would matter who is last.
+        let n = Self::neighbours(first, stores().map(|(a, _)| Some(a))) as u64;
+        let values: Vec<Value> = stores().map(|(_, v)| v).take(n.min(stride.unsigned_abs()) as usize).collect();
         if values.len() < 2 || (ty.size() == 4 && values.len() < 4) {
             return Some(0);
         }

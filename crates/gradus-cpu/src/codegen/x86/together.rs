@@ -41,7 +41,7 @@ impl Select<'_> {
     }
 
     /// How many accesses there are, each of the element after the one before it.
-    fn neighbours<'s>(first: &Access, rest: impl Iterator<Item = Option<&'s Access>>) -> usize {
+    pub(super) fn neighbours<'s>(first: &Access, rest: impl Iterator<Item = Option<&'s Access>>) -> usize {
         let next = |(k, a): &(usize, Option<&Access>)| {
             a.is_some_and(|a| same_record(a, first) && a.at.offset == first.at.offset + *k as i64)
         };
