@@ -223,7 +223,7 @@ fn with_equal_symbols(mut p: Program) -> Program {
             Constraint::Equal(a, b) => match (a.as_symbol(), b.as_symbol()) {
                 (_, Some(s)) if !a.symbols().iter().any(|x| &**x == s) => Some((s.to_string(), a.clone())),
                 (Some(s), _) if !b.symbols().iter().any(|x| &**x == s) => Some((s.to_string(), b.clone())),
-                _ => None,
+                _ => (a.clone() - b).solve_for_zero().map(|(s, dim)| (s.to_string(), dim)),
             },
             _ => None,
         });
@@ -259,6 +259,10 @@ mod tests {
         assert_eq!(equal("x0: f64[N], x1: f64[2*M]", "N==2*M", "f64[N]", body), ["f64[2*M]", "f64[2*M]"]);
         let body = "  x2: f64[N] = add x0 x1\n  return x2\n";
         assert_eq!(equal("x0: f64[N], x1: f64[6]", "N==6", "f64[N]", body), ["f64[6]", "f64[6]"]);
+        // Also where two expressions are.
+        let body = "  x2: f64[N-1] = slice{start=[1], limit=[N], step=[1]} x0\n  return x2\n";
+        assert_eq!(equal("x0: f64[N], x1: f64[M]", "N-1==M-1, N>=1", "f64[N-1]", body), ["f64[N]", "f64[N]"]);
+        assert_eq!(equal("x0: f64[N], x1: f64[4]", "N-1==4, N>=1", "f64[N-1]", body), ["f64[5]", "f64[4]"]);
     }
 
     /// Asks for a pass that makes an array whose dimensions cannot be counted with.

@@ -12,6 +12,8 @@ use std::ops::{Add, Mul, Neg, Sub};
 use gradus_core::{Decision, Dim};
 use rustc_hash::FxHashMap;
 
+use crate::error::{Result, error};
+
 /// A whole number: known, or known when the code runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Size {
@@ -30,14 +32,21 @@ struct Table {
     dims: Vec<Dim>,
     numbers: FxHashMap<Dim, u32>,
     products: FxHashMap<(Size, Size), Size>,
+    /// What a lowering had to know now and could not.
+    unknown: Option<&'static str>,
 }
 
 thread_local! {
     static TABLE: RefCell<Table> = RefCell::default();
 }
 
+/// Says that a lowering needs to know what it does not: what it made of it must not run.
+pub(crate) fn unknown(what: &'static str) {
+    TABLE.with_borrow_mut(|t| t.unknown = Some(what));
+}
+
 /// Runs a lowering with an empty table; gives what it made and the expressions it used.
-pub(crate) fn collect<T>(lower: impl FnOnce() -> T) -> (T, Vec<Dim>) {
+pub(crate) fn collect<T>(lower: impl FnOnce() -> Result<T>) -> Result<(T, Vec<Dim>)> {
     /// Puts back what was there even if a rule of an operation panics.
     struct Restore(Option<Table>);
     impl Drop for Restore {
@@ -46,8 +55,12 @@ pub(crate) fn collect<T>(lower: impl FnOnce() -> T) -> (T, Vec<Dim>) {
         }
     }
     let _restore = Restore(Some(TABLE.take()));
-    let made = lower();
-    (made, TABLE.take().dims)
+    let made = lower()?;
+    let table = TABLE.take();
+    match table.unknown {
+        Some(what) => Err(error!(Rule, "{what}")),
+        None => Ok((made, table.dims)),
+    }
 }
 
 impl Size {
@@ -93,6 +106,14 @@ impl Size {
         self.constant().and_then(|n| usize::try_from(n).ok())
     }
 
+    /// The number of what is written out one by one. Where it is not known, there is no code.
+    pub fn written_out(self) -> usize {
+        self.known().unwrap_or_else(|| {
+            unknown("so many elements are written out one by one as are known only at run time");
+            0
+        })
+    }
+
     /// A number to choose by where every choice is right.
     pub fn guess(self) -> usize {
         let n = match self {
@@ -116,6 +137,11 @@ impl Size {
             Size::Known(k) => k <= n as i64,
             Size::Symbolic(_) => Dim::from(n).at_least(&self.dim()) == Decision::Yes,
         }
+    }
+
+    /// Whether it is known now and at most `n`: so many may be written out one by one.
+    pub fn is_few(self, n: usize) -> bool {
+        self.known().is_some_and(|k| k <= n)
     }
 
     /// Whether it is certainly at least `n`.
@@ -298,7 +324,9 @@ mod tests {
             assert!((b * 32usize).is_multiple_of(16) && !b.is_multiple_of(2));
             assert!((b + 1usize).at_least(1) && !b.at_least(1) && !b.at_most(1000));
             assert_eq!((b * 4usize + 3usize).floor_div(4), b);
-        });
+            Ok(())
+        })
+        .unwrap();
         assert!(dims.contains(&Dim::symbol("B").unwrap()));
         let env = |s: &str| if s == "B" { Some(5) } else { Some(7) };
         let sizes: Vec<i64> = dims.iter().map(|d| d.evaluate(&env).unwrap()).collect();

@@ -323,3 +323,98 @@ fn row_r7_zero_by_what_may_be_zero_is_no_number() {
         }
     }
 }
+
+/// A function of one array whose sizes are symbols, at some sizes: compiled without fault, and with the interpreter's numbers.
+fn check_symbolic<F: Fn(&Array) -> Array + Copy + Send + Sync + 'static>(
+    name: &str,
+    f: F,
+    ty: &str,
+    shapes: &[&[usize]],
+) {
+    for tier in [Tier::Embedded, Tier::Llvm] {
+        let (compiled, interpreted) = (jit(f).tier(tier).strict().symbolic(ty), jit(f).backend(Interpreter));
+        for (salt, shape) in shapes.iter().enumerate() {
+            let x = data(shape, salt);
+            assert_close(&compiled(&x), &interpreted(&x), &format!("{name} of {shape:?} as {ty}, {tier:?}"));
+        }
+    }
+}
+
+/// A size that has a bound is still not known: nothing was written out for it.
+#[test]
+fn row_r7_sizes_that_are_small_and_not_known() {
+    let falls = |x: &Array| Array::ones::<f64>([5, 1]) * x.index(..Dim::from(8) - x.dim(0));
+    let vectors: &[&[usize]] = &[&[4], &[5], &[8]];
+    check_symbolic("sum of what falls", move |x| falls(x).sum_axes(0), "f64[A]", vectors);
+    check_symbolic("largest of what falls", move |x| falls(x).max_axes(0), "f64[A]", vectors);
+    check_symbolic("its exponential", move |x| falls(x).max_axes(0).exp(), "f64[A]", vectors);
+    check_symbolic("place", move |x| falls(x).argmax_axis(0).cast(DType::F64), "f64[A]", vectors);
+    check_symbolic("turned", move |x| falls(x).t().sum_axes(1), "f64[A]", vectors);
+    for shift in [-5, -2, 1, 2, 3, 7] {
+        let roll = move |x: &Array| x.sum().broadcast_to((x.dim(0),)).roll(shift, 0) * 1.5;
+        check_symbolic("roll", roll, "f64[A]", &[&[1], &[4], &[5], &[8], &[40]]);
+        check_symbolic("roll of itself", move |x| x.roll(shift, 0) * x, "f64[A]", &[&[1], &[4], &[5], &[8], &[40]]);
+    }
+    let backwards = |x: &Array| x.index((.., .., Index::step(1..-1, -1))).sin().min_axes([0, 1]).cos();
+    check_symbolic("backwards", backwards, "f64[A, A, A]", &[&[2, 2, 2]]);
+    let parts = |x: &Array| Array::concatenate([&(x.index(..2) * 2.0), &x.index(2..), &x.index(..1)], 0).exp();
+    check_symbolic("short parts", parts, "f64[A]", &[&[2], &[3], &[9], &[70]]);
+}
+
+/// Sizes that only a condition says are equal, as a loop's carry does.
+#[test]
+fn row_r7_sizes_that_a_loop_makes_equal() {
+    let f = |x: &Array, y: &Array| fori_loop(0, 1, |_, _: &Array| y.index(1..) * 2.0, x.index(1..));
+    let (x, y) = (data(&[5], 1), data(&[5], 2));
+    assert_close(&jit(f).strict().symbolic("f64[A], f64[B]")(&x, &y), &f(&x, &y), "a carry of A-1 and B-1");
+    let stacked = |x: &Array| {
+        let d = x.index(1..);
+        let four = Array::stack(vec![&d; 4], 1);
+        scan(|_: &Array, x: &Array| (x + 1.0, Array::from(0.0)), d.clone(), &four).0
+    };
+    let compiled = jit(stacked).strict().symbolic("f64[A]");
+    assert_close(&compiled(&x), &stacked(&x), "A-1 and 4");
+    let e = compiled(&data(&[7], 1)).to_vec::<f64>().unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Constraint, "{e}");
+    let nested = |x: &Array, y: &Array, p: &Array| {
+        let three = |_: &Array| Array::stack([y.index(0), y.index(1), y.index(0)], 0);
+        let c = cond(p, three, |x: &Array| x.clone(), x);
+        (c.clone(), fori_loop(0, 2, |_, a: &Array| a + c.index(2), y.index(0)))
+    };
+    let (x, y, p) = (data(&[3], 3), data(&[2], 4), Array::from(true));
+    let (have, want) = (jit(nested).strict().symbolic("f64[A], f64[2], bool[]")(&x, &y, &p), nested(&x, &y, &p));
+    assert_close(&have.0, &want.0, "A and 3 beside a condition inside");
+    assert_close(&have.1, &want.1, "what is made of it");
+}
+
+/// Index vectors that are made where a window is found, for a gather that the library does after all.
+#[test]
+fn row_r7_indices_of_several_axes() {
+    for (x, i) in [([2, 4, 4], [2, 3, 4]), ([3, 5, 9], [2, 2, 5]), ([1, 4, 17], [4, 1, 3])] {
+        let values = data(&x, 1);
+        let places = (0..i.iter().product::<usize>()).map(|k| (k * 7 % x[1]) as i32).collect::<Vec<_>>();
+        let places = Array::from_vec(places, i);
+        for axes in [vec![0, 2], vec![0, 1], vec![1, 3], vec![0, 1, 2, 3, 4]] {
+            for twice in [false, true] {
+                let sums = axes.clone();
+                let f = move |x: &Array, i: &Array| {
+                    let taken = x.take(i, 1);
+                    let taken = if twice { taken * 2.0 } else { taken };
+                    taken.sum_axes(&sums[..]) + taken.max_axes(&sums[..])
+                };
+                let have = jit(f.clone()).strict()(&values, &places);
+                assert_close(&have, &f(&values, &places), &format!("{x:?} at {i:?}, axes {axes:?}"));
+            }
+        }
+    }
+}
+
+/// A loop that turns an array of one number around.
+#[test]
+fn row_r7_loops_that_move_one_number() {
+    for n in [1, 2] {
+        let f = |x: &Array, y: &Array| gradus::map(|_: &Array| gradus::map(|_: &Array| x.flip(0), y), y).sum();
+        let (x, y) = (data(&[9], 1), data(&[n], 2));
+        assert_close(&jit(grad(f)).strict()(&x, &y), &grad(f)(&x, &y), "the slope of what is turned around twice");
+    }
+}

@@ -9,6 +9,7 @@
 //! *Invariants.* A rewrite keeps NaN, infinities and the sign of zero; one that does not needs [`Exactness::Relaxed`], which is never the
 //! default. Conditions on dimensions stay. Equations with effects stay, in their order. A pass takes time in proportion to what is in memory.
 
+mod again;
 mod checkpoints;
 mod contract;
 mod dots;
@@ -85,6 +86,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "layout", run: layout::sink },
     Pass { name: "loops", run: loops::hoist },
     Pass { name: "steps", run: steps::at_once },
+    Pass { name: "again", run: again::in_sums },
     Pass { name: "sum by rows", run: sum_by_rows::by_rows },
     Pass { name: "expand", run: expand::write_out },
     Pass { name: "strength", run: strength::reduce },

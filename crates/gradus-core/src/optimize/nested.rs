@@ -84,6 +84,14 @@ pub(crate) fn equations(
     p: &Program,
     f: &mut dyn FnMut(&mut Builder, &Equation, &[Atom]) -> Result<Made>,
 ) -> Result<Program> {
+    equations_among(p, &mut |b, e, operands, _| f(b, e, operands))
+}
+
+/// The same where `f` also wants the values before, by their number in the old program.
+pub(super) fn equations_among(
+    p: &Program,
+    f: &mut dyn FnMut(&mut Builder, &Equation, &[Atom], &[Atom]) -> Result<Made>,
+) -> Result<Program> {
     let mut b = Builder::like(p);
     let mut there: Vec<Atom> = (0..p.inputs().len()).map(|i| Atom::from(ValueId::new(i))).collect();
     for e in p.equations() {
@@ -92,7 +100,7 @@ pub(crate) fn equations(
         for &a in p.operands(e) {
             operands.push(map_atom(p, &there, &mut b, a)?);
         }
-        match f(&mut b, e, &operands)? {
+        match f(&mut b, e, &operands, &there)? {
             Made::There(results) => there.extend(results),
             Made::As(op) => {
                 let types: Types = e.results().map(|r| p.ty(r).clone()).collect();

@@ -340,9 +340,11 @@ impl Program {
         self.effects
     }
 
-    /// Whether a symbol stands anywhere at all, in parameters and nested programs too.
+    /// Whether a symbol stands anywhere at all, in conditions, parameters and nested programs too.
     pub(crate) fn mentions_symbols(&self) -> bool {
-        self.is_symbolic() || self.equations.iter().any(|e| e.op.params().iter().any(|(_, p)| p.is_symbolic()))
+        self.constraints.iter().any(|c| !c.symbols().is_empty())
+            || self.is_symbolic()
+            || self.equations.iter().any(|e| e.op.params().iter().any(|(_, p)| p.is_symbolic()))
     }
 
     /// Whether the type of a value has a symbolic dimension.

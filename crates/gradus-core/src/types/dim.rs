@@ -355,6 +355,16 @@ impl Dim {
         (gap % a == 0 && solution >= 0).then(|| (name.clone(), solution))
     }
 
+    /// A symbol that stands in it once, alone and once only, and what it must be for all of it to be zero.
+    pub fn solve_for_zero(&self) -> Option<(Arc<str>, Dim)> {
+        self.terms().find_map(|(monomial, c)| {
+            let Some(Atom::Symbol(name)) = monomial.as_atom().filter(|_| c == 1 || c == -1) else { return None };
+            let rest = self.clone() - Dim::build(vec![(monomial.clone(), c)]);
+            let alone = !rest.symbols().contains(name) && !rest.is_invalid();
+            alone.then(|| (name.clone(), if c == 1 { -rest } else { rest }))
+        })
+    }
+
     /// Division rounded down: the largest integer `q` with `q*divisor <= self`, for a positive divisor.
     pub fn floor_div(&self, divisor: &Dim) -> Dim {
         match (self.constant(), divisor.constant()) {

@@ -188,6 +188,59 @@ fn steps() -> Seen {
     seen
 }
 
+/// What a loop stacks, and what is then only summed: plainly, times what is the same in every step, times numbers, times another one in every step; and what is
+/// also wanted for itself, summed along one axis only, or made of much.
+fn again() -> Seen {
+    let mut seen = Seen::default();
+    for (shape, axes) in [("[3,44000]", "[1]"), ("[3,2,22000]", "[1,2]")] {
+        let one = shape.replace("[3,", "[");
+        let repeated = format!("broadcast{{shape={shape}, axes={axes}}}");
+        for made in [
+            "reduce_sum{axes=AXES} x5".to_owned(),
+            format!(
+                "mul x5 x7\n  x9: f64SHAPE = {repeated} x1\n  x10: f64SHAPE = sub x8 x9\n  x11: f64[3] = reduce_sum{{axes=AXES}} x10"
+            ),
+            "mul x5 2.5:f64SHAPE\n  x9: f64SHAPE = mul x8 x5\n  x10: f64[3] = reduce_sum{axes=AXES} x9".to_owned(),
+            "mul x5 x2\n  x9: f64[3] = reduce_sum{axes=AXES} x8\n  x10: f64[3] = reduce_sum{axes=AXES} x5".to_owned(),
+            "exp x5\n  x9: f64[3] = reduce_max{axes=AXES} x8".to_owned(),
+        ] {
+            for kept in ["x4", "x6"] {
+                let last = made.matches("\n").count() + 8;
+                let first = if last == 8 { "f64[3]" } else { "f64SHAPE" };
+                let text = format!(
+                    "fn f(x0: f64ONE, x1: f64ONE, x2: f64SHAPE, x3: f64[3]) -> (f64ONE, f64[3]) {{
+  x4: f64ONE, x5: f64SHAPE, x6: f64SHAPE = scan{{body=fn step(x0: f64ONE, x1: f64ONE, x2: f64[]) -> (f64ONE, f64ONE, f64ONE) {{
+    x3: f64ONE = broadcast{{shape=ONE, axes=[]}} x2
+    x4: f64ONE = mul x1 x3
+    x5: f64ONE = add x4 x0
+    x6: f64ONE = mul x5 x5
+    return x6, x1, x5
+  }}, consts=1, carries=1, length=3, reverse=false}} x0 x1 x3
+  x7: f64SHAPE = {repeated} x4
+  x8: {first} = {made}
+  return x4, x{last}
+}}
+"
+                );
+                let text = text.replace("SHAPE", shape).replace("ONE", &one).replace("AXES", axes);
+                let text = if kept == "x6" {
+                    // The stacked result is an output as well.
+                    text.replace(
+                        &format!("(f64{one}, f64[3]) {{\n  x4"),
+                        &format!("(f64{one}, f64[3], f64{shape}) {{\n  x4"),
+                    )
+                    .replace(&format!("return x4, x{last}"), &format!("return x4, x{last}, x5"))
+                } else {
+                    text
+                };
+                check(&mut seen, &text);
+            }
+        }
+    }
+    seen.report("made again in sums");
+    seen
+}
+
 /// Sums over rows of which only a call knows how many there are.
 fn rows() -> Seen {
     let mut seen = Seen::default();
@@ -259,12 +312,13 @@ static SCANS: LazyLock<Seen> = LazyLock::new(scans);
 static WHILES: LazyLock<Seen> = LazyLock::new(whiles);
 static FISSIONS: LazyLock<Seen> = LazyLock::new(fissions);
 static STEPS: LazyLock<Seen> = LazyLock::new(steps);
+static AGAIN: LazyLock<Seen> = LazyLock::new(again);
 static ROWS: LazyLock<Seen> = LazyLock::new(rows);
 static WRITTEN_OUT: LazyLock<Seen> = LazyLock::new(written_out);
 
 /// What was seen.
 pub fn seen() -> Vec<&'static Seen> {
-    vec![&SCANS, &WHILES, &FISSIONS, &STEPS, &ROWS, &WRITTEN_OUT]
+    vec![&SCANS, &WHILES, &FISSIONS, &STEPS, &AGAIN, &ROWS, &WRITTEN_OUT]
 }
 
 #[test]
@@ -285,6 +339,11 @@ fn products_that_leave_loops_keep_their_bits() {
 #[test]
 fn steps_at_once_keep_their_bits() {
     assert!(!STEPS.laws.is_empty());
+}
+
+#[test]
+fn what_is_made_again_keeps_its_bits() {
+    assert!(!AGAIN.laws.is_empty());
 }
 
 #[test]

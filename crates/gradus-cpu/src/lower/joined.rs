@@ -183,7 +183,7 @@ impl Lower {
     /// Whether an array is a few scalars.
     fn are_scalars(&self, values: &Values, a: Atom) -> bool {
         let Root::Value(r) = values.origin(a).root else { return false };
-        let few = count(values.dims(a)).at_most(values.small) && values.ty(a).is_some();
+        let few = count(values.dims(a)).is_few(values.small) && values.ty(a).is_some();
         few && matches!(self.frame.reprs[r as usize], Some(Repr::Elements(_)))
     }
 }

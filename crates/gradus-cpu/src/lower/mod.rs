@@ -10,6 +10,7 @@ mod joined;
 mod made;
 mod nest;
 mod recurrence;
+mod running;
 mod scalars;
 mod scatter;
 mod singles;
@@ -132,8 +133,7 @@ pub(crate) struct Lower {
 
 /// Lowers a program; arrays that certainly have at most `small` elements (at least one) live in scalars.
 pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
-    let (lowered, sizes) = size::collect(|| lower_inside(p, small));
-    let mut lowered = lowered?;
+    let (mut lowered, sizes) = size::collect(|| lower_inside(p, small))?;
     lowered.module.sizes = sizes.len() as u32;
     lowered.sizes = sizes;
     Ok(lowered)
@@ -445,7 +445,7 @@ impl Lower {
     fn elements(&mut self, p: &Program, values: &Values, a: Atom) -> Result<Vec<Value>> {
         let o = values.origin(a).clone();
         if let Some(v) = self.splat_of(p, values, a) {
-            return Ok(vec![v; count(values.dims(a)).known().unwrap_or(0)]);
+            return Ok(vec![v; count(values.dims(a)).written_out()]);
         }
         if let Some(elements) = self.elements_at_hand(p, o.root) {
             let view = View { base: At::start().further(o.view.base.offset), ..o.view };

@@ -25,7 +25,7 @@ pub(super) fn unrolls(op: &Primitive, dims: &dyn Fn(usize) -> Dims) -> bool {
         let contracted: Size = d.lhs_contract.iter().map(|a| l[*a]).product();
         let batch: Size = d.lhs_batch.iter().map(|a| l[*a]).product();
         let work = (count(&l) * count(&r)).over(contracted * batch);
-        return work.is_some_and(|work| work.at_most(LARGEST_PRODUCT));
+        return work.is_some_and(|work| work.is_few(LARGEST_PRODUCT));
     }
     op.is::<Iota>() || op.is::<Concatenate>() || op.is::<Pad>() || moves(op) || reduction(op).is_some()
 }
@@ -148,7 +148,7 @@ fn reduce(e: &mut Emitter, fold: FoldOp, x: &Inner<'_>, axes: &[usize]) -> Vec<V
     let reduced = |a: &usize| axes.contains(a);
     // Few kept elements behind the last reduced axis do not count; behind many there is no run.
     let behind: Vec<usize> = sized.iter().rev().take_while(|a| !reduced(a)).copied().collect();
-    let few = behind.iter().map(|a| x.dims[*a]).product::<Size>().at_most(NARROW);
+    let few = behind.iter().map(|a| x.dims[*a]).product::<Size>().is_few(NARROW);
     let behind = if few { behind.len() } else { 0 };
     let run: Vec<usize> = sized[..sized.len() - behind].iter().rev().take_while(|a| reduced(a)).copied().collect();
     let run: Vec<usize> = run.into_iter().rev().collect();

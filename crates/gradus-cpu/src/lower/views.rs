@@ -45,7 +45,7 @@ pub(super) fn is_empty(dims: &[Size]) -> bool {
 
 /// Dimensions that are known, as numbers. What is written out element by element has no others.
 pub(super) fn fixed(dims: &[Size]) -> SmallVec<[usize; 4]> {
-    dims.iter().map(|d| d.known().unwrap_or(0)).collect()
+    dims.iter().map(|d| d.written_out()).collect()
 }
 
 /// Strides of a dense row-major array.
@@ -66,7 +66,7 @@ pub(super) fn offsets(dims: &[Size], strides: &[Size]) -> Vec<Size> {
     }
     let mut all = vec![Size::ZERO];
     for (d, s) in dims.iter().zip(strides) {
-        let along = 0..d.known().unwrap_or(0);
+        let along = 0..d.written_out();
         all = all.iter().flat_map(|at| along.clone().map(move |i| *at + *s * i)).collect();
     }
     all

@@ -1,6 +1,7 @@
 //! Loops over some axes of several views at once, for what is no cluster of equations: copies, scatters, running sums. And copies in tiles.
 
 use super::Lower;
+use super::running::Run;
 use super::views::{At, Dims, Strides, View, is_empty};
 use crate::ir::meaning::Meaning;
 use crate::ir::{Kind, LANES, Ty, Value};
@@ -24,6 +25,8 @@ pub(super) fn tile_width(columns: Size) -> usize {
 pub(super) struct Walk {
     loops: Vec<(Size, Vec<Size>)>,
     vars: Vec<Value>,
+    /// If it goes over a part of the places: the first, and by how many loops around it go on.
+    part: Option<(Size, Vec<(Value, usize)>)>,
 }
 
 impl Walk {
@@ -44,14 +47,33 @@ impl Walk {
             }
         }
         let vars = loops.iter().map(|_| l.emitter.value(Ty::I64)).collect();
-        Walk { loops, vars }
+        Walk { loops, vars, part: None }
+    }
+
+    /// The only loop goes over a run of places.
+    pub fn narrow(&mut self, run: &Run) {
+        if let [(n, _)] = &mut self.loops[..] {
+            *n = run.n;
+            self.part = Some((run.first, run.along().collect()));
+        }
+    }
+
+    /// The variable of the innermost loop.
+    pub fn innermost(&self) -> Option<Value> {
+        self.vars.last().copied()
     }
 
     /// Where the loops lead from a place of a view, by its number among the views.
     pub fn along(&self, number: usize, (mut at, mut meaning): (At, Meaning)) -> (At, Meaning) {
         for (var, (_, strides)) in self.vars.iter().zip(&self.loops) {
-            at = at.plus(*var, strides[2 * number]);
-            meaning.element = meaning.element.plus(*var, strides[2 * number + 1]);
+            let (place, element) = (strides[2 * number], strides[2 * number + 1]);
+            at = at.plus(*var, place);
+            meaning.element = meaning.element.plus(*var, element);
+            if let Some((first, around)) = &self.part {
+                at = around.iter().fold(at.further(place * *first), |at, (var, by)| at.plus(*var, place * *by));
+                let begin = meaning.element.further(element * *first);
+                meaning.element = around.iter().fold(begin, |at, (var, by)| at.plus(*var, element * *by));
+            }
         }
         (at, meaning)
     }

@@ -44,14 +44,18 @@ impl Planner<'_> {
                 parts[e.result().index()] = of.fold(1, usize::saturating_add);
             }
         }
+        let gathers = p.equations().iter().enumerate().filter(|(_, e)| e.op().is::<Gather>());
+        let gathers: Vec<usize> = gathers.map(|(i, _)| i).filter(|i| self.classes[*i] == Class::Point).collect();
+        let by_itself: FxHashSet<usize> = gathers.into_iter().filter(|i| !self.fits_alone(*i)).collect();
         let outputs: FxHashSet<usize> = p.outputs().iter().filter_map(|a| root(*a)).collect();
         for (j, e) in p.equations().iter().enumerate().rev() {
             let r = e.result().index();
             if self.classes[j] != Class::Point || !self.is_map(e) || outputs.contains(&r) || parts[r] > MOST_PARTS {
                 continue;
             }
-            let only_indices =
-                readers.get(&r).is_some_and(|all| all.iter().all(|use_| self.is_index_of(r, parts[r], *use_)));
+            let only_indices = readers.get(&r).is_some_and(|all| {
+                all.iter().all(|use_| !by_itself.contains(&use_.0) && self.is_index_of(r, parts[r], *use_))
+            });
             if only_indices {
                 self.classes[j] = Class::Index;
                 self.makers.insert(r, j);

@@ -389,7 +389,7 @@ impl Planner<'_> {
             let k: Size = sized[sized.len() - run..].iter().map(|a| dims[*a]).product();
             // The result has the same elements at each of its points.
             let fits =
-                self.points[r] * k == n || (kept_points == 1 && count(&self.values.dims[r]).at_most(self.values.small));
+                self.points[r] * k == n || (kept_points == 1 && count(&self.values.dims[r]).is_few(self.values.small));
             // A row is folded in lanes; what has more behind it than that is added up from the first to the last.
             let in_lanes = !rounds || suffix.at_most(NARROW);
             return if fits && in_lanes { Class::Row } else { Class::Single };
@@ -456,6 +456,30 @@ impl Planner<'_> {
         }
     }
 
+    /// A cluster that an equation could begin.
+    fn fresh(&self, i: usize, level: u32) -> Cluster {
+        let (n, _) = self.domain(i);
+        Cluster {
+            n,
+            k: Size::ZERO,
+            cuts: Cuts::new(n),
+            level,
+            members: Vec::new(),
+            values: FxHashMap::default(),
+            column: self.classes[i] == Class::Column,
+            totals: Vec::new(),
+        }
+    }
+
+    /// Whether an equation's dimensions fit into loops, where no cluster is formed yet; otherwise it goes through the library.
+    fn fits_alone(&mut self, i: usize) -> bool {
+        let fresh = self.fresh(i, 1);
+        self.clusters.push(fresh);
+        let fits = self.may_join(i, self.clusters.len() - 1).is_some();
+        self.clusters.pop();
+        fits
+    }
+
     fn place(&mut self, i: usize, highest: u32) {
         let e = &self.p.equations()[i];
         let r = e.result().index();
@@ -482,17 +506,7 @@ impl Planner<'_> {
                 return;
             }
         }
-        let c = self.clusters.len();
-        let fresh = Cluster {
-            n,
-            k: Size::ZERO,
-            cuts: Cuts::new(n),
-            level: highest + 1,
-            members: Vec::new(),
-            values: FxHashMap::default(),
-            column: self.classes[i] == Class::Column,
-            totals: Vec::new(),
-        };
+        let (c, fresh) = (self.clusters.len(), self.fresh(i, highest + 1));
         if !fresh.column {
             self.open.insert((highest + 1, n), c);
         }

@@ -40,7 +40,7 @@ impl Planner<'_> {
                 let Some(&first) = axes.first() else { continue };
                 let n = leading(&dims, first);
                 // Longer rows are folded in lanes, which lie together in memory.
-                let at_most_small = |inside: Option<Size>| inside.is_some_and(|i| i.at_most(self.values.small));
+                let at_most_small = |inside: Option<Size>| inside.is_some_and(|i| i.is_few(self.values.small));
                 if at_most_small(count(&dims).over(n)) {
                     self.lower(operands[0], n);
                     self.lower(result, n);
@@ -58,8 +58,7 @@ impl Planner<'_> {
             } else if let Some(c) = e.op().downcast::<Concatenate>() {
                 let n = leading(self.dims(result), c.axis);
                 // Long runs are better written as such.
-                let is_short =
-                    |a: &Atom| count(self.dims(*a)).over(n).is_some_and(|run| run.at_most(self.values.small));
+                let is_short = |a: &Atom| count(self.dims(*a)).over(n).is_some_and(|run| run.is_few(self.values.small));
                 if operands.iter().any(is_short) {
                     self.lower(result, n);
                     operands.iter().for_each(|a| self.lower(*a, n));
@@ -189,11 +188,11 @@ impl Planner<'_> {
         }
         let free = (batch..l.len()).take_while(|a| !d.lhs_contract.contains(a)).count();
         let limit = self.values.inside;
-        let small = |dims: &[Size], lead: usize| count(&dims[lead..]).at_most(limit);
+        let small = |dims: &[Size], lead: usize| count(&dims[lead..]).is_few(limit);
         if batch > 0 && small(l, batch) && small(r, batch) {
             return Some(l[..batch].iter().product());
         }
-        if batch == 0 && free > 0 && count(r).at_most(limit) && small(l, free) {
+        if batch == 0 && free > 0 && count(r).is_few(limit) && small(l, free) {
             return Some(l[..free].iter().product());
         }
         None

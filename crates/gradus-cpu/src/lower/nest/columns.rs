@@ -3,12 +3,12 @@
 
 use gradus_core::primitives::reduce::{ArgMax, ArgMin};
 
-use super::{Group, Nest};
+use super::{Group, Nest, leading};
 use crate::cost::Work;
 use crate::error::{Result, error};
 use crate::ir::meaning::{Tag, TagName};
 use crate::ir::{Buffer, Carried, FoldOp, Kind, Op, Ty, Value};
-use crate::lower::fusion::{CHUNK, Class, Level, lead, reduced_axes};
+use crate::lower::fusion::{CHUNK, Class, Level, reduced_axes};
 use crate::lower::scalars::finish_fold;
 use crate::lower::views::{At, Strides, View, count};
 use crate::lower::walk::{ROWS, WIDEST, tile_width};
@@ -61,7 +61,7 @@ impl Nest<'_, '_> {
         // Which cut dimensions are reduced: those of the reduced axes.
         let along: Strides = (0..dims.len()).map(|a| Size::from(i64::from(axes.contains(&a)))).collect();
         let marked: Vec<bool> = self
-            .strides(&along, &dims, lead(&dims, self.cluster.n).unwrap_or(0), Level::Point)
+            .strides(&along, &dims, leading(&dims, self.cluster.n), Level::Point)
             .iter()
             .map(|s| *s != Size::ZERO)
             .collect();

@@ -4,12 +4,12 @@ use gradus_core::primitives::index::Gather;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Group, Nest};
+use super::{Group, Nest, leading};
 use crate::error::{Result, error};
 use crate::ir::Value;
 use crate::lower::Lower;
 use crate::lower::emit::cost;
-use crate::lower::fusion::{Level, is_at_points, lead};
+use crate::lower::fusion::{Level, is_at_points};
 use crate::lower::indexed::{Picking, Starts, Windows};
 use crate::lower::made::Made;
 use crate::lower::views::{View, offsets};
@@ -35,7 +35,7 @@ impl Nest<'_, '_> {
 
     /// A view with the axes of a result along the cut dimensions: strides of places, and of elements.
     fn along(&self, view: &View, at: Level) -> [Vec<Size>; 2] {
-        let l = lead(&view.dims, self.points_at(at)).unwrap_or(0);
+        let l = leading(&view.dims, self.points_at(at));
         [&view.strides, &view.mean.strides].map(|s| self.strides(s, &view.dims, l, at))
     }
 
@@ -83,7 +83,7 @@ impl Nest<'_, '_> {
     pub(super) fn gather(&mut self, i: usize, gather: &Gather) -> Result<Vec<Value>> {
         let picking = self.picking(i, gather);
         let (at, dims) = (self.works_at(i), self.values.dims[self.result(i)].clone());
-        let l = lead(&dims, self.points_at(at)).unwrap_or(0);
+        let l = leading(&dims, self.points_at(at));
         let x = self.picked(i, 0)?;
         let seen = picking.windows.operand(&x, &dims);
         let [strides, elements] = self.along(&seen, at);

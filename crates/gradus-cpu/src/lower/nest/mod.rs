@@ -26,7 +26,7 @@ use crate::cost::{Doing, Work};
 use crate::error::{Result, error};
 use crate::ir::meaning::{Digit, Meaning, Tag};
 use crate::ir::{Buffer, Kind, LANES, Op, Ty, Value};
-use crate::size::Size;
+use crate::size::{Size, unknown};
 
 /// A loop of the nest: how often, and which of the cut dimensions it runs over.
 #[derive(Clone, Debug)]
@@ -43,6 +43,16 @@ impl Group {
     fn new(extent: Size, inner: usize) -> Group {
         Group { extent, inner, step: 1 }
     }
+}
+
+/// How many leading dimensions of an array hold the points of a nest; none if all points share it, which is planned of arrays of a known size only.
+fn leading(dims: &[Size], n: Size) -> usize {
+    lead(dims, n).unwrap_or_else(|| {
+        if count(dims).known().is_none() {
+            unknown("an array has as many elements as its nest has points, or not: only the sizes tell");
+        }
+        0
+    })
 }
 
 pub(super) struct Nest<'a, 'b> {
@@ -160,7 +170,7 @@ impl Nest<'_, '_> {
 
     /// Elements of a value at each of its points.
     fn inside(&self, v: usize) -> usize {
-        count(&self.values.dims[v]).over(self.points_at(self.level(v))).and_then(Size::known).unwrap_or(0)
+        count(&self.values.dims[v]).over(self.points_at(self.level(v))).map_or(0, Size::written_out)
     }
 
     /// The level at which an equation's operands are seen.
@@ -181,7 +191,7 @@ impl Nest<'_, '_> {
         if is_shared(self.p.equations()[i].op(), slot) {
             return 0;
         }
-        lead(self.values.dims(self.operands(i)[slot]), self.points_at(at)).unwrap_or(0)
+        leading(self.values.dims(self.operands(i)[slot]), self.points_at(at))
     }
 
     /// The member that an operand is, in place.
@@ -334,7 +344,7 @@ impl Nest<'_, '_> {
     /// The index along one axis, as strides along the cut dimensions.
     fn counting(&self, axis: usize, dims: &[Size], at: Level) -> Vec<Size> {
         let strides: Strides = (0..dims.len()).map(|a| Size::from(i64::from(a == axis))).collect();
-        self.strides(&strides, dims, lead(dims, self.points_at(at)).unwrap_or(0), at)
+        self.strides(&strides, dims, leading(dims, self.points_at(at)), at)
     }
 
     /// The index along one axis at the current point.
@@ -588,7 +598,7 @@ impl Nest<'_, '_> {
             return Ok(places(&inside).map(|k| elements[k as usize]).collect());
         }
         if let Some(value) = self.lower.splat_of(self.p, self.values, a) {
-            return Ok(vec![value; count(&inside.dims).known().unwrap_or(0)]);
+            return Ok(vec![value; count(&inside.dims).written_out()]);
         }
         let view = self.turned.get(&(i, slot)).cloned().or_else(|| self.lower.placed(self.values, a));
         let view = view.ok_or_else(|| error!(Rule, "an operand is not in memory"))?;
@@ -655,7 +665,7 @@ impl Nest<'_, '_> {
             storage(p.ty(e.result()).dtype()).ok_or_else(|| error!(Rule, "{} has no scalar type", p.ty(e.result())))?;
         if let Some(iota) = e.op().downcast::<Iota>() {
             let dims = &self.values.dims[v];
-            let l = lead(dims, self.points_at(at)).unwrap_or(0);
+            let l = leading(dims, self.points_at(at));
             if iota.axis >= l {
                 return Ok(unroll(&mut self.lower.emitter, (p, e), l, &[], &dims[l..], ty));
             }
@@ -681,7 +691,7 @@ impl Nest<'_, '_> {
         }
         // An operation inside the point.
         let n = self.points_at(at);
-        let l = lead(&self.values.dims[v], n).unwrap_or(0);
+        let l = leading(&self.values.dims[v], n);
         let leads: Vec<usize> = (0..operands.len()).map(|slot| self.lead_of(i, slot, at)).collect();
         let inner: Vec<Inner<'_>> = operands
             .iter()
