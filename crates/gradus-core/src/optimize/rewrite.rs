@@ -76,6 +76,11 @@ impl Steps {
         Piece::Step(self.0.len() - 1)
     }
 
+    /// What the last step gives.
+    pub fn last(&self) -> Option<Piece> {
+        Some(Piece::Step(self.0.len().checked_sub(1)?))
+    }
+
     /// The replacement, if anything is in it.
     pub fn finish(self) -> Option<Rewrite> {
         (!self.0.is_empty()).then_some(Rewrite::Steps(self.0))

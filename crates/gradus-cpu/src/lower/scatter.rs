@@ -7,12 +7,16 @@ use super::Lower;
 use super::indexed::{Windows, starts_or_none};
 use super::made::Made;
 use super::values::{Values, dims_of, storage};
-use super::views::{Dims, View, count, is_empty};
+use super::views::{At, Dims, View, count, is_empty};
 use super::walk::Walk;
 use crate::cost::Work;
 use crate::error::Result;
+use crate::ir::meaning::Meaning;
 use crate::ir::{Kind, Op, Ty, Value};
 use crate::size::Size;
+
+/// So few elements of a window are written one by one: a vector that is not full is written as slowly as many.
+const FEW: usize = 4;
 
 /// Whether a scatter is a loop: its numbers are some that code computes with, and something is written.
 pub(super) fn has_loop(p: &Program, e: &Equation, s: &Scatter) -> bool {
@@ -71,23 +75,39 @@ impl Lower {
         let starts = starts_or_none(&mut self.emitter, &vector, &rooms);
         let place = windows.started(&to, &views[0], &starts);
         let inner = Walk::new(self, &all, split..rank);
-        inner.open(self);
-        let [(at, meaning), (from, update)] =
-            [(0, &place), (1, &views[1])].map(|(k, view)| inner.along(k, outer.along(k, view.first())));
-        let old = self.emitter.load(to.buffer, at.clone(), meaning.clone());
-        let update = self.emitter.load(views[1].buffer, from, update);
-        let new = match s.kind {
-            ScatterKind::Set => update,
-            ScatterKind::Add => self.emitter.op(Op::Add, &[old, update]),
-            ScatterKind::Mul => self.emitter.op(Op::Mul, &[old, update]),
-            ScatterKind::Min => self.emitter.op(Op::Min, &[old, update]),
-            ScatterKind::Max => self.emitter.op(Op::Max, &[old, update]),
+        let first = [(0, &place), (1, &views[1])].map(|(k, view)| outer.along(k, view.first()));
+        let update = |l: &mut Self, [(at, meaning), (from, update)]: [(At, Meaning); 2]| {
+            let old = l.emitter.load(to.buffer, at.clone(), meaning.clone());
+            let update = l.emitter.load(views[1].buffer, from, update);
+            let new = match s.kind {
+                ScatterKind::Set => update,
+                ScatterKind::Add => l.emitter.op(Op::Add, &[old, update]),
+                ScatterKind::Mul => l.emitter.op(Op::Mul, &[old, update]),
+                ScatterKind::Min => l.emitter.op(Op::Min, &[old, update]),
+                ScatterKind::Max => l.emitter.op(Op::Max, &[old, update]),
+            };
+            // A window out of range is left out.
+            let new = starts.choose(&mut l.emitter, new, old);
+            l.emitter.store(to.buffer, at, new, meaning.again());
         };
-        // A window out of range is left out.
-        let new = starts.choose(&mut self.emitter, new, old);
-        self.emitter.store(to.buffer, at, new, meaning.again());
         // Places of one window differ; those of two may be the same.
-        inner.close(self, Kind::Lanes);
+        match inner.only().and_then(|(n, strides)| Some((n.known().filter(|n| *n <= FEW)?, strides))) {
+            Some((n, strides)) => {
+                for j in 0..n {
+                    let mut here = first.clone();
+                    for ((at, meaning), (place, element)) in here.iter_mut().zip(&strides) {
+                        (*at, meaning.element) = (at.further(*place * j), meaning.element.further(*element * j));
+                    }
+                    update(self, here);
+                }
+            }
+            None => {
+                inner.open(self);
+                let [to, from] = first;
+                update(self, [inner.along(0, to), inner.along(1, from)]);
+                inner.close(self, Kind::Lanes);
+            }
+        }
         outer.close(self, Kind::Serial);
         if let Some((var, n)) = runs {
             let body = self.emitter.end();
