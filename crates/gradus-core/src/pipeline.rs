@@ -140,7 +140,8 @@ impl Pipeline {
     /// What is to be known of code, by who made it.
     fn described(&self, code: &dyn Executable) -> String {
         let mut text = format!("{} ready on {}, {} bytes", self.backend.name(), self.backend.device(), code.bytes());
-        let about = Some(self.backend.about()).filter(|about| self.backend.is_elsewhere() && !about.is_empty());
+        // Asked only where it is said: a backend may have to look for what it is made of.
+        let about = self.backend.is_elsewhere().then(|| self.backend.about()).filter(|about| !about.is_empty());
         for line in about.into_iter().chain(facts_of(code)) {
             text += "\n";
             text += &line;

@@ -178,6 +178,7 @@ fn passes_can_be_watched() {
         "layout",
         "loops",
         "steps",
+        "again",
         "sum by rows",
         "expand",
         "strength",

@@ -387,6 +387,27 @@ fn row_r7_sizes_that_a_loop_makes_equal() {
     assert_close(&have.1, &want.1, "what is made of it");
 }
 
+/// An axis that a condition says is as long as the one it goes to is not repeated.
+#[test]
+fn row_r7_axes_that_a_condition_makes_equal() {
+    for relaxed in [Exactness::Exact, Exactness::Relaxed] {
+        for (name, f, ty, shape) in [
+            ("sum", (|x: &Array| x.broadcast_to([9, 8]).sum()) as fn(&Array) -> Array, "f64[A]", vec![8]),
+            ("whole numbers", |x| x.cast(DType::I32).broadcast_to([9, 8]).sum().cast(DType::F64), "f64[A]", vec![8]),
+            ("rows", |x| x.broadcast_to([2, 9, 8]).sum_axes([0, 2]), "f64[A]", vec![8]),
+            ("two axes", |x| x.broadcast_to([2, 9, 8]).square().sum_axes([0, 1]), "f64[A]", vec![8]),
+            ("mean", |x| x.broadcast_to([9, 8]).mean(), "f64[A]", vec![8]),
+            ("one beside", |x| x.broadcast_to([3, 4]).sum(), "f64[A, 1]", vec![3, 1]),
+            ("largest", |x| x.broadcast_to([3, 4]).max_axes(1), "f64[A, 1]", vec![3, 1]),
+            ("product", |x| x.broadcast_to([9, 8]).matmul(&x.broadcast_to([5, 8]).t()), "f64[A]", vec![8]),
+        ] {
+            let x = data(&shape, 1) * 100.0;
+            let have = jit(f).strict().exactness(relaxed).symbolic(ty)(&x);
+            assert_close(&have, &f(&x), &format!("{name} as {ty}, {relaxed:?}"));
+        }
+    }
+}
+
 /// Index vectors that are made where a window is found, for a gather that the library does after all.
 #[test]
 fn row_r7_indices_of_several_axes() {

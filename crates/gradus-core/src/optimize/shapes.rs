@@ -44,10 +44,10 @@ pub(super) fn broadcast_sources(b: &Broadcast) -> Vec<Option<usize>> {
     from
 }
 
-/// Whether a broadcast repeats the operand along an axis of the result.
+/// Whether a broadcast repeats the operand along an axis of the result. Sizes with different texts may be equal by a condition: only what has size one is repeated.
 pub(super) fn is_repeated(b: &Broadcast, sources: &[Option<usize>], x: &Shape, axis: usize) -> bool {
     match sources[axis] {
-        Some(k) => x.get(k) != b.shape.get(axis),
+        Some(k) => x.get(k).is_some_and(is_one) && !b.shape.get(axis).is_some_and(is_one),
         None => true,
     }
 }

@@ -397,6 +397,9 @@ impl FromStr for Constraint {
             Constraint::Equal(left, parser.sum()?)
         } else if parser.eat(">=") {
             Constraint::AtLeast(left, parser.sum()?)
+        } else if parser.eat("<=") {
+            // The same the other way around, and written so.
+            Constraint::AtLeast(parser.sum()?, left)
         } else if parser.eat("%") {
             parser.peek();
             let at = parser.at;
@@ -406,7 +409,7 @@ impl FromStr for Constraint {
             parser.want("0")?;
             Constraint::Multiple(left, k.map_err(|_| DimError::at(at, "expected a number that fits 64 bits"))?)
         } else {
-            return Err(parser.expected("`==`, `>=` or `%`"));
+            return Err(parser.expected("`==`, `>=`, `<=` or `%`"));
         };
         parser.finish("the end")?;
         Ok(constraint)
@@ -416,6 +419,14 @@ impl FromStr for Constraint {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bound_may_stand_on_either_side() {
+        let read = |text: &str| text.parse::<Constraint>().unwrap().to_string();
+        assert_eq!(read("A <= 8"), "8>=A");
+        assert_eq!(read("2*A+1<=B"), "B>=2*A+1");
+        assert!("A < 8".parse::<Constraint>().is_err());
+    }
 
     fn dim(text: &str) -> Dim {
         text.parse().unwrap_or_else(|error| panic!("`{text}`: {error}"))

@@ -41,6 +41,9 @@ use crate::size::{self, Size};
 /// Arrays of at most so many elements are copied in one nest where several are: running one takes longer than what it does.
 const COPIED_TOGETHER: usize = 256;
 
+/// Lines of a plan that are shown with the error that it was refused.
+const PLAN_SHOWN: usize = 40;
+
 /// What a program returns: memory that the run made, or an array that was there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Output {
@@ -213,7 +216,13 @@ fn lower_real(p: &Program, small: usize) -> Result<Lowered> {
     let made = made.iter().map(|(a, _)| p.ty(*a).clone()).collect();
     l.emitter.module.calls = l.entries.iter().map(LibraryCall::name).collect();
     let module = &l.emitter.module;
-    let refused = |e: crate::error::Error| e.note(format!("the plan of `{}` was refused\n{module}", p.name()));
+    // A report wants the program, which its text has; of the plan the beginning is enough to see by.
+    let refused = |e: crate::error::Error| {
+        let text = module.to_string();
+        let plan: Vec<&str> = text.lines().take(PLAN_SHOWN).collect();
+        let more = if text.lines().nth(PLAN_SHOWN).is_some() { "\n..." } else { "" };
+        e.note(format!("the plan of `{}` was refused\n{}{more}", p.name(), plan.join("\n")))
+    };
     let accesses = check::accesses(module).map_err(refused)?;
     let apart = check::check_order(module).map_err(refused)?;
     let uncovered = check::uncovered(module, &l.bytes);
