@@ -90,8 +90,10 @@ impl Lower {
             let new = starts.choose(&mut l.emitter, new, old);
             l.emitter.store(to.buffer, at, new, meaning.again());
         };
-        // Places of one window differ; those of two may be the same.
-        match inner.only().and_then(|(n, strides)| Some((n.known().filter(|n| *n <= FEW)?, strides))) {
+        // Places of one window differ; those of two may be the same, and where windows begin anywhere a place of one may be another place of the next.
+        let whole = s.index_map.iter().all(|a| windows.dropped().any(|d| d == *a));
+        let few = |n: Size| n.known().filter(|n| whole && *n <= FEW);
+        match inner.only().and_then(|(n, strides)| Some((few(n)?, strides))) {
             Some((n, strides)) => {
                 for j in 0..n {
                     let mut here = first.clone();
