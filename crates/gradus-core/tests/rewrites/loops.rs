@@ -260,6 +260,31 @@ fn rows() -> Seen {
             seen.check(&p, &inputs_for(&inputs, false));
         }
     }
+    // Of known sizes, where elements lie apart: repeated, cut, turned, in short rows and long ones.
+    for (kind, result) in [("reduce_max", "f64[]"), ("reduce_sum", "f64[]"), ("reduce_min", "f64[]")] {
+        for view in [
+            "broadcast{shape=[4,40,3,35], axes=[1,2,3]} x1",
+            "broadcast{shape=[4,40,3,35], axes=[0]} x2",
+            "slice{start=[0,0,0,1], limit=[4,40,3,36], step=[1,1,1,1]} x3",
+            "transpose{axes=[2,1,0,3]} x4",
+            "reverse{axes=[3]} x0",
+        ] {
+            for shape in ["[4,40,3,35]", "[4,40,3,3]"] {
+                let text = format!(
+                    "fn f(x0: f64[4,40,3,35], x1: f64[40,3,35], x2: f64[4], x3: f64[4,40,3,36], x4: f64[3,40,4,35]) -> {result} {{
+  x5: f64[4,40,3,35] = {view}
+  x6: f64[4,40,3,35] = abs x5
+  x7: f64[4,40,3,35] = max x0 x6
+  x8: {result} = {kind}{{axes=[0,1,2,3]}} x7
+  return x8
+}}
+"
+                );
+                let short = text.replace("35]", "3]").replace("36", "4");
+                check(&mut seen, if shape == "[4,40,3,35]" { &text } else { &short });
+            }
+        }
+    }
     seen.report("sums by rows");
     seen
 }
