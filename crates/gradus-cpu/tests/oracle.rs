@@ -325,8 +325,10 @@ fn loops_of_every_kind() {
     for text in texts {
         let p: Program = text.parse().unwrap();
         let mut source = gradus_core::testing::Source::seed(7);
-        let inputs: Vec<Array> =
-            p.inputs().iter().map(|t| gradus_core::testing::random_array(&mut source, t, true)).collect();
+        // A sum of so many numbers goes through rows; of whole numbers every order gives the same.
+        let whole = |x: Array| if text.contains("flat_long") { x.round() } else { x };
+        let random = |t| whole(gradus_core::testing::random_array(&mut source, t, true));
+        let inputs: Vec<Array> = p.inputs().iter().map(random).collect();
         let tolerance = text.contains("dot_general").then_some(1e-12);
         check(&p, &inputs, tolerance, &|| text.to_string());
         // The same with large dimensions that are known only when it runs: one, and all of them.

@@ -21,7 +21,7 @@ use crate::types::{Dim, Shape};
 const FEW: usize = 16;
 
 /// Arrays of fewer elements are reduced at once.
-const LEAST: usize = 1 << 10;
+const LEAST: usize = 1 << 14;
 /// Shorter rows are no runs: they are reduced as a part of longer ones.
 const SHORTEST: usize = 32;
 
@@ -31,9 +31,10 @@ pub(super) fn by_rows(p: &Program, _: Exactness) -> Result<Program> {
 }
 
 fn split(p: &Program, nested: &Nested<'_>) -> Result<Program> {
-    let (rows, apart) = (rows(p), apart(p));
+    let (rows, apart, made) = (rows(p), apart(p), made_by_rows(p));
     equations(p, &mut |b, e, operands| {
         if let Some((combine, axes)) = reduction(e.op())
+            && !made.contains(p.ty(p.operands(e)[0]).shape())
             && let Some(runs) = runs(p, &apart, p.operands(e)[0], combine, axes)
         {
             applied("a reduction of everything goes through rows, where these are runs and the whole is none");
@@ -60,6 +61,16 @@ fn split(p: &Program, nested: &Nested<'_>) -> Result<Program> {
         let outer = b.equation(Op::new(ReduceSum { axes: rest }), &[inner.into()], e.place())?.result();
         Ok(Made::There(vec![Atom::from(outer)]))
     })
+}
+
+/// The shapes of arrays of which rows are reduced: a nest of rows takes in what is reduced of everything, in the order of that.
+fn made_by_rows(p: &Program) -> FxHashSet<Shape> {
+    let of_rows = p.equations().iter().filter_map(|e| {
+        let (_, axes) = reduction(e.op())?;
+        let shape = p.ty(p.operands(e)[0]).shape();
+        (axes.len() < shape.rank() && axes.contains(&(shape.rank() - 1))).then(|| shape.clone())
+    });
+    of_rows.collect()
 }
 
 /// For each value whether elements that are neighbours in it lie apart in what it is made of, element by element: repeated, cut or turned, but for the first axis.
