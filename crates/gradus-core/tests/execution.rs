@@ -179,6 +179,7 @@ fn passes_can_be_watched() {
         "loops",
         "steps",
         "again",
+        "boxes",
         "sum by rows",
         "expand",
         "strength",

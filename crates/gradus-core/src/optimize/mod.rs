@@ -10,6 +10,7 @@
 //! default. Conditions on dimensions stay. Equations with effects stay, in their order. A pass takes time in proportion to what is in memory.
 
 mod again;
+mod boxes;
 mod checkpoints;
 mod contract;
 mod dots;
@@ -28,6 +29,7 @@ mod rewrite;
 mod rules;
 mod shapes;
 mod simplify;
+mod slices;
 mod steps;
 mod strength;
 mod sum_by_rows;
@@ -87,6 +89,7 @@ pub const EXECUTION_PASSES: &[Pass] = &[
     Pass { name: "loops", run: loops::hoist },
     Pass { name: "steps", run: steps::at_once },
     Pass { name: "again", run: again::in_sums },
+    Pass { name: "boxes", run: boxes::by_boxes },
     Pass { name: "sum by rows", run: sum_by_rows::by_rows },
     Pass { name: "expand", run: expand::write_out },
     Pass { name: "strength", run: strength::reduce },

@@ -9,6 +9,7 @@
 //! build. NaN is NaN: which one comes out of an operation is the hardware's choice. Where a law changes the order of a float sum,
 //! the numbers are such that every order gives the same.
 
+mod boxes;
 mod chains;
 mod dots;
 mod gathers;

@@ -11,6 +11,9 @@ use crate::lower::values::moves;
 use crate::lower::views::{count, is_empty};
 use crate::size::Size;
 
+/// Longer runs are not put together element by element at a point, whatever they stand beside.
+const LONGEST_RUN: usize = 32;
+
 impl Planner<'_> {
     /// Fewer points for a value, more elements unrolled at each, if its dimensions allow.
     fn lower(&mut self, a: Atom, n: Size) {
@@ -58,8 +61,10 @@ impl Planner<'_> {
             } else if let Some(c) = e.op().downcast::<Concatenate>() {
                 let n = leading(self.dims(result), c.axis);
                 // Long runs are better written as such.
-                let is_short = |a: &Atom| count(self.dims(*a)).over(n).is_some_and(|run| run.is_few(self.values.small));
-                if operands.iter().any(is_short) {
+                let run_of_at_most =
+                    |most: usize, a: &Atom| count(self.dims(*a)).over(n).is_some_and(|run| run.is_few(most));
+                let has_short = operands.iter().any(|a| run_of_at_most(self.values.small, a));
+                if has_short && operands.iter().all(|a| run_of_at_most(LONGEST_RUN, a)) {
                     self.lower(result, n);
                     operands.iter().for_each(|a| self.lower(*a, n));
                 }
