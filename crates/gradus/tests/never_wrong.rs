@@ -440,3 +440,24 @@ fn row_r7_loops_that_move_one_number() {
         assert_close(&jit(grad(f)).strict()(&x, &y), &grad(f)(&x, &y), "the slope of what is turned around twice");
     }
 }
+
+#[test]
+fn row_r7_long_rows_that_a_loop_changes_and_sums() {
+    // A row of more than 65536 elements is gone through in several loops, each over a part of it.
+    for n in [65536, 65537, 70001, 131073] {
+        let steps = |x: &Array| {
+            let start = (x.clone(), x.index((.., 0)));
+            let step = |_: &Array, a: &(Array, Array)| {
+                let b = &a.0 * 0.75;
+                (b.clone(), &a.1 + b.sum_axes(1))
+            };
+            let (x, sums) = fori_loop(0, 3, step, start);
+            Array::concatenate([&x, &sums.expand_dims(1)], 1)
+        };
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            let (compiled, interpreted) = (jit(steps).tier(tier).strict(), jit(steps).backend(Interpreter));
+            let x = data(&[2, n], 1);
+            assert_close(&compiled(&x), &interpreted(&x), &format!("rows of {n} in a loop, {tier:?}"));
+        }
+    }
+}

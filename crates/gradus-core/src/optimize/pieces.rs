@@ -4,12 +4,14 @@
 use super::rewrite::{Piece, Rewrite, Rule, Site, Steps, by};
 use crate::primitives::Op;
 use crate::primitives::elementwise::Add;
-use crate::primitives::shaping::{Concatenate, Pad};
+use crate::primitives::shaping::{Concatenate, Pad, Slice};
 use crate::program::Atom;
 use crate::types::{Dim, Scalar};
 
-pub(super) const RULES: &[Rule] =
-    &[|s| by("pad a + pad b = concatenate (a + 0) (b + 0), if no place holds both", disjoint(s))];
+pub(super) const RULES: &[Rule] = &[
+    |s| by("pad a + pad b = concatenate (a + 0) (b + 0), if no place holds both", disjoint(s)),
+    |s| by("a pad that cuts = a pad of a slice", cuts(s)),
+];
 
 /// So many pieces at most: each sum looks at all of them, and the walk has to stay linear.
 const MOST: usize = 32;
@@ -96,5 +98,34 @@ fn disjoint(s: &Site<'_>) -> Option<Rewrite> {
         return None;
     }
     steps.push(Op::new(Concatenate { axis }), parts);
+    steps.finish()
+}
+
+/// What a pad takes away along an axis is sliced off before: others know what to do with that.
+fn cuts(s: &Site<'_>) -> Option<Rewrite> {
+    let pad = s.op.downcast::<Pad>()?;
+    let amounts = |dims: &[Dim]| dims.iter().map(Dim::constant).collect::<Option<Vec<i64>>>();
+    let (low, high) = (amounts(&pad.low)?, amounts(&pad.high)?);
+    if low.iter().chain(&high).all(|n| *n >= 0) || pad.interior.iter().any(|n| *n != 0) {
+        return None;
+    }
+    let cut = |n: &i64| n.saturating_neg().max(0);
+    let (mut start, mut limit) = (Vec::new(), Vec::new());
+    for ((d, low), high) in s.ty(0)?.shape().iter().zip(&low).zip(&high) {
+        // More may be taken away than there is, from what comes in on the other side.
+        if d.as_usize()? < usize::try_from(cut(low).saturating_add(cut(high))).ok()? {
+            return None;
+        }
+        start.push(Dim::from(cut(low)));
+        limit.push(d - cut(high));
+    }
+    let around = |amounts: &[i64]| amounts.iter().map(|n| Dim::from((*n).max(0))).collect::<Vec<_>>();
+    let step = vec![1; low.len()];
+    let mut steps = Steps::default();
+    let part = steps.push(Op::new(Slice { start, limit, step }), vec![s.operands[0].into()]);
+    if low.iter().chain(&high).any(|n| *n > 0) {
+        let pad = Pad { low: around(&low), high: around(&high), interior: pad.interior.clone() };
+        steps.push(Op::new(pad), vec![part, s.operands[1].into()]);
+    }
     steps.finish()
 }

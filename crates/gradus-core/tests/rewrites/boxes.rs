@@ -71,7 +71,7 @@ impl Maker {
         let axis = self.below(self.dims.len());
         let n = self.dims[axis];
         let by = 1 + self.below(3).min(n - 2);
-        let made = match self.below(9) {
+        let made = match self.below(10) {
             // A shift.
             0 | 1 => {
                 let (tail, head) = (self.slice(x, axis, n - by, n), self.slice(x, axis, 0, n - by));
@@ -100,6 +100,17 @@ impl Maker {
                     padded = self.slice(padded, axis, start, start + self.dims[axis]);
                 }
                 padded
+            }
+            // A shift by a pad alone.
+            9 => {
+                let value = self.number(1.0, Shape::from(&[] as &[usize]));
+                let by = if self.below(2) == 0 { by as i64 } else { -(by as i64) };
+                let zeros = || vec![Dim::from(0usize); 3];
+                let (mut low, mut high) = (zeros(), zeros());
+                (low[axis], high[axis]) = (Dim::from(by), Dim::from(-by));
+                let rank = self.dims.len();
+                (low.truncate(rank), high.truncate(rank));
+                self.apply(Op::new(Pad { low, high, interior: vec![0; rank] }), &[x, value])
             }
             // The two halves of two values, what is computed of one among them.
             5 => {
@@ -158,6 +169,18 @@ fn made() -> Seen {
     let part = maker.slice(product, 0, 1, 2000);
     let p = maker.b.finish(vec![part]);
     seen.check(&p, &inputs_for(p.inputs(), false));
+    // What takes away along one side, or both, and brings in on the other.
+    for dtype in [DType::F64, DType::I32] {
+        for (n, low, high) in [(5, -1, 2), (5, -2, -1), (5, 3, -4), (5, -5, 1), (1, 2, -3), (4, -5, 6), (3, 0, -1)] {
+            let mut maker = Maker::new(0, &[n, 2], dtype);
+            let (x, value) = (maker.values[0], maker.number(2.0, Shape::from(&[] as &[usize])));
+            let of = |n: i64| vec![Dim::from(n), Dim::from(0usize)];
+            let pad = Pad { low: of(low), high: of(high), interior: vec![0; 2] };
+            let padded = maker.apply(Op::new(pad), &[x, value]);
+            let p = maker.b.finish(vec![padded]);
+            seen.check(&p, &inputs_for(p.inputs(), false));
+        }
+    }
     let count = if full() { 3_000 } else { 120 };
     for seed in 1..=count {
         let all: &[&[usize]] = &[&[2100], &[48, 47], &[3, 700], &[110, 20], &[13, 14, 15], &[2, 40, 30]];

@@ -155,22 +155,61 @@ fn check_kernel(m: &Module, k: &Kernel, left: &mut Vec<Apart>) -> Result<()> {
             let common = around.iter().zip(&p.path).take_while(|(a, b)| a == b).count();
             around.truncate(common);
         }
-        let shape = stores[0].shape(&around);
-        if all().any(|p| p.shape(&around) != shape) {
+        // Loops over different parts of a row stand one after the other: each part is read and written for itself.
+        let mut parts: Vec<(Shape, Vec<i64>)> = Vec::new();
+        for p in all() {
+            let shape = p.shape(&around);
+            match parts.iter_mut().find(|part| part.0 == shape) {
+                Some(part) => part.1.push(p.offset),
+                None => parts.push((shape, vec![p.offset])),
+            }
+        }
+        if !are_apart(&parts) {
             return Err(error!(Rule, "{b} is read and written at different places"));
         }
-        let mut offsets: Vec<i64> = all().map(|p| p.offset).collect();
-        offsets.sort_unstable();
-        offsets.dedup();
-        let step = offsets.windows(2).map(|w| w[1] - w[0]).min().unwrap_or(1);
-        let count = offsets.last().map_or(1, |l| (l - offsets[0]) / step + 1);
-        let mut digits: Vec<(Size, Size)> = shape.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
-        digits.push((Size::Known(step), Size::Known(count)));
-        if offsets.len() > 1 && !ask(*b, digits) {
-            return Err(error!(Rule, "points of {b} that are read and written overlap"));
+        for (shape, mut offsets) in parts {
+            offsets.sort_unstable();
+            offsets.dedup();
+            let step = offsets.windows(2).map(|w| w[1] - w[0]).min().unwrap_or(1);
+            let count = offsets.last().map_or(1, |l| (l - offsets[0]) / step + 1);
+            let mut digits: Vec<(Size, Size)> = shape.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
+            digits.push((Size::Known(step), Size::Known(count)));
+            if offsets.len() > 1 && !ask(*b, digits) {
+                return Err(error!(Rule, "points of {b} that are read and written overlap"));
+            }
         }
     }
     Ok(())
+}
+
+/// Whether accesses of several shapes, each with its offsets, reach different places: beside the loops around all of them, which they must share, each goes through numbers
+/// of its own, and all of these together are fewer than such a loop steps over.
+fn are_apart(parts: &[(Shape, Vec<i64>)]) -> bool {
+    if parts.len() <= 1 {
+        return true;
+    }
+    let shared = |shape: &Shape| -> Shape { shape.iter().filter(|(v, ..)| v.is_some()).copied().collect() };
+    let around = shared(&parts[0].0);
+    let mut spans = Vec::new();
+    for (shape, offsets) in parts {
+        let (Some(first), Some(last)) = (offsets.iter().min(), offsets.iter().max()) else { return false };
+        let (mut lo, mut hi) = (*first, *last);
+        for (v, s, n) in shape {
+            let (Some(s), Some(n)) = (s.constant(), n.constant()) else { return false };
+            if v.is_none() {
+                *if s < 0 { &mut lo } else { &mut hi } += s * (n - 1).max(0);
+            }
+        }
+        if shared(shape) != around {
+            return false;
+        }
+        spans.push((lo, hi));
+    }
+    spans.sort_unstable();
+    let (first, last) = (spans[0].0, spans.iter().map(|s| s.1).fold(spans[0].1, i64::max));
+    let mut digits: Vec<(Size, Size)> = around.iter().map(|(_, s, n)| (positive(*s), *n)).collect();
+    digits.push((Size::ONE, Size::Known(last - first + 1)));
+    spans.windows(2).all(|w| w[0].1 < w[1].0) && is_injective(&digits)
 }
 
 fn collect(ranges: &Ranges, body: &[Stmt], path: &mut Vec<Value>, found: &mut Found) -> Result<()> {
