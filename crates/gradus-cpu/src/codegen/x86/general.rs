@@ -191,6 +191,11 @@ impl Emitter<'_> {
                     Size::Quad => self.code.plain(true, None, &[0x89], src, to, &[]),
                 }
             }
+            Inst::Announce { at } => {
+                let at = self.place(at);
+                // prefetchw; a processor that does not know it does nothing.
+                self.code.plain(false, None, &[0x0F, 0x0D], 1, at, &[]);
+            }
             Inst::Set { dst, test } => {
                 self.test(test);
                 self.code.plain(false, None, &[0x0F, 0x90 | test.cond as u8], 0, Operand::Reg(RAX), &[]);

@@ -304,6 +304,10 @@ pub enum Inst {
         src: Reg,
         to: Mem,
     },
+    /// Says that this line will be written: it is fetched meanwhile. Never a fault, wherever it is.
+    Announce {
+        at: Mem,
+    },
     /// 0 or -1.
     Set {
         dst: Reg,
@@ -477,6 +481,7 @@ impl Inst {
                 from.visit(f);
                 f(*dst, Def);
             }
+            Inst::Announce { at } => at.visit(f),
             Inst::Store { src, to, .. } => {
                 f(*src, Use);
                 to.visit(f);
@@ -577,7 +582,7 @@ impl Inst {
             | Inst::Set { dst, .. }
             | Inst::Choose { dst, .. } => Some(*dst),
             Inst::Entry { .. } | Inst::StoreVec { .. } | Inst::Gather { .. } | Inst::Scatter { .. } => None,
-            Inst::Store { .. } | Inst::Label(_) | Inst::Branch(..) | Inst::Jump(_) => None,
+            Inst::Store { .. } | Inst::Announce { .. } | Inst::Label(_) | Inst::Branch(..) | Inst::Jump(_) => None,
             Inst::LoopStart(_) | Inst::LoopEnd(..) | Inst::Run { .. } | Inst::Call { .. } => None,
         }
     }

@@ -17,6 +17,13 @@ use crate::vector::{Access, Expr, Lanes, Spread, Stmt};
 /// How far ahead loads of one record are looked for: what is loaded early keeps its register until it is used.
 const AHEAD: usize = 48;
 
+/// Bytes of a line of the caches.
+const LINE: i32 = 64;
+/// Turns of a loop that write fewer bytes of records are left to the processor's own guesses.
+const TURN: i32 = 1 << 10;
+/// About so many bytes ahead records are announced.
+const TURN_AHEAD: i32 = 4 << 10;
+
 /// Components that are moved together: from which on, and how many.
 type Group = (usize, usize);
 
@@ -85,7 +92,26 @@ impl Select<'_> {
             }
             Some(())
         })?;
+        let parts = usize::from(lanes.shape.registers);
+        self.announce_records(to, width * parts, stride, (values.len() * ty.size()) as i32);
         Some(values.len())
+    }
+
+    /// Says which lines a later turn of the loop will write, where one turn writes many: stores are done in order, so each line that has to come from afar first
+    /// holds up all that follow, and the processor's own guesses end with a page.
+    fn announce_records(&mut self, to: Mem, lanes: usize, stride: i32, bytes: i32) {
+        let turn = lanes as i32 * stride;
+        if turn.abs() < TURN {
+            return;
+        }
+        let later = to.plus(turn * (TURN_AHEAD / turn.abs()).max(1));
+        // Rows next to each other are one run.
+        let (rows, bytes) = if bytes == stride { (1, turn) } else { (lanes as i32, bytes) };
+        for row in 0..rows {
+            for at in (0..bytes).step_by(LINE as usize) {
+                self.emit(Inst::Announce { at: later.plus(row * stride + at) });
+            }
+        }
     }
 
     fn store_group(&mut self, double: bool, columns: &[Reg], to: Mem, stride: i32) {

@@ -168,11 +168,13 @@ impl Nest<'_, '_> {
         if self.plan.classes[i] == Class::Row && !self.is_total(i) { phase - 1 } else { phase }
     }
 
-    /// Whether making it again of what is `kept` or stored takes an expensive operation or, where it is read back from the first cache, many cheap ones.
-    fn is_costly(&self, v: usize, is_near: bool, kept: &FxHashSet<usize>) -> bool {
-        let mut open = vec![v];
+    /// Whether making it again of what is `kept` or stored takes an expensive operation or, where it is read back from the first cache, many cheap ones. So it does
+    /// where two rows would be read for it and it can take the place of one: that is a row less in the cache.
+    fn is_costly(&self, root: usize, is_near: bool, kept: &FxHashSet<usize>) -> bool {
+        let mut open = vec![root];
         let mut seen = FxHashSet::default();
         let mut time = 0.0;
+        let (mut rows_read, mut takes_a_place) = (FxHashSet::default(), false);
         while let Some(v) = open.pop() {
             let Some(&i) = self.cluster.members.iter().find(|i| self.result(**i) == v) else { continue };
             let e = &self.p.equations()[i];
@@ -181,14 +183,23 @@ impl Nest<'_, '_> {
             if is_expensive(self.p, e) || (is_near && time > MANY) {
                 return true;
             }
-            for r in self.members_of(i) {
+            for r in self.p.operands(e).iter().filter_map(|a| a.value()).map(|r| r.index()) {
+                let is_member = self.cluster.values.contains_key(&r);
                 let there = self.stored.contains_key(&r) || kept.contains(&r);
-                if self.level(r) == Level::Point && !there && seen.insert(r) {
-                    open.push(r);
+                if is_member && self.level(r) != Level::Point {
+                    continue;
+                }
+                if is_member && !there {
+                    if seen.insert(r) {
+                        open.push(r);
+                    }
+                } else {
+                    rows_read.insert(r);
+                    takes_a_place |= kept.contains(&r) && self.like(r, root);
                 }
             }
         }
-        false
+        is_near && takes_a_place && rows_read.len() > 1
     }
 
     /// Rows, each with one or more loops of lanes.
