@@ -10,9 +10,9 @@ use crate::primitives::convert::Convert;
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::elementwise::{Add, Compare, Direction, Mul};
 use crate::primitives::reduce::ReduceSum;
-use crate::primitives::shaping::{Broadcast, Iota, Permute, Reshape};
+use crate::primitives::shaping::{Broadcast, Iota, Permute, Reshape, Slice};
 use crate::program::Atom;
-use crate::types::{Dim, Scalar, Shape};
+use crate::types::{DType, Dim, Scalar, Shape};
 
 pub(super) const RULES: &[Rule] = &[
     |s| by("dot of no term = 0", nothing(s)),
@@ -25,11 +25,16 @@ pub(super) const RULES: &[Rule] = &[
     |s| by("dot a b = transpose (dot b a) for a small matrix a and many in b", many_first(s)),
 ];
 
+/// The rule that writes out sums of few terms. It is for the end: a product says more to others than its terms do.
+pub(super) const OF_FEW: &[Rule] = &[|s| by("dot of few terms = 0 + their sum", few_terms(s))];
+
 /// The rule that takes repetitions out of products.
 pub(super) const OF_BROADCAST: Rule = |s| by("dot (broadcast a) b = broadcast (dot a b)", of_broadcast(s));
 
 /// A matrix of at most so many elements is small: a compiler can write its product out.
 const SMALL: i64 = 64;
+/// A sum of so many terms is written out: then what a product takes is reading and writing, and as operations on elements it shares that with others.
+const FEW: i64 = 4;
 /// So many matrices are many.
 const MANY: i64 = 8;
 
@@ -122,6 +127,60 @@ fn single_term(s: &Site<'_>) -> Option<Rewrite> {
     if !s.dtype().is_int() {
         let zero = Piece::Splat(s.result.clone(), Scalar::zero(s.dtype()));
         steps.push(Op::fixed(&Add), vec![zero, term]);
+    }
+    steps.finish()
+}
+
+/// A sum of few terms is those terms, one after the other: dot a b = 0 + a₀b₀ + a₁b₁ + ... Small matrices, and many by a small one, are left to those who write all of a
+/// product out; half floats are added up in more digits than they have, and complex products keep their own order.
+fn few_terms(s: &Site<'_>) -> Option<Rewrite> {
+    let both = sides(s)?;
+    let dtype = s.dtype();
+    let [lhs, rhs] = [s.ty(0)?, s.ty(1)?];
+    if !(matches!(dtype, DType::F32 | DType::F64) || dtype.is_int()) || lhs.dtype() != dtype || rhs.dtype() != dtype {
+        return None;
+    }
+    let lengths: Vec<i64> = both[0].contract.iter().map(|a| lhs.shape().get(*a)?.constant()).collect::<Option<_>>()?;
+    let terms = lengths.iter().try_fold(1i64, |n, d| n.checked_mul(*d)).filter(|n| (2..=FEW).contains(n))?;
+    let elements = |shape: &Shape, skip: &[usize]| {
+        let mut own = (0..shape.rank()).filter(|a| !skip.contains(a)).map(|a| shape[a].constant());
+        own.try_fold(1i64, |n, d| n.checked_mul(d?))
+    };
+    let is_small = |shape: &Shape, skip: &[usize]| elements(shape, skip).is_some_and(|n| n <= SMALL);
+    let small = [is_small(lhs.shape(), &both[0].batch), is_small(rhs.shape(), &both[1].batch)];
+    let (matrices, many) = (small[0] && small[1], both[0].batch.is_empty() && (small[0] || small[1]));
+    if matrices || many || elements(s.result.shape(), &[]) == Some(0) {
+        return None;
+    }
+    let mut steps = Steps::default();
+    let mut sum = None;
+    for t in 0..terms {
+        let mut factors = Vec::with_capacity(2);
+        for (i, side) in both.iter().enumerate() {
+            let shape = s.ty(i)?.shape();
+            // The place of the term along each contracted axis, the last of them fastest.
+            let mut left = t;
+            let (mut start, mut limit) = (vec![Dim::from(0usize); shape.rank()], shape.to_vec());
+            for (a, n) in side.contract.iter().zip(&lengths).rev() {
+                (start[*a], limit[*a]) = (Dim::from(left % n), Dim::from(left % n + 1));
+                left /= n;
+            }
+            let slice = Slice { start, limit, step: vec![1; shape.rank()] };
+            let part = steps.push(Op::new(slice), vec![Piece::Atom(s.operands[i])]);
+            let shape = shape.without(|a| side.contract.contains(&a));
+            let part = steps.push(Op::new(Reshape { shape }), vec![part]);
+            factors.push(in_place(&mut steps, s, part, &side.kept(), i, side.batch.len())?);
+        }
+        let term = steps.push(Op::fixed(&Mul), factors);
+        let before = match sum {
+            None if dtype.is_int() => {
+                sum = Some(term);
+                continue;
+            }
+            None => Piece::Splat(s.result.clone(), Scalar::zero(dtype)),
+            Some(sum) => sum,
+        };
+        sum = Some(steps.push(Op::fixed(&Add), vec![before, term]));
     }
     steps.finish()
 }

@@ -5,6 +5,7 @@
 //! `pow x 0.5 = sqrt x` differs at -0.0 and -∞; `x - x = 0` and `0·x = 0` differ at NaN and infinities.
 
 use super::Exactness;
+use super::dots;
 use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::simplify::with_rules;
 use crate::error::Result;
@@ -20,7 +21,7 @@ const RULES: &[Rule] = &[arithmetic, powers, choices, bits, relaxed];
 
 /// Makes elementwise operations cheaper.
 pub(super) fn reduce(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[RULES])
+    with_rules(p, exactness, &[RULES, dots::OF_FEW])
 }
 
 fn fixed(op: &'static dyn crate::primitives::Primitive, operands: impl IntoIterator<Item = Atom>) -> Option<Rewrite> {

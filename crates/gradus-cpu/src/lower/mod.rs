@@ -9,6 +9,7 @@ mod indexed;
 mod joined;
 mod made;
 mod nest;
+mod picked;
 mod recurrence;
 mod running;
 mod scalars;
@@ -99,6 +100,8 @@ struct Frame {
     wanted: FxHashMap<usize, View>,
     /// Where results go that are only wanted with their axes in another order, if a nest makes them.
     laid: FxHashMap<usize, View>,
+    /// Those of them that lie as picks go through them.
+    picked: FxHashSet<usize>,
     /// Memory of what is put together of parts, of which some are made there.
     joined: FxHashMap<usize, View>,
     /// Results whose points' elements lie apart: how many at each point, and how many points.
@@ -414,6 +417,10 @@ impl Lower {
                 let (inside, n) = self.frame.apart[&(r as usize)];
                 o.view.apart(inside, n)?
             }
+            // Whoever reads it shows all of it.
+            Root::Value(r) if self.frame.picked.contains(&(r as usize)) => {
+                View { strides: home.strides.clone(), ..o.view.clone() }
+            }
             _ => o.view.clone(),
         };
         let offset = view.base.offset;
@@ -564,6 +571,7 @@ impl Lower {
             }
         }
         self.place_parts(p, values, plan)?;
+        self.place_picked(p, values, plan)?;
         for (unit, reads) in plan.units.iter().zip(&plan.reads) {
             match *unit {
                 Unit::Cluster(c) => nest::emit(self, p, values, plan, &plan.clusters[c])?,
