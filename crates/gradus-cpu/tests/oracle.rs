@@ -8,6 +8,8 @@ mod indexing;
 mod joined;
 #[path = "oracle/nearest.rs"]
 mod nearest;
+#[path = "oracle/picked.rs"]
+mod picked;
 #[path = "oracle/recurrences.rs"]
 mod recurrences;
 #[path = "oracle/small.rs"]

@@ -133,6 +133,7 @@ fn products() -> Seen {
     }
     identities(&mut seen);
     small_by_many(&mut seen);
+    few_terms(&mut seen);
     seen.report("products");
     seen
 }
@@ -197,6 +198,39 @@ fn small_by_many(seen: &mut Seen) {
                     }
                 }
             }
+        }
+    }
+}
+
+/// Sums of few terms, with operands that are not small, by axes anywhere; and what is next to that.
+fn few_terms(seen: &mut Seen) {
+    for dtype in [DType::F64, DType::F32, DType::I32, DType::F16, DType::C64] {
+        for terms in [1, 2, 3, 4, 5] {
+            for (rows, columns) in [(33, 34), (40, 1), (1, 70), (0, 40)] {
+                for (lhs, rhs) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    let of = |n: usize, axis: usize| if axis == 0 { vec![terms, n] } else { vec![n, terms] };
+                    let types = [ty(dtype, &of(rows, lhs)), ty(dtype, &of(columns, rhs))];
+                    let (lhs_contract, rhs_contract) = (vec![lhs], vec![rhs]);
+                    let dot = DotGeneral { lhs_contract, rhs_contract, lhs_batch: vec![], rhs_batch: vec![] };
+                    check(seen, &Expr::of(Op::new(dot), [A, B]), &types);
+                }
+            }
+            // Shared axes, before and behind those of the sum.
+            for (a, b, shared, contract) in [
+                (vec![3, 30, terms], vec![3, terms, 2], [0, 0], [2, 1]),
+                (vec![terms, 25, 3], vec![30, 3, terms], [2, 1], [0, 2]),
+                (vec![70, 3, terms], vec![terms, 3], [1, 1], [2, 0]),
+            ] {
+                let (lhs_batch, rhs_batch) = (vec![shared[0]], vec![shared[1]]);
+                let (lhs_contract, rhs_contract) = (vec![contract[0]], vec![contract[1]]);
+                let dot = DotGeneral { lhs_contract, rhs_contract, lhs_batch, rhs_batch };
+                check(seen, &Expr::of(Op::new(dot), [A, B]), &[ty(dtype, &a), ty(dtype, &b)]);
+            }
+        }
+        // Sums over two axes, in both orders.
+        for rhs_contract in [vec![0, 2], vec![2, 0]] {
+            let dot = DotGeneral { lhs_contract: vec![1, 2], rhs_contract, lhs_batch: vec![], rhs_batch: vec![] };
+            check(seen, &Expr::of(Op::new(dot), [A, B]), &[ty(dtype, &[20, 2, 2]), ty(dtype, &[2, 21, 2])]);
         }
     }
 }
