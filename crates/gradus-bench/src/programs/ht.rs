@@ -100,7 +100,9 @@ fn vertices(theta: &Array, model: &Model) -> Array {
         });
     }
     let transforms = Array::stack(&absolutes, 0).matmul(&model.inverses).index((.., ..3));
-    let mut positions = Array::einsum("vb,vj,bij->vi", [&model.weights, &model.positions, &transforms]);
+    // One product for all bones, as for JAX: what each bone adds to each coordinate of each vertex does not depend on the pose.
+    let spread = model.weights.expand_dims(2) * model.positions.expand_dims(1);
+    let mut positions = Array::einsum("vbj,bij->vi", [&spread, &transforms]);
     if model.mirrored {
         positions *= Array::from([-1.0, 1.0, 1.0]);
     }
