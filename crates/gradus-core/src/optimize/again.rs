@@ -78,9 +78,9 @@ fn plans(p: &Program) -> (Vec<Option<usize>>, FxHashMap<ValueId, Plan>) {
     for (i, e) in p.equations().iter().enumerate().filter(|(_, e)| is_scan(e)) {
         let Some(scan) = e.op().downcast::<Scan>() else { continue };
         for (k, r) in e.results().enumerate().skip(scan.carries) {
-            if !returned.contains(&r) && pays(scan, k, p.ty(r)) {
-                let sums = sums_of(p, (&defined, &uses), &returned, r).unwrap_or_default();
-                for (sum, made) in sums {
+            let sums = || sums_of(p, (&defined, &uses), &returned, r).filter(|_| pays(scan, k, p.ty(r)));
+            if !returned.contains(&r) {
+                for (sum, made) in sums().unwrap_or_default() {
                     plans.insert(sum, Plan { scan: i, output: k, made });
                 }
             }
@@ -100,6 +100,8 @@ fn pays(scan: &Scan, output: usize, ty: &Type) -> bool {
     }
     // What it needs of a step, and of the steps before.
     let carries = scan.consts..scan.consts + scan.carries;
+    let mut makers: Vec<Option<&Equation>> = vec![None; body.value_count()];
+    body.equations().iter().for_each(|e| e.results().for_each(|r| makers[r.index()] = Some(e)));
     let mut needed = vec![false; body.value_count()];
     let mut todo = vec![body.outputs()[output]];
     while let Some(a) = todo.pop() {
@@ -108,9 +110,7 @@ fn pays(scan: &Scan, output: usize, ty: &Type) -> bool {
         if carries.contains(&v.index()) {
             todo.push(body.outputs()[v.index() - scan.consts]);
         }
-        if let Some(e) = body.equations().iter().find(|e| e.results().any(|r| r == v)) {
-            todo.extend(body.operands(e));
-        }
+        todo.extend(makers[v.index()].into_iter().flat_map(|e| body.operands(e)));
     }
     let alike = |ty: &Type| ty.rank() == 0 || ty.shape() == element.shape();
     let mut cost = 0.0;
@@ -143,7 +143,7 @@ fn sums_of(
 ) -> Option<Vec<(ValueId, Vec<usize>)>> {
     let shape = p.ty(stacked).shape();
     let mut made: FxHashSet<ValueId> = FxHashSet::from_iter([stacked]);
-    let (mut todo, mut equations, mut sums) = (vec![stacked], Vec::new(), Vec::new());
+    let (mut todo, mut sums) = (vec![stacked], Vec::new());
     while let Some(v) = todo.pop() {
         for &i in &uses[v.index()] {
             visit();
@@ -160,7 +160,6 @@ fn sums_of(
                 }
                 if made.insert(r) {
                     todo.push(r);
-                    equations.push(i);
                 }
             } else {
                 return None;

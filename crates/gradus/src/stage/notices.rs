@@ -111,9 +111,9 @@ fn large(name: &str, place: Location, traced: &Traced) {
         };
         let used = traced.program.first_use(first + i).filter(|p| p.is_known());
         let ty = array.ty().map(ToString::to_string).unwrap_or_default();
-        Warning::new(WarningKind::LargeConstant, format!("`{name}` captures an array {ty} of {bytes} bytes"))
+        Warning::new(WarningKind::LargeConstant, format!("`{name}` holds an array {ty} of {bytes} bytes that is none of its arguments"))
             .at(used.unwrap_or(place))
-            .note(format!("it is kept as long as the function is; `{name}` was made at {place}"))
+            .note(format!("it was captured, or made while the function was traced, and is kept as long as the function is; `{name}` was made at {place}"))
             .help("pass it as an argument: then it can change and be dropped, and derivatives can be taken by it")
             .emit();
     }
