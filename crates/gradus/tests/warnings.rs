@@ -203,7 +203,10 @@ fn a_large_array_that_is_captured_is_named_with_the_line_that_uses_it() {
     let f = jit(move |x: &Array| (x * &t).sum());
     let found = large(&|| drop(f(&x)));
     let [warning] = &found[..] else { panic!("{found:?}") };
-    assert!(warning.message().contains("holds an array f64[262144] of 2097152 bytes that is none of its arguments"), "{warning}");
+    assert!(
+        warning.message().contains("holds an array f64[262144] of 2097152 bytes that is none of its arguments"),
+        "{warning}"
+    );
     assert_eq!(warning.place().line(), Some(here));
     assert!(large(&|| drop(f(&x))).is_empty());
     assert!(

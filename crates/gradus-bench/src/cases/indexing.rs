@@ -4,7 +4,7 @@
 use gradus::prelude::*;
 
 use super::{Build, Call, Family, Group, Input, Measure, Peers, Targets, places, uniform};
-use crate::tier::{Tier, stage};
+use crate::tier::{Tier, call_into, into_buffers, stage};
 
 /// How many are picked by `top_k`.
 const MOST: usize = 10;
@@ -45,16 +45,22 @@ fn family(
     }
 }
 
-/// Of one array.
-fn one(tier: Tier, x: Vec<Array>, f: impl Fn(&Array) -> Array + Send + Sync + 'static) -> Call {
+/// Of one array, by a call or (where true) into given buffers.
+fn one(tier: Tier, x: Vec<Array>, f: fn(&Array) -> Array, into: bool) -> Call {
     let f = stage(tier, f);
-    Call::new(move || f(&x[0]))
+    match into && call_into(tier).is_some() {
+        true => into_buffers(f.compile(&x[0]).and_then(|c| c.prepared()), &x, &f(&x[0])),
+        false => Call::new(move || f(&x[0])),
+    }
 }
 
 /// Of two.
-fn two(tier: Tier, x: Vec<Array>, f: impl Fn(&Array, &Array) -> Array + Send + Sync + 'static) -> Call {
+fn two(tier: Tier, x: Vec<Array>, f: fn(&Array, &Array) -> Array, into: bool) -> Call {
     let f = stage(tier, f);
-    Call::new(move || f(&x[0], &x[1]))
+    match into && call_into(tier).is_some() {
+        true => into_buffers(f.compile(&x[0], &x[1]).and_then(|c| c.prepared()), &x, &f(&x[0], &x[1])),
+        false => Call::new(move || f(&x[0], &x[1])),
+    }
 }
 
 /// Uniform numbers.
@@ -67,53 +73,46 @@ fn with_places(size: &[usize]) -> Vec<Input> {
     vec![uniform(size, -1.0, 1.0), places(&size[..1], size[0])]
 }
 
+/// An operation as a call, at all sizes, and as one into given buffers at the smallest, where making an array takes longer than the operation.
+macro_rules! operation {
+    ($all:ident, $name:literal, $sizes:expr, $inputs:expr, $outputs:expr, $of:ident, $f:expr) => {
+        $all.push(family($name, $sizes, $inputs, $outputs, |tier, _, x| $of(tier, x, $f, false)));
+        let into = family(concat!($name, "_into"), $sizes, $inputs, $outputs, |tier, _, x| $of(tier, x, $f, true));
+        $all.push(Family {
+            full: into.quick,
+            peers: Peers { jax: false, ..into.peers },
+            measure: Measure::CallsInto,
+            ..into
+        });
+    };
+}
+
 pub fn families() -> Vec<Family> {
     let same: Outputs = |size| vec![elements(size)];
     let rows: Outputs = |size| vec![size[0]];
-    vec![
-        family("take", VECTORS, with_places, same, |tier, _, x| two(tier, x, |x, at| x.take(at, 0))),
-        family("take_rows", ROWS, with_places, same, |tier, _, x| two(tier, x, |x, at| x.take(at, 0))),
-        family("scatter_add", VECTORS, with_places, same, |tier, _, x| {
-            two(tier, x, |x, at| x.zeros_like().at(at).add(x))
-        }),
-        family("scatter_add_rows", ROWS, with_places, same, |tier, _, x| {
-            two(tier, x, |x, at| x.zeros_like().at(at).add(x))
-        }),
-        family("argmin_rows", MATRICES, numbers, rows, |tier, _, x| one(tier, x, |x| x.argmin_axis(1))),
-        family(
-            "argmax_columns",
-            MATRICES,
-            numbers,
-            |size| vec![size[1]],
-            |tier, _, x| one(tier, x, |x| x.argmax_axis(0)),
-        ),
-        family("cumsum_last", MATRICES, numbers, same, |tier, _, x| one(tier, x, |x| x.cumsum(-1))),
-        family("cumsum_first", MATRICES, numbers, same, |tier, _, x| one(tier, x, |x| x.cumsum(0))),
-        family("sort", VECTORS, numbers, same, |tier, _, x| one(tier, x, |x| x.sort(-1))),
-        family("sort_rows", MATRICES, numbers, same, |tier, _, x| one(tier, x, |x| x.sort(-1))),
-        family("top_k", MATRICES, numbers, |size| vec![size[0] * MOST], |tier, _, x| one(tier, x, |x| x.top_k(MOST).0)),
-        family(
-            "stack",
-            VECTORS,
-            |size| vec![uniform(size, -1.0, 1.0), uniform(size, -1.0, 1.0)],
-            |size| vec![2 * size[0]],
-            |tier, _, x| two(tier, x, |x, y| Array::stack([&(x * 2.0), &(x + y)], -1)),
-        ),
-        family(
-            "concatenate",
-            MATRICES,
-            |size| vec![uniform(size, -1.0, 1.0), uniform(size, -1.0, 1.0)],
-            |size| vec![2 * elements(size)],
-            |tier, _, x| two(tier, x, |x, y| Array::concatenate([&(x * 2.0), &(x + y)], 1)),
-        ),
-        family(
-            "pad",
-            MATRICES,
-            numbers,
-            |size| vec![(size[0] + 2) * (size[1] + 2)],
-            |tier, _, x| one(tier, x, |x| (x * 2.0).pad(&[(1, 1), (1, 1)], 0.0)),
-        ),
-        family("transpose", MATRICES, numbers, same, |tier, _, x| one(tier, x, |x| x.t())),
-        family("transpose_rows", ROWS, numbers, same, |tier, _, x| one(tier, x, |x| x.t())),
-    ]
+    let both: Inputs = |size| vec![uniform(size, -1.0, 1.0), uniform(size, -1.0, 1.0)];
+    let mut all = Vec::new();
+    operation!(all, "take", VECTORS, with_places, same, two, |x, at| x.take(at, 0));
+    operation!(all, "take_rows", ROWS, with_places, same, two, |x, at| x.take(at, 0));
+    operation!(all, "scatter_add", VECTORS, with_places, same, two, |x, at| x.zeros_like().at(at).add(x));
+    operation!(all, "scatter_add_rows", ROWS, with_places, same, two, |x, at| x.zeros_like().at(at).add(x));
+    operation!(all, "argmin_rows", MATRICES, numbers, rows, one, |x| x.argmin_axis(1));
+    operation!(all, "argmax_columns", MATRICES, numbers, |size| vec![size[1]], one, |x| x.argmax_axis(0));
+    operation!(all, "cumsum_last", MATRICES, numbers, same, one, |x| x.cumsum(-1));
+    operation!(all, "cumsum_first", MATRICES, numbers, same, one, |x| x.cumsum(0));
+    operation!(all, "sort", VECTORS, numbers, same, one, |x| x.sort(-1));
+    operation!(all, "sort_rows", MATRICES, numbers, same, one, |x| x.sort(-1));
+    operation!(all, "top_k", MATRICES, numbers, |size| vec![size[0] * MOST], one, |x| x.top_k(MOST).0);
+    operation!(all, "stack", VECTORS, both, |size| vec![2 * size[0]], two, |x, y| {
+        Array::stack([&(x * 2.0), &(x + y)], -1)
+    });
+    operation!(all, "concatenate", MATRICES, both, |size| vec![2 * elements(size)], two, |x, y| {
+        Array::concatenate([&(x * 2.0), &(x + y)], 1)
+    });
+    operation!(all, "pad", MATRICES, numbers, |size| vec![(size[0] + 2) * (size[1] + 2)], one, |x| {
+        (x * 2.0).pad(&[(1, 1), (1, 1)], 0.0)
+    });
+    operation!(all, "transpose", MATRICES, numbers, same, one, |x| x.t());
+    operation!(all, "transpose_rows", ROWS, numbers, same, one, |x| x.t());
+    all
 }

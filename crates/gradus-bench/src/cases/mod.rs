@@ -258,6 +258,9 @@ pub const RELAXED: &str = "_relaxed";
 /// What names of families end with that go through all distances to the smallest, where peers find its place first.
 pub const BY_MIN: &str = "_by_min";
 
+/// What names of families end with that write into memory they are given, as C does.
+pub const INTO: &str = "_into";
+
 /// The parts of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
@@ -333,7 +336,7 @@ impl Family {
 
     /// The name that peers know.
     pub fn peer(&self) -> &'static str {
-        [RELAXED, BY_MIN].iter().find_map(|ours| self.name.strip_suffix(ours)).unwrap_or(self.name)
+        [RELAXED, BY_MIN, INTO].iter().find_map(|ours| self.name.strip_suffix(ours)).unwrap_or(self.name)
     }
 
     /// The buffers of all inputs.
