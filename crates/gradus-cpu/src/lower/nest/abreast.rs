@@ -113,11 +113,7 @@ impl Nest<'_, '_> {
     }
 
     /// The loop over all rows that go together.
-    pub(super) fn rows_together(
-        &mut self,
-        rows: &Group,
-        body: &mut dyn FnMut(&mut Self) -> Result<()>,
-    ) -> Result<()> {
+    pub(super) fn rows_together(&mut self, rows: &Group, body: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let most = self.abreast.most;
         (self.abreast.count, self.abreast.along) = (most, rows.inner);
         let steps = Group { extent: rows.extent.floor_div(most), step: most, ..rows.clone() };

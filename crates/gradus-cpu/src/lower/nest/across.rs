@@ -13,8 +13,8 @@ use crate::lower::fusion::{Class, Level};
 use crate::lower::views::At;
 use crate::size::Size;
 
-/// Rows of at most so many elements go side by side.
-const SHORT: usize = 48;
+/// Rows of fewer elements go side by side: two steps of all lanes of a fold are worth going along.
+const SHORT: usize = 2 * LANES;
 /// Fewer rows do not fill lanes.
 const FEWEST: usize = LANES / 2;
 
@@ -22,10 +22,14 @@ impl Nest<'_, '_> {
     /// Rows that are perhaps short and all share what they are made of; `by_row` writes them one after the other, where they are not.
     pub(super) fn rows_or_across(&mut self, by_row: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let Some((rows, row)) = self.goes_across() else { return by_row(self) };
+        let count = rows.last().map_or(Size::ONE, |g| g.extent);
+        if row.extent.known().is_some() && count.known().is_some() {
+            return self.across(&rows, &row);
+        }
         let e = &mut self.lower.emitter;
         let (short, many) = (e.int(SHORT as i64), e.int(FEWEST as i64));
-        let (length, count) = (e.size(row.extent), e.size(rows[rows.len() - 1].extent));
-        let is_short = e.op(Op::Le, &[length, short]);
+        let (length, count) = (e.size(row.extent), e.size(count));
+        let is_short = e.op(Op::Lt, &[length, short]);
         let are_many = e.op(Op::Le, &[many, count]);
         let both = e.op(Op::And, &[is_short, are_many]);
         let index = e.convert(both, Ty::I64);
@@ -43,7 +47,7 @@ impl Nest<'_, '_> {
     /// The loops over rows, and the one along a row, if rows may go side by side: no order of theirs can be told from the results, and nothing is made twice that takes long.
     fn goes_across(&self) -> Option<(Vec<Group>, Group)> {
         let k = self.cluster.k;
-        if k.known().is_some() || self.cluster.n == k || !self.cluster.totals.is_empty() {
+        if k.known().is_some_and(|k| k >= SHORT) || self.cluster.n == k || !self.cluster.totals.is_empty() {
             return None;
         }
         let accesses = self.accesses();

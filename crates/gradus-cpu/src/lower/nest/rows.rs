@@ -329,7 +329,8 @@ impl Nest<'_, '_> {
     /// Numbers of the row that a lane loop takes are computed before the loop, not in it.
     pub(super) fn make_row_values(&mut self, phase: usize) -> Result<()> {
         let values = self.cluster.members.iter().map(|i| self.result(*i));
-        let is_ready = |v: &usize| self.level(*v) == Level::Row && self.phases[v] <= phase && !self.rows.contains_key(v);
+        let is_ready =
+            |v: &usize| self.level(*v) == Level::Row && self.phases[v] <= phase && !self.rows.contains_key(v);
         let ready: Vec<usize> = values.filter(is_ready).collect();
         ready.into_iter().try_for_each(|v| self.member(v).map(drop))
     }
