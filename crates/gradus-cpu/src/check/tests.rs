@@ -21,6 +21,12 @@ const SUMMED: &str = "fn summed(x0: f64[50,40]) -> (f64[50], f64[50,40]) {
   return x2, x4
 }
 ";
+/// Copied in tiles, and what is left over at the ends of both axes.
+const TILED: &str = "fn tiled(x0: f64[R,C]) -> f64[C,R] {
+  x1: f64[C,R] = transpose{axes=[1,0]} x0
+  return x1
+}
+";
 fn lowered(text: &str) -> Lowered {
     lower_with(&text.parse::<Program>().unwrap(), 16).unwrap()
 }
@@ -154,5 +160,25 @@ fn an_output_with_a_hole_is_not_covered() {
         let mut l = lowered(TURNED);
         with_store(&mut l, change);
         assert_eq!(uncovered(&l.module, &l.bytes), outputs(&l.module));
+    }
+}
+
+#[test]
+fn tiles_of_sizes_known_at_run_time_cover_what_they_write() {
+    for text in [TILED.into(), TILED.replace("f64", "f32"), TILED.replace("f64", "i8")] {
+        let l = lowered(&text);
+        assert!(uncovered(&l.module, &l.bytes).is_empty(), "{}", l.module);
+        let changes: [&dyn Fn(&mut Index); 2] = [&|at| at.offset += 1, &|at| at.terms.truncate(1)];
+        for change in changes {
+            let mut l = lowered(&text);
+            with_store(&mut l, change);
+            assert_eq!(uncovered(&l.module, &l.bytes), outputs(&l.module));
+        }
+        // Without one of the copies of what is left over.
+        for k in 1..l.module.kernels.len() {
+            let mut l = lowered(&text);
+            l.module.kernels[k].body.clear();
+            assert_eq!(uncovered(&l.module, &l.bytes), outputs(&l.module));
+        }
     }
 }
