@@ -234,3 +234,42 @@ impl Coverage<'_> {
         Some(Window::new(offset, digits))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gradus_core::Dim;
+
+    use super::*;
+    use crate::ir::{BufferInfo, Ty};
+    use crate::size::collect;
+
+    /// Tiles of eight rows of an array of `c` rows of `r`, and what is left over at both ends: all of it, and not without any of them.
+    #[test]
+    fn tiles_of_sizes_known_at_run_time() {
+        let made = collect(|| {
+            let [r, c] = ["R", "C"].map(|s| Size::of(&Dim::symbol(s).unwrap()));
+            let mut m = Module::default();
+            m.buffers.push(BufferInfo { ty: Ty::F64, role: Role::Output(0) });
+            let coverage = Coverage { m: &m, ranges: &m.meanings.ranges, bytes: &[r * c * 8usize] };
+            let (long, tall) = (r.floor_div(8) * 8usize, c.floor_div(8) * 8usize);
+            let tile = |j: usize| Window::new(r * j, [(Size::ONE, long), (r * 8usize, c.floor_div(8))]);
+            let part = |first, n, rows| Window::new(first, [(Size::ONE, n), (r, rows)]);
+            let mut all: Vec<Window> = (0..8).map(tile).collect();
+            all.extend([
+                part(long, r - long, tall),
+                part(r * tall, long, c - tall),
+                part(r * tall + long, r - long, c - tall),
+            ]);
+            assert!(coverage.is_whole(Buffer(0), all.clone()));
+            for k in 0..all.len() {
+                let mut some = all.clone();
+                some[k].first = some[k].first + 1usize;
+                assert!(!coverage.is_whole(Buffer(0), some.clone()), "{k}");
+                some.remove(k);
+                assert!(!coverage.is_whole(Buffer(0), some), "{k}");
+            }
+            Ok(())
+        });
+        made.unwrap();
+    }
+}
