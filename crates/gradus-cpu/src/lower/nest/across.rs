@@ -67,17 +67,13 @@ impl Nest<'_, '_> {
     /// Whether a member can be made where rows go side by side.
     fn fits_across(&self, i: usize) -> bool {
         let v = self.result(i);
-        match self.plan.classes[i] {
-            Class::Row => self.fold_op(v).is_ok_and(|op| {
-                let exact = self.values.types[v].is_some_and(|ty| !ty.is_float());
-                exact || !matches!(op, FoldOp::Add | FoldOp::Mul)
-            }),
-            // What has a value at each point would be written across rows.
-            _ => {
-                let picks = (0..self.operands(i).len()).any(|slot| self.is_picked(i, slot));
-                !picks && !(self.is_point(v) && self.stored.contains_key(&v))
-            }
+        if self.plan.classes[i] == Class::Row {
+            let rounds = self.values.types[v].is_none_or(|ty| ty.is_float());
+            return self.fold_op(v).is_ok_and(|op| !rounds || matches!(op, FoldOp::Max | FoldOp::Min));
         }
+        // What has a value at each point would be written across rows.
+        let written = self.is_point(v) && self.stored.contains_key(&v);
+        !written && (0..self.operands(i).len()).all(|slot| !self.is_picked(i, slot))
     }
 
     /// All rows, a lane for each.
