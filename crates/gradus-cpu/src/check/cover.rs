@@ -50,15 +50,17 @@ impl Window {
         window
     }
 
-    /// This and one that begins behind it, as one: they go together along all digits but one, along which the other begins where this ends.
-    fn with(&self, behind: &Window) -> Option<Window> {
+    /// This and one that begins behind it, as one: they go together along all digits but one, along which the other begins where this ends. `apart_too`: or they are alike
+    /// and lie apart, which takes a digit more.
+    fn with(&self, behind: &Window, apart_too: bool) -> Option<Window> {
         let apart = behind.first - self.first;
         if self.digits == behind.digits {
             let mut digits = self.digits.clone();
             // One more digit, or more of one that there is.
             match digits.iter_mut().find(|(s, n)| *s * *n == apart) {
                 Some((_, n)) => *n = *n + *n,
-                None => digits.push((apart, Size::from(2usize))),
+                None if apart_too => digits.push((apart, Size::from(2usize))),
+                None => return None,
             }
             return Some(Window::new(self.first, digits));
         }
@@ -77,6 +79,29 @@ impl Window {
             (s * before == apart).then(|| Window::new(self.first, whole))
         })
     }
+}
+
+/// Of more windows not every pair is looked at.
+const MANY: usize = 32;
+
+/// Windows of which each was put together with the one before it, if they go together.
+fn neighbours_joined(windows: &[Window]) -> Vec<Window> {
+    let mut joined: Vec<Window> = Vec::new();
+    for window in windows {
+        joined.push(window.clone());
+        while let [.., before, last] = &joined[..]
+            && let Some(both) = before.with(last, true)
+        {
+            joined.truncate(joined.len() - 2);
+            joined.push(both);
+        }
+    }
+    joined
+}
+
+/// All pairs of numbers below this.
+fn pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..n).flat_map(move |i| (0..n).filter(move |j| *j != i).map(move |j| (i, j)))
 }
 
 /// What is written of each buffer.
@@ -104,25 +129,30 @@ impl Coverage<'_> {
         covered
     }
 
-    /// Whether windows are all of a buffer: from the first to the last, neighbours are put together as long as they can be.
+    /// Whether windows are all of a buffer: neighbours are put together as long as they can be.
     fn is_whole(&self, b: Buffer, mut windows: Vec<Window>) -> bool {
-        windows.sort_by_key(|w| w.first.guess());
-        windows.dedup();
-        let mut joined: Vec<Window> = Vec::new();
-        for window in windows {
-            joined.push(window);
-            while let [.., before, last] = &joined[..]
-                && let Some(both) = before.with(last)
-            {
-                joined.truncate(joined.len() - 2);
-                joined.push(both);
-            }
-        }
         let elements = self.elements(b);
         let is_all = |w: &Window| {
             let total: Size = w.digits.iter().map(|(_, n)| *n).product();
             w.first == 0 && elements == Some(total) && reach(&w.digits) == elements
         };
+        windows.sort_by_key(|w| w.first.guess());
+        windows.dedup();
+        if neighbours_joined(&windows).iter().any(is_all) {
+            return true;
+        }
+        // Where the first of them is may be known only when the code runs: then those that are alike are neighbours, and any may be the next.
+        windows.sort_by(|a, b| (&a.digits, a.first.guess()).cmp(&(&b.digits, b.first.guess())));
+        let mut joined = neighbours_joined(&windows);
+        if joined.len() > MANY {
+            return false;
+        }
+        while let Some((i, j, both)) =
+            pairs(joined.len()).find_map(|(i, j)| Some((i, j, joined[i].with(&joined[j], false)?)))
+        {
+            joined[i] = both;
+            joined.swap_remove(j);
+        }
         joined.iter().any(is_all)
     }
 
@@ -202,5 +232,44 @@ impl Coverage<'_> {
         }
         // A loop whose index stands nowhere writes the same places again.
         Some(Window::new(offset, digits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gradus_core::Dim;
+
+    use super::*;
+    use crate::ir::{BufferInfo, Ty};
+    use crate::size::collect;
+
+    /// Tiles of eight rows of an array of `c` rows of `r`, and what is left over at both ends: all of it, and not without any of them.
+    #[test]
+    fn tiles_of_sizes_known_at_run_time() {
+        let made = collect(|| {
+            let [r, c] = ["R", "C"].map(|s| Size::of(&Dim::symbol(s).unwrap()));
+            let mut m = Module::default();
+            m.buffers.push(BufferInfo { ty: Ty::F64, role: Role::Output(0) });
+            let coverage = Coverage { m: &m, ranges: &m.meanings.ranges, bytes: &[r * c * 8usize] };
+            let (long, tall) = (r.floor_div(8) * 8usize, c.floor_div(8) * 8usize);
+            let tile = |j: usize| Window::new(r * j, [(Size::ONE, long), (r * 8usize, c.floor_div(8))]);
+            let part = |first, n, rows| Window::new(first, [(Size::ONE, n), (r, rows)]);
+            let mut all: Vec<Window> = (0..8).map(tile).collect();
+            all.extend([
+                part(long, r - long, tall),
+                part(r * tall, long, c - tall),
+                part(r * tall + long, r - long, c - tall),
+            ]);
+            assert!(coverage.is_whole(Buffer(0), all.clone()));
+            for k in 0..all.len() {
+                let mut some = all.clone();
+                some[k].first = some[k].first + 1usize;
+                assert!(!coverage.is_whole(Buffer(0), some.clone()), "{k}");
+                some.remove(k);
+                assert!(!coverage.is_whole(Buffer(0), some), "{k}");
+            }
+            Ok(())
+        });
+        made.unwrap();
     }
 }

@@ -21,6 +21,12 @@ const SUMMED: &str = "fn summed(x0: f64[50,40]) -> (f64[50], f64[50,40]) {
   return x2, x4
 }
 ";
+/// Copied in tiles, and what is left over at the ends of both axes.
+const TILED: &str = "fn tiled(x0: f64[R,C]) -> f64[C,R] {
+  x1: f64[C,R] = transpose{axes=[1,0]} x0
+  return x1
+}
+";
 fn lowered(text: &str) -> Lowered {
     lower_with(&text.parse::<Program>().unwrap(), 16).unwrap()
 }
@@ -154,5 +160,13 @@ fn an_output_with_a_hole_is_not_covered() {
         let mut l = lowered(TURNED);
         with_store(&mut l, change);
         assert_eq!(uncovered(&l.module, &l.bytes), outputs(&l.module));
+    }
+}
+
+#[test]
+fn tiles_of_sizes_known_at_run_time_cover_what_they_write() {
+    for ty in ["f64", "f32", "i8"] {
+        let l = lowered(&TILED.replace("f64", ty));
+        assert!(l.uncovered.is_empty(), "{}", l.module);
     }
 }

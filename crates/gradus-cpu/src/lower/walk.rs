@@ -112,6 +112,8 @@ impl Walk {
 
 /// The side of a tile of a transposing copy: its lines and pages of both arrays stay in the first cache, and every line is read and written as a whole.
 const TILE: usize = 32;
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
 /// The side of a square that goes through registers: a line of numbers of so many bytes.
 const SQUARE: usize = 8;
 /// So few neighbours are read or written at once where others are beside them in the other array.
@@ -135,14 +137,17 @@ pub(super) fn in_tiles(from: &View, to: &View, bytes: usize) -> Vec<Part> {
         return vec![Part { from: from.permuted(&order), to: to.permuted(&order), at_once }];
     }
     let plain = |from, to| Part { from, to, at_once: None };
-    let square = bytes == SQUARE;
+    // Numbers of half that size go through half as wide registers where only the running code knows how far they are apart: that is how wide lanes are there.
+    let far = || beside(to).is_some_and(|a| from.strides[a].constant().is_none());
+    let square = bytes == SQUARE || (2 * bytes == SQUARE && far());
     let Some((rows, columns)) = tiled(from, to, square) else { return vec![plain(from.clone(), to.clone())] };
     // Squares one below the other use up the lines that they share.
     let tall = match from.dims[rows].known() {
         Some(n) if n < TILE && square => SQUARE,
         _ => TILE,
     };
-    let wide = if square { SQUARE } else { TILE };
+    // What is written of a row fills lines.
+    let wide = if square { LINE / bytes } else { TILE };
     let mut parts = Vec::new();
     for (k, (first, count)) in halves(from.dims[rows], tall).into_iter().enumerate() {
         for (j, (start, size)) in halves(from.dims[columns], wide).into_iter().enumerate() {
@@ -159,14 +164,20 @@ pub(super) fn in_tiles(from: &View, to: &View, bytes: usize) -> Vec<Part> {
             }
             let rank = from.dims.len();
             parts.push(match (k == 0 && j == 0, square) {
+                // Few columns are left: lanes go along the rows.
+                (false, _) if k == 0 => {
+                    let order: Vec<usize> = (0..rank).filter(|a| *a != rows).chain([rows]).collect();
+                    plain(from.permuted(&order), to.permuted(&order))
+                }
                 (false, _) => plain(from, to),
                 (true, false) => {
                     let [from, to] = [from, to].map(|view| view.cut(rows, TILE).cut(columns, TILE));
                     plain(from, to)
                 }
                 (true, true) => {
-                    // Along the columns; there the squares of a tile, one below the other.
-                    let cut = |view: View| view.cut(rows, tall).cut(rank, SQUARE).cut(columns, SQUARE);
+                    // Along the columns; there the squares of a tile, one below the other, and those that fill a line side by side.
+                    let beside = |view: View| if wide == SQUARE { view } else { view.cut(rank + 2, SQUARE) };
+                    let cut = |view: View| beside(view.cut(rows, tall).cut(rank, SQUARE).cut(columns, wide));
                     let [from, to] = [from, to].map(cut);
                     Part { from, to, at_once: Some(rank + 1) }
                 }
@@ -187,14 +198,12 @@ fn beside(view: &View) -> Option<usize> {
     (0..view.dims.len()).find(|a| view.dims[*a] != 1 && view.strides[*a] == 1)
 }
 
-/// The axes along which neighbours of the first view and of the second lie side by side, if they are two and long. Whether squares are copied: then what is not known is
-/// taken to be long.
+/// The axes along which neighbours of the first view and of the second lie side by side, if they are two and long; `square`: whether squares are copied. What is not
+/// known is taken to be long: where it is not, there are no tiles, and all of it is what is left over.
 fn tiled(from: &View, to: &View, square: bool) -> Option<(usize, usize)> {
     let (rows, columns) = (beside(from)?, beside(to)?);
-    let long = |a: usize| match from.dims[a].known() {
-        Some(n) => n >= if square { 2 * SQUARE } else { 2 * TILE },
-        None => square,
-    };
+    let least = if square { 2 * SQUARE } else { 2 * TILE };
+    let long = |a: usize| from.dims[a].known().is_none_or(|n| n >= least);
     (rows != columns && long(rows) && long(columns)).then_some((rows, columns))
 }
 

@@ -297,6 +297,38 @@ fn transposed_copies_go_in_squares() {
 }
 
 #[test]
+fn transposed_copies_of_symbolic_sizes() {
+    let text = "fn turned(x0: f64[R,C], x1: f32[3,R,C], x2: i32[R,C], x3: i8[R,C]) -> (f64[C,R], f32[3,C,R], f32[C,3,R], i32[C,R], i8[C,R]) {\n  \
+        x4: f64[C,R] = transpose{axes=[1,0]} x0\n  x5: f32[3,C,R] = transpose{axes=[0,2,1]} x1\n  x6: f32[C,3,R] = transpose{axes=[2,0,1]} x1\n  \
+        x7: i32[C,R] = transpose{axes=[1,0]} x2\n  x8: i8[C,R] = transpose{axes=[1,0]} x3\n  return x4, x5, x6, x7, x8\n}";
+    let p: Program = text.parse().unwrap();
+    let sides = [
+        (0, 5),
+        (5, 0),
+        (1, 1),
+        (1, 65),
+        (100, 3),
+        (3, 100),
+        (7, 9),
+        (8, 8),
+        (9, 31),
+        (16, 16),
+        (31, 33),
+        (32, 32),
+        (33, 40),
+        (40, 65),
+        (65, 64),
+        (72, 100),
+    ];
+    let of = |dims: &[usize]| floats(dims, true);
+    let inputs = sides.map(|(r, c)| {
+        let whole = |dtype| (of(&[r, c]) * 4.0).cast(dtype);
+        vec![of(&[r, c]), of(&[3, r, c]).cast(DType::F32), whole(DType::I32), whole(DType::I8)]
+    });
+    check_sizes(&p, &inputs, None, &|| text.into());
+}
+
+#[test]
 fn scatters_work_out_places_as_they_go() {
     // Twice the same place, places from the end, and some beyond either end.
     for (n, width) in [(1usize, 1usize), (1, 3), (40, 1), (40, 3), (40, 8), (40, 70)] {

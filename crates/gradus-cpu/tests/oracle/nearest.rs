@@ -82,6 +82,81 @@ fn the_nearest_of_sizes_known_at_run_time() {
     });
 }
 
+/// Of every point the least and the largest of its distances to all centres, where the least is, and how many are as near: reductions that no order of theirs can change.
+fn extremes(ty: &str, n: &str, k: &str, d: usize) -> String {
+    let (all, pairs) = (format!("[{n},{k},{d}]"), format!("[{n},{k}]"));
+    format!(
+        "fn extremes(x0: {ty}[{n},{d}], x1: {ty}[{k},{d}]) -> ({ty}[{n}], i64[{n}], {ty}[{n}], i32[{n}]) {{\n  \
+         x2: {ty}{all} = broadcast{{shape={all}, axes=[0,2]}} x0\n  \
+         x3: {ty}{all} = broadcast{{shape={all}, axes=[1,2]}} x1\n  \
+         x4: {ty}{all} = sub x2 x3\n  \
+         x5: {ty}{all} = mul x4 x4\n  \
+         x6: {ty}{pairs} = reduce_sum{{axes=[2]}} x5\n  \
+         x7: {ty}[{n}] = reduce_min{{axes=[1]}} x6\n  \
+         x8: {ty}{pairs} = broadcast{{shape={pairs}, axes=[0]}} x7\n  \
+         x9: bool{pairs} = compare{{direction=eq}} x6 x8\n  \
+         x10: i64{pairs} = iota{{dtype=i64, shape={pairs}, axis=1}}\n  \
+         x11: i64{pairs} = select x9 x10 1000000:i64{pairs}\n  \
+         x12: i64[{n}] = reduce_min{{axes=[1]}} x11\n  \
+         x13: {ty}[{n}] = reduce_max{{axes=[1]}} x6\n  \
+         x14: i32{pairs} = convert{{dtype=i32}} x9\n  \
+         x15: i32[{n}] = reduce_sum{{axes=[1]}} x14\n  \
+         return x7, x12, x13, x15\n}}"
+    )
+}
+
+/// Sizes around those of registers, of the lanes of a fold and of where rows no longer go side by side.
+const AROUND: [usize; 13] = [0, 1, 7, 8, 9, 15, 16, 31, 32, 33, 40, 64, 65];
+
+#[test]
+fn rows_side_by_side_of_sizes_known_at_run_time() {
+    for (ty, d) in [("f64", 8), ("f32", 8), ("i32", 3)] {
+        let text = extremes(ty, "N", "K", d);
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let dtype = p.inputs()[0].dtype();
+        let odd = dtype.is_float();
+        let of = |n: usize, k: usize| vec![coordinates(n, d, odd, dtype), coordinates(k + 7, d, odd, dtype).index(7..)];
+        let mut sizes: Vec<Vec<Array>> = Vec::new();
+        for (i, n) in AROUND.into_iter().enumerate() {
+            sizes.extend([i, i + 3, i + 7].map(|j| of(n, AROUND[j % AROUND.len()])));
+        }
+        // Rows that threads share, two at once, and one that is left over.
+        sizes.push(of(301, 63));
+        if ty == "f64" {
+            sizes.push(of(301, 700));
+        }
+        check_sizes(&p, &sizes, None, &|| text.clone());
+    }
+}
+
+#[test]
+fn rows_side_by_side_of_known_sizes() {
+    for (ty, n, k, d) in [
+        ("f64", 20, 17, 8),
+        ("f64", 16, 63, 8),
+        ("f32", 33, 64, 8),
+        ("f64", 15, 40, 3),
+        ("i32", 40, 33, 3),
+        ("f64", 301, 700, 8),
+    ] {
+        let text = extremes(ty, &n.to_string(), &k.to_string(), d);
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let dtype = p.inputs()[0].dtype();
+        let inputs = [coordinates(n, d, dtype.is_float(), dtype), coordinates(k + 7, d, false, dtype).index(7..)];
+        check_native(&p, &inputs, None, &|| text.clone());
+    }
+}
+
+/// Rows that may be short have code for both, and no library.
+#[test]
+fn rows_that_may_be_short_have_both_codes() {
+    let text = extremes("f64", "N", "K", 8);
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+    assert!(l.entries.is_empty() && l.module.to_string().contains("switch"), "{}", l.module);
+    assert!(l.uncovered.is_empty(), "{}", l.module);
+}
+
 /// Whatever is small of two or three axes, all of it is kernels.
 #[test]
 fn small_sums_and_extremes_need_no_library() {

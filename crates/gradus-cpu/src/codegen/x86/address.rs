@@ -1,11 +1,12 @@
 //! Where elements are: addresses that follow the loops around them, and how the lanes of a vector lie in memory.
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::lir::{Alu, Base, Inst, Mem, Reg, Ri, Shift};
 use super::select::{Once, Select, TOGETHER};
-use crate::ir::{Index, Int, Op, Ty, Value};
-use crate::vector::{FAR, Lanes, Memory, Spread};
+use crate::ir::{Buffer, Index, Int, Op, Ty, Value};
+use crate::vector::{Access, Code, Expr, FAR, Lanes, Memory, Spread, Stmt};
 
 /// What a vector of elements looks like in memory.
 #[derive(Clone, Copy)]
@@ -14,6 +15,68 @@ pub(super) enum Pattern {
     Contiguous,
     /// At indices, in lanes of 4 or 8 bytes, with what each register is further in bytes.
     Indexed { indices: [Reg; TOGETHER], step: i32 },
+}
+
+/// So many places that differ only by a number which the kernel was given share a pointer.
+const FAMILY: usize = 3;
+
+/// Places that differ only by numbers which the kernel was given: rows of a tile whose distance is known when the code runs. One pointer follows the loops for all of them, and
+/// each has its number as the index of the address: pointers of their own, and what each goes on by, would not fit into registers.
+#[derive(Default)]
+pub(super) struct Families(FxHashSet<(Buffer, Terms)>);
+
+type Terms = SmallVec<[(Value, Int); 4]>;
+
+impl Families {
+    /// Those of a function.
+    pub fn of(code: &Code) -> Families {
+        let mut found: FxHashMap<(Buffer, Terms), FxHashSet<Option<Value>>> = FxHashMap::default();
+        if code.inputs.len() + 1 >= FAMILY {
+            Families::collect(code, &code.body, &mut found);
+        }
+        Families(found.into_iter().filter(|(_, members)| members.len() >= FAMILY).map(|(key, _)| key).collect())
+    }
+
+    fn collect(code: &Code, body: &[Stmt], found: &mut FxHashMap<(Buffer, Terms), FxHashSet<Option<Value>>>) {
+        let mut take = |a: &Access| {
+            // A vector of addresses has no other index.
+            let run = a.lanes.as_ref().is_none_or(|l| matches!(l.spread, Spread::Strided(Int::Const(1))));
+            if let (Memory::Buffer(b), true) = (a.memory, run) {
+                let (given, rest) = split(code, &a.at);
+                if !rest.is_empty() {
+                    found.entry((b, rest)).or_default().insert(given);
+                }
+            }
+        };
+        for s in body {
+            match s {
+                Stmt::Let(_, Expr::Load(a)) | Stmt::Store(a, _) => take(a),
+                _ => {}
+            }
+        }
+        for s in body {
+            if let Stmt::Loop(l) = s {
+                Families::collect(code, &l.body, found);
+            }
+        }
+    }
+
+    /// The number that tells a place from the others of its family.
+    fn offset(&self, code: &Code, buffer: Buffer, at: &Index) -> Option<Value> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let (given, rest) = split(code, at);
+        given.filter(|_| self.0.contains(&(buffer, rest)))
+    }
+}
+
+/// A number that the kernel was given and that stands alone in a place, and all other parts of it.
+fn split(code: &Code, at: &Index) -> (Option<Value>, Terms) {
+    let is_given = |(v, by): &(Value, Int)| *by == Int::Const(1) && code.inputs.contains(v);
+    let given = at.terms.iter().position(is_given);
+    let rest = at.terms.iter().enumerate().filter(|(i, _)| Some(*i) != given).map(|(_, t)| *t).collect();
+    (given.map(|i| at.terms[i].0), rest)
 }
 
 impl Select<'_> {
@@ -33,7 +96,7 @@ impl Select<'_> {
     }
 
     /// A uniform value times a stride.
-    fn scaled(&mut self, v: Value, stride: Int, level: usize) -> Option<Reg> {
+    pub(super) fn scaled(&mut self, v: Value, stride: Int, level: usize) -> Option<Reg> {
         let a = self.general(v)?;
         if stride == Int::Const(1) {
             return Some(a);
@@ -83,6 +146,13 @@ impl Select<'_> {
         let mut base = self.buffer(buffer.0);
         let mut prefix: SmallVec<[(Value, Int); 3]> = SmallVec::new();
         let mut index = None;
+        if terms.last().is_some_and(|t| t.1 != 2)
+            && let Some(given) = self.families.offset(self.code, buffer, at)
+            && let Some(i) = terms.iter().position(|t| t.2 == given && t.1 == 2)
+        {
+            index = Some((self.general(given)?, scale));
+            terms.remove(i);
+        }
         let last = terms.len().wrapping_sub(1);
         for (i, (level, class, v, stride)) in terms.into_iter().enumerate() {
             if class == 2 && i == last {
@@ -138,13 +208,7 @@ impl Select<'_> {
         let start = self.scopes[level].var.and_then(|(_, start)| start);
         let bytes = match stride {
             Int::Const(s) => self.int(Int::Const(s.checked_mul(size)?))?,
-            Int::Value(v) => {
-                let stride = self.general(v)?;
-                let dst = self.general_reg();
-                let by = size.trailing_zeros() as u8;
-                self.emit_at(level - 1, Inst::ShiftBy { op: Shift::Left, dst, a: stride, by });
-                Ri::Reg(dst)
-            }
+            Int::Value(v) => Ri::Reg(self.scaled(v, Int::Const(size), self.level_of(stride))?),
         };
         let dst = self.general_reg();
         match start {

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::Isa;
+use super::address::Families;
 use super::encode::{Cond, Enc, Label, Len};
 use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
 use super::opcodes as op;
@@ -102,6 +103,8 @@ pub(super) struct Select<'a> {
     pub tests: FxHashMap<Value, Test>,
     /// Where values were read since something was last written.
     pub read: FxHashMap<Value, Access>,
+    /// Places that share a pointer.
+    pub families: Families,
 }
 
 /// Whether uniform values of a type are in general registers.
@@ -158,6 +161,7 @@ impl<'a> Select<'a> {
             active: None,
             tests: FxHashMap::default(),
             read: FxHashMap::default(),
+            families: Families::of(code),
         };
         s.context = s.general_reg();
         s

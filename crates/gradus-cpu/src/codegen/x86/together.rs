@@ -2,8 +2,9 @@
 //! back where it came from unless something holds is not put back at all.
 
 use super::Isa;
+use super::address::Pattern;
 use super::encode::Cond;
-use super::lir::{Alu, Inst, Mem, Reg, Ri, Rm, Shift, Test};
+use super::lir::{Inst, Mem, Reg, Ri, Rm, Test};
 use super::opcodes as op;
 use super::records::same_record;
 use super::select::{Select, TOGETHER, Val};
@@ -145,23 +146,30 @@ impl Select<'_> {
                 return Some((0..rows).map(|r| from.plus((by * (r * size) as i64) as i32)).collect());
             }
         }
-        let step = match by {
-            Int::Const(by) => self.general_const(by.checked_mul(size as i64)?),
+        // Four rows for each pointer: one, two and three steps from it are addresses.
+        let steps = |n: i64| n * size as i64;
+        let (step, three) = match by {
+            Int::Const(by) => {
+                (self.general_const(by.checked_mul(steps(1))?), self.general_const(by.checked_mul(steps(3))?))
+            }
             Int::Value(v) => {
-                let (a, dst) = (self.general(v)?, self.general_reg());
-                self.emit(Inst::ShiftBy { op: Shift::Left, dst, a, by: size.trailing_zeros() as u8 });
-                dst
+                let level = self.levels[v.index()] as usize;
+                (self.scaled(v, Int::Const(steps(1)), level)?, self.scaled(v, Int::Const(steps(3)), level)?)
             }
         };
-        let mut at = self.general_reg();
-        self.emit(Inst::Lea { dst: at, from });
-        let mut all = vec![Mem::at(at, 0)];
+        let mut first = self.vectorial(from, &Pattern::Indexed { indices: [step; TOGETHER], step: 0 });
+        let mut all = Vec::new();
         while all.len() < rows {
-            let next = self.general_reg();
-            self.alu(Alu::Add, next, at, step);
-            at = next;
-            all.push(Mem::at(at, 0));
+            if !all.is_empty() {
+                let dst = self.general_reg();
+                self.emit(Inst::Lea { dst, from: Mem { index: Some((step, 2)), ..first } });
+                first = Mem::at(dst, 0);
+            }
+            let behind = [(step, 0), (step, 1), (three, 0)];
+            all.push(first);
+            all.extend(behind.map(|index| Mem { index: Some(index), ..first }));
         }
+        all.truncate(rows);
         Some(all)
     }
 

@@ -75,7 +75,9 @@ impl Nest<'_, '_> {
                 }
                 let inside: usize = view.dims[l..].iter().map(|d| d.guess()).product();
                 if seen.insert((view.buffer, view.base.offset)) {
-                    bytes += k.guess() * inside * self.p.ty(a).dtype().size();
+                    // What could be anything is taken to be large: two rows at once lose nothing where it is not.
+                    let length = k.known().unwrap_or(FIRST_CACHE);
+                    bytes = bytes.saturating_add(length.saturating_mul(inside * self.p.ty(a).dtype().size()));
                 }
             }
         }
@@ -101,29 +103,43 @@ impl Nest<'_, '_> {
 
     /// Loops over all rows around what is done with one, or with several at once and then with those that are left.
     pub(super) fn all_rows(&mut self, groups: &[Group], body: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
-        let most = self.abreast.most;
-        let (Some((rows, outer)), true) = (groups.split_last(), most > 1) else {
+        let (Some((rows, outer)), true) = (groups.split_last(), self.abreast.most > 1) else {
             return self.nested(groups, &vec![Kind::Serial; groups.len()], body);
         };
-        let together = rows.extent.floor_div(most);
-        let left = rows.extent - together * most;
         self.nested(outer, &vec![Kind::Serial; outer.len()], &mut |nest: &mut Self| {
-            (nest.abreast.count, nest.abreast.along) = (most, rows.inner);
-            let steps = Group { extent: together, step: most, ..rows.clone() };
-            let done = nest.nested(&[steps], &[Kind::Serial], body);
-            nest.abreast.count = 1;
-            done?;
-            if left == 0 {
-                return Ok(());
-            }
-            let (var, first) = (nest.lower.emitter.value(Ty::I64), nest.lower.emitter.size(together));
-            nest.lower.emitter.begin();
-            nest.open.extend([(rows.inner, most.into(), first), (rows.inner, Size::ONE, var)]);
-            let done = body(nest);
-            nest.open.truncate(nest.open.len() - 2);
-            let stmts = nest.lower.emitter.end();
-            nest.lower.emitter.counted(Kind::Serial, var, left, stmts);
-            done
+            nest.rows_together(rows, body)?;
+            nest.rows_left(rows, body)
         })
+    }
+
+    /// The loop over all rows that go together.
+    pub(super) fn rows_together(&mut self, rows: &Group, body: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let most = self.abreast.most;
+        (self.abreast.count, self.abreast.along) = (most, rows.inner);
+        let steps = Group { extent: rows.extent.floor_div(most), step: most, ..rows.clone() };
+        let done = self.nested(&[steps], &[Kind::Serial], body);
+        self.abreast.count = 1;
+        done
+    }
+
+    /// How many rows are left behind those.
+    pub(super) fn count_left(&self, rows: &Group) -> Size {
+        rows.extent.modulo(self.abreast.most)
+    }
+
+    /// The loop over the rows that are left.
+    pub(super) fn rows_left(&mut self, rows: &Group, body: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let (most, left) = (self.abreast.most, self.count_left(rows));
+        if left == 0 {
+            return Ok(());
+        }
+        let (var, first) = (self.lower.emitter.value(Ty::I64), self.lower.emitter.size(rows.extent.floor_div(most)));
+        self.lower.emitter.begin();
+        self.open.extend([(rows.inner, most.into(), first), (rows.inner, Size::ONE, var)]);
+        let done = body(self);
+        self.open.truncate(self.open.len() - 2);
+        let stmts = self.lower.emitter.end();
+        self.lower.emitter.counted(Kind::Serial, var, left, stmts);
+        done
     }
 }

@@ -1,6 +1,7 @@
 //! A cluster as a nest of loops.
 
 mod abreast;
+mod across;
 mod columns;
 mod gather;
 mod rows;
@@ -146,8 +147,10 @@ pub(super) fn emit(
         nest.columns()
     } else if cluster.k != 0 {
         nest.find_phases();
-        nest.turn_operands(nest.innermost())?;
-        nest.rows()
+        nest.rows_or_across(|nest| {
+            nest.turn_operands(nest.innermost())?;
+            nest.rows()
+        })
     } else {
         nest.turn_operands(nest.innermost())?;
         nest.plain()

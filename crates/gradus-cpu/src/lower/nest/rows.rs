@@ -223,10 +223,7 @@ impl Nest<'_, '_> {
         if !whole {
             self.by_chunk = blocks.is_some();
             let at_once = blocks.as_ref().map_or(Size::ONE, |b| if b.left == 0 { b.count } else { b.count + 1i64 });
-            let most = self.rows_abreast(&row_groups, &lane_groups);
-            // Threads share one loop: there is no other one for a row that is left over.
-            let rest = row_groups.len() == 1 && blocks.is_none() && !row_groups[0].extent.is_multiple_of(most);
-            self.abreast = Abreast::of(if parallel && rest { 1 } else { most });
+            self.abreast = Abreast::of(self.rows_abreast(&row_groups, &lane_groups));
             self.spill(!parallel || self.by_chunk, at_once * self.abreast.most)?;
         }
         let last_phase = self.phases.values().copied().max().unwrap_or(0);
@@ -252,7 +249,18 @@ impl Nest<'_, '_> {
             nest.lane_loops(&lane_groups, last_phase)
         };
         match blocks {
-            None => self.all_rows(&row_groups, one_row)?,
+            None => match &row_groups[..] {
+                // Threads share one loop: what is left over is done after it.
+                [rows] if parallel && self.abreast.most > 1 && self.count_left(rows) != 0 => {
+                    self.rows_together(rows, one_row)?;
+                    self.finish_kernel(work, Vec::new());
+                    self.lower.emitter.begin();
+                    self.rows_left(rows, one_row)?;
+                    self.finish_kernel(Work::alone(), Vec::new());
+                    return self.end_totals();
+                }
+                _ => self.all_rows(&row_groups, one_row)?,
+            },
             Some(Blocks { rows, count, left }) => {
                 let inner = |extent: Size| -> Vec<Group> {
                     std::iter::once(Group::new(extent, rows.inner)).chain(row_groups[1..].iter().cloned()).collect()
@@ -295,17 +303,7 @@ impl Nest<'_, '_> {
             if !self.has_work(phase) {
                 continue;
             }
-            // Numbers of the row are computed before the loop, not in it.
-            self.each_row(|nest| {
-                let ready: Vec<usize> = nest
-                    .cluster
-                    .members
-                    .iter()
-                    .map(|i| nest.result(*i))
-                    .filter(|v| nest.level(*v) == Level::Row && nest.phases[v] <= phase && !nest.rows.contains_key(v))
-                    .collect();
-                ready.into_iter().try_for_each(|v| nest.member(v).map(drop))
-            })?;
+            self.each_row(|nest| nest.make_row_values(phase))?;
             if let Some(k) = k.known().filter(|k| *k > CHUNK) {
                 let results = self.chunks(lane_groups, k)?;
                 self.rows.extend(results);
@@ -325,20 +323,28 @@ impl Nest<'_, '_> {
             self.clear_point();
         }
         self.phase = last_phase + 1;
-        self.each_row(|nest| {
-            let stored: Vec<usize> = nest
-                .cluster
-                .members
-                .iter()
-                .map(|i| nest.result(*i))
-                .filter(|v| nest.level(*v) == Level::Row && nest.stored.contains_key(v))
-                .collect();
-            for v in stored {
-                let elements = nest.member(v)?;
-                nest.store(v, &elements);
-            }
-            Ok(())
-        })
+        self.each_row(Self::store_row)
+    }
+
+    /// Numbers of the row that a lane loop takes are computed before the loop, not in it.
+    pub(super) fn make_row_values(&mut self, phase: usize) -> Result<()> {
+        let values = self.cluster.members.iter().map(|i| self.result(*i));
+        let is_ready =
+            |v: &usize| self.level(*v) == Level::Row && self.phases[v] <= phase && !self.rows.contains_key(v);
+        let ready: Vec<usize> = values.filter(is_ready).collect();
+        ready.into_iter().try_for_each(|v| self.member(v).map(drop))
+    }
+
+    /// Stores what there is one of for the row.
+    pub(super) fn store_row(&mut self) -> Result<()> {
+        let values = self.cluster.members.iter().map(|i| self.result(*i));
+        let stored: Vec<usize> =
+            values.filter(|v| self.level(*v) == Level::Row && self.stored.contains_key(v)).collect();
+        for v in stored {
+            let elements = self.member(v)?;
+            self.store(v, &elements);
+        }
+        Ok(())
     }
 
     /// The blocks of rows, if threads share rows that keep something for themselves: as many of one length as go into all rows, or many short ones and the rest.
@@ -365,7 +371,7 @@ impl Nest<'_, '_> {
         Some(Blocks { rows, count, left: first.extent - count * ROWS_OF_MANY })
     }
 
-    fn folds_in(&self, phase: usize) -> Vec<usize> {
+    pub(super) fn folds_in(&self, phase: usize) -> Vec<usize> {
         let members = self.cluster.members.iter().copied();
         members
             .filter(|i| {
