@@ -156,3 +156,20 @@ fn carries_of_parts() {
     let inputs = [counted(&[4, 6]), counted(&[5, 2, 6])];
     check(&p, &inputs, None, &|| p.to_string());
 }
+
+/// Real and imaginary parts are turned by nests of their own, in memory that one has after the other.
+#[test]
+fn two_nests_turn_the_same_array() {
+    let text = "fn f(x0: c128[N,M], x1: c128[M,N]) -> c128[N,M] {\n  \
+         x2: c128[N,M] = mul x0 (2.0,0.0):c128[N,M]\n  \
+         x3: c128[M,N] = transpose{axes=[1,0]} x2\n  \
+         x4: c128[M,N] = mul x1 x3\n  \
+         x5: c128[N,M] = transpose{axes=[1,0]} x4\n  \
+         return x5\n}";
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let of = |n: usize, m: usize| {
+        let complex = |shape: &[usize]| counted(shape).cast(DType::C128);
+        vec![complex(&[n, m]), complex(&[m, n])]
+    };
+    check_sizes(&p, &[of(8, 64), of(64, 8), of(1, 9), of(40, 40)], None, &|| text.to_string());
+}

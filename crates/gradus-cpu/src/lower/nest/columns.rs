@@ -72,7 +72,7 @@ impl Nest<'_, '_> {
             own[j] = s;
             s = s * self.cuts[j];
         }
-        self.turn_operands((0..self.cuts.len()).rev().find(|j| !marked[*j] && self.cuts[*j] != 1))?;
+        self.turn_operands((0..self.cuts.len()).rev().find(|j| !marked[*j] && self.cuts[*j] != 1));
         let mut accesses = self.accesses();
         let stored: Vec<usize> = self
             .cluster

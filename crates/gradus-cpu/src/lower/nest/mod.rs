@@ -148,11 +148,11 @@ pub(super) fn emit(
     } else if cluster.k != 0 {
         nest.find_phases();
         nest.rows_or_across(|nest| {
-            nest.turn_operands(nest.innermost())?;
+            nest.turn_operands(nest.innermost());
             nest.rows()
         })
     } else {
-        nest.turn_operands(nest.innermost())?;
+        nest.turn_operands(nest.innermost());
         nest.plain()
     }
 }

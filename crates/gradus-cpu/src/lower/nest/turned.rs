@@ -4,7 +4,6 @@
 use gradus_core::program::Atom;
 
 use super::Nest;
-use crate::error::Result;
 use crate::ir::LANES;
 use crate::lower::fusion::Level;
 use crate::lower::values::storage;
@@ -27,8 +26,8 @@ impl Nest<'_, '_> {
     }
 
     /// Writes such operands anew, if lanes run along this cut dimension; `operand` reads what was written.
-    pub(super) fn turn_operands(&mut self, lane: Option<usize>) -> Result<()> {
-        let Some(lane) = lane.filter(|j| self.cuts[*j].guess() >= SHORTEST) else { return Ok(()) };
+    pub(super) fn turn_operands(&mut self, lane: Option<usize>) {
+        let Some(lane) = lane.filter(|j| self.cuts[*j].guess() >= SHORTEST) else { return };
         let mut done: Vec<(View, View)> = Vec::new();
         for &i in &self.cluster.members {
             for slot in 0..self.operands(i).len() {
@@ -45,7 +44,8 @@ impl Nest<'_, '_> {
                         let from = single.permuted(&order);
                         let buffer = self.lower.new_scratch(ty, from.dims.iter().product());
                         let to = View { mean: from.mean.clone(), ..View::dense(buffer, &from.dims) };
-                        self.lower.copy(&from, &to, dtype)?;
+                        // Another nest may have written the same to memory that is this one's now.
+                        self.lower.copy_again(&from, &to);
                         let mut turned = View { buffer, base: At::start(), ..view.clone() };
                         for (place, &a) in order.iter().enumerate().filter(|(_, a)| view.strides[**a] != 0) {
                             turned.strides[a] = to.strides[place];
@@ -57,7 +57,6 @@ impl Nest<'_, '_> {
                 self.turned.insert((i, slot), turned);
             }
         }
-        Ok(())
     }
 
     /// The view of an operand that is worth it, and how many of its axes run over points.
