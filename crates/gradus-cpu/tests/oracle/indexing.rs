@@ -466,7 +466,7 @@ fn one_number_in_much_memory() {
                 vec![
                     number.broadcast_to([n]).at(&x[1]).set(&x[0]),
                     Array::concatenate([&x[0], &number.broadcast_to([n]), &x[0]], 0),
-                    number.broadcast_to([3, n]).index((.., 5..)).at(&x[1].index(..1)).set(7),
+                    number.broadcast_to([3, n]).index((.., 5..)).at(x[1].index(..1)).set(7),
                 ]
             });
             check_native(&p, &inputs, None, &|| format!("{dtype}, {n}\n{p}"));
