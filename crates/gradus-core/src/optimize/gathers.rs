@@ -2,7 +2,7 @@
 
 use super::kinds::reduction;
 use super::rewrite::{Piece, Rewrite, Rule, Site, Steps, by};
-use super::shapes::broadcast_sources;
+use super::shapes::{broadcast_sources, is_repeated};
 use crate::primitives::Op;
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::index::{Bounds, Gather};
@@ -136,8 +136,9 @@ fn of_broadcast(s: &Site<'_>) -> Option<Rewrite> {
     let x = s.shape_of(operands[0]);
     let mut steps = Steps::default();
     let mut value = Piece::Atom(operands[0]);
-    if let Some(axis) = broadcast_sources(view)[rows.axis]
-        && x.get(axis) == view.shape.get(rows.axis)
+    let sources = broadcast_sources(view);
+    if let Some(axis) = sources[rows.axis]
+        && !is_repeated(view, &sources, x, rows.axis)
     {
         value = rows.pick(&mut steps, value, x, axis);
     }

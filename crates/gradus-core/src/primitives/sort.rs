@@ -306,8 +306,71 @@ fn largest_few<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Res
     Ok(from)
 }
 
+/// Elements whose largest is found at once: so many of them are one loop of vectors.
+const PART: usize = 8;
+/// So many parts for each that is wanted: with more of them the bound is closer, and there is more to do before.
+const PARTS: usize = 3;
+
+/// The largest of some, one at least. If some are NaN it may be any of them that is a number, or NaN.
+fn most<T: PartialOrd + Copy>(values: &[T]) -> T {
+    let larger = |a: T, b: T| if b > a { b } else { a };
+    let (parts, rest) = values.as_chunks::<PART>();
+    let all = parts.iter().fold([values[0]; PART], |mut all, part| {
+        all.iter_mut().zip(part).for_each(|(m, v)| *m = larger(*m, *v));
+        all
+    });
+    all.into_iter().chain(rest.iter().copied()).fold(values[0], larger)
+}
+
+/// Rows of so many elements for each that is wanted are worth it. In longer ones the parts are long too, and most rows have their largest early.
+const SHORTEST: usize = PART;
+const LONGEST: usize = 256;
+
+/// As [`largest`], of few. A row is cut into more than `k` parts, and the `k`-th of their largest is a bound: as many elements are no less. What is below it, nearly
+/// everything, is left out a part at a time, and what is left is put in order.
+fn largest_by_bound<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Result<Vec<usize>> {
+    let mut from = memory(values.len() / n * k)?;
+    let size = (n / (PARTS * k) / PART * PART).max(PART);
+    let mut ranked: Vec<(u64, usize)> = memory(n.div_ceil(size))?;
+    let mut tops: Vec<T> = memory(n.div_ceil(size))?;
+    let mut best: Vec<(u64, usize)> = memory(n)?;
+    let mut chosen = collected(n, (0..n).map(|_| 0usize))?;
+    for (row, start) in values.chunks_exact(n).zip((0..).step_by(n)) {
+        tops.clear();
+        tops.extend(row.chunks(size).map(most));
+        ranked.clear();
+        ranked.extend(tops.iter().map(|top| !top.key()).zip(0..));
+        let (_, (_, at), _) = ranked.select_nth_unstable(k - 1);
+        let bound = tops[*at];
+        // A NaN comes before everything, and need not be the top of its part.
+        let has_nan = row.iter().fold(false, |any, v| any | v.partial_cmp(v).is_none());
+        let mut count = 0;
+        for ((top, part), first) in tops.iter().zip(row.chunks(size)).zip((0..).step_by(size)) {
+            if has_nan || *top >= bound {
+                for (place, v) in (first..).zip(part) {
+                    chosen[count] = place;
+                    let behind = *v < bound || bound.partial_cmp(&bound).is_none() && v.partial_cmp(v).is_some();
+                    count += usize::from(!behind);
+                }
+            }
+        }
+        best.clear();
+        best.extend(chosen[..count].iter().map(|place| (!row[*place].key(), start + place)));
+        if best.len() > 2 * k {
+            best.select_nth_unstable(k - 1);
+            best.truncate(k);
+        }
+        best.sort_unstable();
+        from.extend(best[..k].iter().map(|&(_, place)| place));
+    }
+    Ok(from)
+}
+
 /// The places of the `k` largest elements of each row of `n`, the largest first and the first of equals.
 fn largest<T: SortKey + PartialOrd>(values: &[T], n: usize, k: usize) -> Result<Vec<usize>> {
+    if k <= FEW && (SHORTEST * k..=LONGEST * k).contains(&n) {
+        return largest_by_bound(values, n, k);
+    }
     if k <= FEW {
         return largest_few(values, n, k);
     }
@@ -486,6 +549,47 @@ mod tests {
         assert_eq!(top(0, rows), (vec![], vec![]));
         let (values, places) = top(2, array(&[3], vec![f64::INFINITY, f64::NAN, 1.0]));
         assert!(values[0].is_nan() && values[1] == f64::INFINITY && places == [1, 0]);
+    }
+
+    #[test]
+    fn the_largest_are_the_first_of_a_sort_whatever_the_row() {
+        // Rows at both sides of each way of finding them, of numbers that repeat, rise, fall, are all one, or are NaN in places.
+        fn check<T: SortKey + PartialOrd>(name: &str, n: usize, make: impl Fn(usize) -> T) {
+            let values: Vec<T> = (0..2 * n).map(make).collect();
+            for k in [1, 2, 3, 10, 32, 33, n].into_iter().filter(|k| *k <= n) {
+                let mut want = Vec::new();
+                for start in [0, n] {
+                    let mut places: Vec<usize> = (start..start + n).collect();
+                    places.sort_by_key(|p| !values[*p].key());
+                    want.extend_from_slice(&places[..k]);
+                }
+                assert_eq!(largest(&values, n, k).unwrap(), want, "{name}: {k} of {n}");
+            }
+        }
+        let mixed = |i: usize| (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 11;
+        for n in [1, 2, 7, 8, 9, 23, 24, 25, 79, 80, 81, 100, 255, 256, 257, 800, 2560, 2561] {
+            check("mixed", n, |i| mixed(i) as f64 / 1e15 - 4.0);
+            check("few", n, |i| (mixed(i) % 5) as f64);
+            check("rising", n, |i| i as f64);
+            check("falling", n, |i| -(i as f32));
+            check("one", n, |_| -1.0);
+            check("zeros", n, |i| if mixed(i) % 2 == 0 { 0.0 } else { -0.0 });
+            check("infinite", n, |i| [f64::INFINITY, f64::NEG_INFINITY, 1.0][mixed(i) as usize % 3]);
+            check("least", n, |_| f64::NEG_INFINITY);
+            for every in [1, 2, 9, 40, 300] {
+                check("nan", n, |i| if mixed(i) % every == 0 { f64::NAN } else { mixed(i) as f64 });
+                check(
+                    "nan first",
+                    n,
+                    |i| if (i as u64).is_multiple_of(every) { -f32::NAN } else { -(mixed(i) as f32) },
+                );
+            }
+            check("i64", n, |i| mixed(i) as i64 - (1 << 52));
+            check("i8", n, |i| mixed(i) as i8);
+            check("u64", n, |i| mixed(i) % 3);
+            check("bool", n, |i| mixed(i) % 7 == 0);
+            check("f16", n, |i| f16::from_f64((mixed(i) % 100) as f64 - 50.0));
+        }
     }
 
     #[test]

@@ -450,3 +450,68 @@ fn large_operands_whose_lanes_lie_apart_are_turned_once() {
         check(&p, &inputs, None, &|| p.to_string());
     }
 }
+
+#[test]
+fn windows_of_every_width() {
+    // Written one by one, in less than a vector, in several, with what is left over; out of range on both sides, and the same place several times.
+    for dtype in [DType::F64, DType::F32, DType::I64, DType::I8, DType::Bool] {
+        for width in [1usize, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70] {
+            let inputs =
+                [floats(&[11, width], true).cast(dtype), numbers(40, -13, 30), floats(&[40, width], true).cast(dtype)];
+            let p = traced(&inputs, |x| {
+                let vectors = x[1].reshape([40, 1]);
+                let into = |kind| Scatter {
+                    kind,
+                    update_window_dims: vec![1],
+                    inserted_dims: vec![0],
+                    operand_batch_dims: vec![],
+                    index_batch_dims: vec![],
+                    index_map: vec![0],
+                    unique: false,
+                };
+                let mut all = vec![
+                    x[0].take(&x[1], 0),
+                    x[0].gather(&vectors, rows(Bounds::Fill, width)),
+                    x[0].gather(&vectors, rows(Bounds::Clip, width)),
+                    x[0].scatter(&vectors, &x[2], into(ScatterKind::Set)),
+                ];
+                if dtype != DType::Bool {
+                    let kinds = [ScatterKind::Add, ScatterKind::Mul, ScatterKind::Min, ScatterKind::Max];
+                    all.extend(kinds.map(|kind| x[0].scatter(&vectors, &x[2], into(kind))));
+                    all.push(x[0].zeros_like().at(&x[1]).add(&x[2]));
+                }
+                all
+            });
+            check_native(&p, &inputs, None, &|| format!("{dtype}, {width}\n{p}"));
+        }
+    }
+}
+
+#[test]
+fn one_number_in_much_memory() {
+    // About as much as is written by one instruction, in numbers of every size, from places that are the start of no line.
+    for (dtype, n) in [(DType::F64, 1usize << 17), (DType::F32, 1 << 18), (DType::I64, 1 << 17), (DType::I8, 1 << 20)] {
+        for n in [n - 1, n, n + 31, n + 32, n + 4099] {
+            let inputs = [floats(&[3], true).cast(dtype), numbers(3, 0, 70)];
+            let p = traced(&inputs, |x| {
+                let number = x[0].index(1);
+                vec![
+                    number.broadcast_to([n]).at(&x[1]).set(&x[0]),
+                    Array::concatenate([&x[0], &number.broadcast_to([n]), &x[0]], 0),
+                    number.broadcast_to([3, n]).index((.., 5..)).at(x[1].index(..1)).set(7),
+                ]
+            });
+            check_native(&p, &inputs, None, &|| format!("{dtype}, {n}\n{p}"));
+        }
+    }
+    let text = "fn f(x0: f64[N], x1: i64[M,1], x2: f64[M]) -> (f64[N], f64[N]) {
+  x3: f64[N] = broadcast{shape=[N], axes=[]} -0.5:f64[]
+  x4: f64[N] = mul x0 x3
+  x5: f64[N] = scatter{kind=add, update_window_dims=[], inserted_dims=[0], operand_batch_dims=[], index_batch_dims=[], \
+         index_map=[0], unique=false} x3 x1 x2
+  return x4, x5\n}";
+    let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let sizes = [(0, 0), (3, 2), (100, 9), (1 << 17, 5), ((1 << 17) + 31, 5), ((1 << 17) + 37, 300)];
+    let sizes = sizes.map(|(n, m)| vec![floats(&[n], false), numbers(m, -2, 500).reshape([m, 1]), floats(&[m], true)]);
+    check_sizes(&p, &sizes, None, &|| text.to_string());
+}

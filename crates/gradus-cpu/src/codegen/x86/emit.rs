@@ -450,7 +450,8 @@ impl Emitter<'_> {
             Rm::Pool(entry) => Operand::Mem(Address::Pool(entry)),
         };
         let merged = matches!(mask, Some((_, false)));
-        let mask = mask.map(|(k, zero)| (self.mask_in(k, 0), zero));
+        // Other lanes of a mask become zero without being asked to.
+        let mask = mask.map(|(k, zero)| (self.mask_in(k, 0), zero && !to_mask));
         let to = match to_mask {
             true => self.mask_out(dst),
             false if merged => self.vector_in(dst, 2),

@@ -1,8 +1,8 @@
 //! The bytes of instructions on general registers, jumps included.
 
-use super::emit::{Emitter, RAX, RCX, RDX};
+use super::emit::{Emitter, RAX, RCX, RDI, RDX};
 use super::encode::{Cond, Enc, Form, Operand, Scale};
-use super::lir::{Alu, Inst, Reg, Ri, Shift, Size, Test, Unary};
+use super::lir::{Alu, Inst, Mem, Reg, Ri, Shift, Size, Test, Unary};
 
 /// Shifts of BMI2 and their like: three operands, of 64 bits.
 const fn bmi(pp: u8, op: u8) -> Enc {
@@ -118,6 +118,22 @@ impl Emitter<'_> {
         self.general_done(dst, RAX);
     }
 
+    /// The instruction for it wants the place in rdi, which another value may be in, the bits in rax and the count in rcx.
+    fn fill(&mut self, double: bool, to: &Mem, bits: Reg, count: Reg) {
+        let to = self.place(to);
+        self.code.plain(true, None, &[0x8D], RAX, to, &[]);
+        self.mov(RCX, self.operand(count));
+        self.mov(RDX, Operand::Reg(RDI));
+        self.mov(RDI, Operand::Reg(RAX));
+        let bits = match self.operand(bits) {
+            Operand::Reg(RDI) => Operand::Reg(RDX),
+            bits => bits,
+        };
+        self.mov(RAX, bits);
+        self.code.raw(if double { &[0xF3, 0x48, 0xAB] } else { &[0xF3, 0xAB] }); // rep stos
+        self.mov(RDI, Operand::Reg(RDX));
+    }
+
     /// An instruction that touches general registers alone.
     pub(super) fn general(&mut self, inst: &Inst) {
         match inst {
@@ -196,6 +212,7 @@ impl Emitter<'_> {
                 // prefetchw; a processor that does not know it does nothing.
                 self.code.plain(false, None, &[0x0F, 0x0D], 1, at, &[]);
             }
+            Inst::Fill { double, to, bits, count } => self.fill(*double, to, *bits, *count),
             Inst::Set { dst, test } => {
                 self.test(test);
                 self.code.plain(false, None, &[0x0F, 0x90 | test.cond as u8], 0, Operand::Reg(RAX), &[]);
@@ -205,10 +222,16 @@ impl Emitter<'_> {
             }
             Inst::Choose { dst, test, yes, no } => {
                 self.test(test);
+                let to = self.general_out(*dst);
                 let (yes, no) = (self.operand(*yes), self.operand(*no));
-                self.mov(RAX, no);
-                self.code.plain(true, None, &[0x0F, 0x40 | test.cond as u8], RAX, yes, &[]);
-                self.general_done(*dst, RAX);
+                // What is there already stays: the other one is moved over it, or both if neither is.
+                let (first, second, cond) = match yes == Operand::Reg(to) {
+                    true => (yes, no, test.cond.not()),
+                    false => (no, yes, test.cond),
+                };
+                self.mov(to, first);
+                self.code.plain(true, None, &[0x0F, 0x40 | cond as u8], to, second, &[]);
+                self.general_done(*dst, to);
             }
             Inst::Label(label) => self.code.place(*label),
             Inst::LoopStart(label) => {

@@ -308,6 +308,13 @@ pub enum Inst {
     Announce {
         at: Mem,
     },
+    /// Writes the low bytes of a register, 4 or 8 of them, so many times, one after the other.
+    Fill {
+        double: bool,
+        to: Mem,
+        bits: Reg,
+        count: Reg,
+    },
     /// 0 or -1.
     Set {
         dst: Reg,
@@ -482,6 +489,10 @@ impl Inst {
                 f(*dst, Def);
             }
             Inst::Announce { at } => at.visit(f),
+            Inst::Fill { to, bits, count, .. } => {
+                to.visit(f);
+                all(f, &[*bits, *count]);
+            }
             Inst::Store { src, to, .. } => {
                 f(*src, Use);
                 to.visit(f);
@@ -582,7 +593,8 @@ impl Inst {
             | Inst::Set { dst, .. }
             | Inst::Choose { dst, .. } => Some(*dst),
             Inst::Entry { .. } | Inst::StoreVec { .. } | Inst::Gather { .. } | Inst::Scatter { .. } => None,
-            Inst::Store { .. } | Inst::Announce { .. } | Inst::Label(_) | Inst::Branch(..) | Inst::Jump(_) => None,
+            Inst::Store { .. } | Inst::Fill { .. } | Inst::Announce { .. } => None,
+            Inst::Label(_) | Inst::Branch(..) | Inst::Jump(_) => None,
             Inst::LoopStart(_) | Inst::LoopEnd(..) | Inst::Run { .. } | Inst::Call { .. } => None,
         }
     }

@@ -64,10 +64,27 @@ impl Select<'_> {
         Some(to)
     }
 
+    /// How much of a register is loaded or stored, and the mask of what is if that is not all of it. Few elements that are known are in the shortest that has them all: a long
+    /// vector that reaches over the end of a line takes the next one too, whatever its mask says.
+    fn touched(&mut self, size: usize) -> Option<(Len, Option<Reg>)> {
+        let (width, whole) = (self.width(), self.len(size));
+        if let Some(Int::Const(n)) = self.active.map(|n| self.known(n))
+            && let left @ 1.. = n - (self.part * width) as i64
+            && left < width as i64
+        {
+            let bytes = left as usize * size;
+            let len = Len(bytes.next_power_of_two().max(16) as u8);
+            return match bytes == usize::from(len.0) {
+                true => Some((len, None)),
+                false => Some((len, self.active_mask(size as u8)?)),
+            };
+        }
+        Some((whole, self.active_mask(size as u8)?))
+    }
+
     fn load_vector(&mut self, double: bool, dst: Reg, from: Mem) -> Option<()> {
-        let size = if double { 8 } else { 4 };
-        let len = self.len(size);
-        let Some(active) = self.active_mask(size as u8)? else {
+        let (len, active) = self.touched(if double { 8 } else { 4 })?;
+        let Some(active) = active else {
             self.vec(op::load(double), len, dst, None, Rm::Mem(from), None);
             return Some(());
         };
@@ -395,7 +412,7 @@ impl Select<'_> {
                     s.scatter_lanes(size, to, index)?;
                 }
                 None => {
-                    let (mask, len) = (s.active_mask(size as u8)?, s.len(size));
+                    let (len, mask) = s.touched(size)?;
                     s.store_vector(size == 8, len, src, to, mask);
                 }
                 Some(_) if s.backwards(ty, pace) => {

@@ -13,11 +13,12 @@ use smallvec::SmallVec;
 use super::Isa;
 use super::address::Families;
 use super::encode::{Cond, Enc, Label, Len};
+use super::fill::Filled;
 use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
 use crate::ir::{Buffer, Carried, Int, Op, Ty, Value};
-use crate::vector::{Access, Code, Expr, Loop, Shape, Stmt};
+use crate::vector::{Access, Code, Expr, Loop, Shape, Stmt, each_use};
 
 /// The most registers of a vector.
 pub(super) const TOGETHER: usize = 4;
@@ -105,6 +106,10 @@ pub(super) struct Select<'a> {
     pub read: FxHashMap<Value, Access>,
     /// Places that share a pointer.
     pub families: Families,
+    /// How often each value is used.
+    pub used: Vec<u32>,
+    /// What is known to hold where code is made.
+    pub holds: Option<Value>,
 }
 
 /// Whether uniform values of a type are in general registers.
@@ -162,7 +167,11 @@ impl<'a> Select<'a> {
             tests: FxHashMap::default(),
             read: FxHashMap::default(),
             families: Families::of(code),
+            used: vec![0; n],
+            holds: None,
         };
+        each_use(&code.body, &mut |v| s.used[v.index()] += 1);
+        code.outputs.iter().for_each(|v| s.used[v.index()] += 1);
         s.context = s.general_reg();
         s
     }
@@ -531,6 +540,23 @@ impl Select<'_> {
     }
 
     pub fn block(&mut self, body: &[Stmt]) -> Option<()> {
+        // Where nothing is guarded statements are seen as one run: what is done together may reach beyond a store.
+        let (mut from, mut at) = (0, 0);
+        while at < body.len() {
+            if let Some(g) = self.guarded(&body[at..]) {
+                self.statements(&body[from..at])?;
+                self.guard(&g)?;
+                at += g.end;
+                from = at;
+                continue;
+            }
+            at += body[at..].iter().position(|s| !matches!(s, Stmt::Let(..))).map_or(body.len() - at, |k| k + 1);
+        }
+        self.statements(&body[from..])
+    }
+
+    /// Statements one after the other, or together with those behind them.
+    pub fn statements(&mut self, body: &[Stmt]) -> Option<()> {
         let mut rest = body;
         while let Some(first) = rest.first() {
             let done = match self.together(rest)? {
@@ -556,6 +582,12 @@ impl Select<'_> {
         self.forced.values().any(|to| *to == Val::General(r))
     }
 
+    /// Whether another value will be made in the registers of one: it must be read before.
+    pub fn is_replaced(&self, v: Value) -> bool {
+        let there = self.values[v.index()];
+        there != Val::Unset && self.forced.values().any(|to| *to == there)
+    }
+
     fn stmt(&mut self, s: &Stmt) -> Option<()> {
         match s {
             Stmt::Let(v, Expr::Const(bits)) => {
@@ -569,6 +601,10 @@ impl Select<'_> {
             Stmt::Let(v, Expr::Load(access)) => {
                 let to = self.load(*v, access)?;
                 self.set(*v, to);
+            }
+            Stmt::Let(v, Expr::Op(Op::Select, args)) if self.holds == Some(args[0]) => {
+                self.values[v.index()] = self.values[args[1].index()];
+                self.levels[v.index()] = self.levels[args[1].index()];
             }
             Stmt::Let(v, Expr::Op(op, args)) => {
                 // They are written out before.
@@ -728,7 +764,8 @@ impl Select<'_> {
         let to = self.int(l.to)?;
         self.start(&l.carried)?;
         let counter = self.general_reg();
-        if l.trips() != Some(0) {
+        let filled = self.fill(l, counter)?;
+        if l.trips() != Some(0) && !matches!(filled, Filled::All) {
             let from = match l.from {
                 Int::Const(0) => None,
                 Int::Const(n) => Some(self.general_const(n)),
@@ -757,6 +794,9 @@ impl Select<'_> {
             body.into_iter().chain(bumps).for_each(|i| self.emit(i));
             self.alu(Alu::Add, counter, counter, Ri::Imm(i32::try_from(l.step).ok()?));
             self.emit(Inst::LoopEnd(Some(more), head));
+            self.emit(Inst::Label(done));
+        }
+        if let Filled::IfLong(done) = filled {
             self.emit(Inst::Label(done));
         }
         for c in &l.carried {

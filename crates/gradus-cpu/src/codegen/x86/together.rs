@@ -231,6 +231,9 @@ impl Select<'_> {
             return Some(0);
         };
         let [condition, new, old] = args[..] else { return Some(0) };
+        if self.holds == Some(condition) {
+            return Some(0);
+        }
         let ty = self.code.ty(*chosen);
         let one = access.lanes.as_ref().is_none_or(|l| l.shape.registers == 1 && self.is_run(l));
         let read = self.read.get(&old).is_some_and(|a| same_record(a, access) && a.at.offset == access.at.offset);

@@ -2,7 +2,7 @@
 
 use super::Isa;
 use super::encode::{Enc, Len};
-use super::lir::{Inst, Reg};
+use super::lir::{Inst, Reg, Rm, Role};
 use super::opcodes as op;
 use super::select::Select;
 use super::small::{is_small, lane_type};
@@ -16,6 +16,8 @@ const NE: u8 = 4;
 const ORDERED: u8 = 7;
 const LT: u8 = 0x11;
 const LE: u8 = 0x12;
+/// What turns the condition of a comparison, of numbers of any kind, to where it does not hold.
+const OTHERWISE: u8 = 4;
 const GE: u8 = 0x1D;
 
 fn sign_bit(size: usize) -> u64 {
@@ -74,7 +76,9 @@ impl Select<'_> {
                     Some(b) => Some(self.mask(*b, k)?),
                     None => None,
                 };
-                self.mask_op(op, dst, a, b)?;
+                if !self.narrowed(op, dst, args, [a, b.unwrap_or(a)]) {
+                    self.mask_op(op, dst, a, b)?;
+                }
             }
             _ => {
                 let by = match op {
@@ -338,6 +342,35 @@ impl Select<'_> {
             }
             _ => mask,
         }
+    }
+
+    /// A comparison that only this takes, and that must hold, or must not, where a mask is set: AVX-512 compares under the mask. False if it is nothing like that.
+    fn narrowed(&mut self, op: Op, dst: Reg, args: &[Value], [a, b]: [Reg; 2]) -> bool {
+        let ways: &[_] = match (self.isa, op) {
+            (Isa::Avx512, Op::And) => &[(0, a, b, 0), (1, b, a, 0)],
+            (Isa::Avx512, Op::Lt) => &[(0, a, b, OTHERWISE)],
+            _ => return false,
+        };
+        let top = self.level();
+        for (arg, compared, mask, turn) in ways {
+            let body = &self.scopes[top].body;
+            let made = |i: &Inst| matches!(i, Inst::Vec { dst, imm: Some(_), mask: None, b: Rm::Reg(_), .. } if dst == compared);
+            let Some(at) = body.iter().rposition(made).filter(|_| self.used[args[*arg].index()] == 1) else { continue };
+            let Inst::Vec { enc, len, a: Some(x), b: Rm::Reg(y), imm: Some(cond), .. } = body[at] else { continue };
+            // It is made later than it was: what it compares must still be there.
+            let mut lasts = true;
+            for i in &body[at + 1..] {
+                lasts &= !matches!(i, Inst::Label(_) | Inst::Branch(..) | Inst::Jump(_));
+                i.visit(&mut |r, role| lasts &= role == Role::Use || (r != x && r != y));
+            }
+            if lasts {
+                self.scopes[top].body.remove(at);
+                let (imm, mask) = (Some(cond ^ turn), Some((*mask, true)));
+                self.emit(Inst::Vec { enc, len, dst, a: Some(x), b: Rm::Reg(y), imm, mask });
+                return true;
+            }
+        }
+        false
     }
 
     fn mask_op(&mut self, op: Op, dst: Reg, a: Reg, b: Option<Reg>) -> Option<()> {

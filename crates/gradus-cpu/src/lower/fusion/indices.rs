@@ -14,8 +14,8 @@ use crate::lower::views::count;
 const MOST_PARTS: usize = 24;
 /// Those of windows that are found one after the other: so much a loop does beside what it waits for.
 const FEW_PARTS: usize = 8;
-/// Elements of a window.
-const SHORTEST_WINDOW: usize = 8;
+/// Elements of a window: those that are read as runs.
+const SHORTEST_WINDOW: usize = 3;
 
 impl Planner<'_> {
     /// Takes such equations out of nests. From the last to the first, so that whoever reads one is known.

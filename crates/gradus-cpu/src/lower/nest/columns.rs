@@ -192,16 +192,16 @@ impl Nest<'_, '_> {
         for (so_far, x) in so_far.chunks(2).zip(elements) {
             let e = &mut self.lower.emitter;
             let [best, found] = [so_far[0], so_far[1]];
-            // The first of equals stays, and so does the first NaN; one that comes is no less than what there is.
-            let stays = if largest { e.op(Op::Le, &[x, best]) } else { e.op(Op::Le, &[best, x]) };
-            let stays = if e.ty(x).is_float() {
-                let is_nan = e.op(Op::Ne, &[best, best]);
-                e.op(Op::Or, &[stays, is_nan])
+            // One that comes is larger than what there is, or smaller. The first of equals stays, and so does the first NaN.
+            let comes = if e.ty(x).is_float() {
+                let stays = if largest { e.op(Op::Le, &[x, best]) } else { e.op(Op::Le, &[best, x]) };
+                let is_number = e.op(Op::Eq, &[best, best]);
+                e.op(Op::Lt, &[stays, is_number])
             } else {
-                stays
+                if largest { e.op(Op::Lt, &[best, x]) } else { e.op(Op::Lt, &[x, best]) }
             };
             let here = e.convert(place, e.ty(found));
-            all.extend([e.op(Op::Select, &[stays, best, x]), e.op(Op::Select, &[stays, found, here])]);
+            all.extend([e.op(Op::Select, &[comes, x, best]), e.op(Op::Select, &[comes, here, found])]);
         }
         Ok(all)
     }
