@@ -461,3 +461,89 @@ fn row_r7_long_rows_that_a_loop_changes_and_sums() {
         }
     }
 }
+
+#[test]
+fn row_r7_picks_of_what_is_as_long_only_by_a_condition() {
+    // Of as many places as the axis is long; whether it is repeated only a condition tells.
+    let (x, i) = (Array::from([0.0, 1.0, 2.0]), Array::from([2_i64, 0, 1]));
+    type Picks = fn(&Array, &Array) -> Array;
+    let cases: [(Picks, &str, Array); 6] = [
+        (|x, i| x.broadcast_to([3]).take(i, 0), "f64[N], _", x.clone()),
+        (|x, i| x.broadcast_to([2, 3]).take(i, 1), "f64[N], _", x.clone()),
+        (|x, i| (x * x).broadcast_to([2, 3]).take(i, 1), "f64[N], i64[N]", x.clone()),
+        (|x, i| x.broadcast_to((2, i.dim(0))).take(i, 1), "f64[N], i64[M]", x.clone()),
+        (|x, i| x.broadcast_to([2, 3, 2]).take(i, 1), "f64[N,2], _", data(&[3, 2], 1)),
+        (
+            |x, i| {
+                let b = |x: &Array| x.broadcast_to([2, 3]).take(i, 1);
+                grad(|x: &Array| (b(x).square() * Array::from([1.0, 2.0, 3.0])).sum())(x)
+            },
+            "f64[N], _",
+            x.clone(),
+        ),
+    ];
+    for (k, (f, sizes, x)) in cases.into_iter().enumerate() {
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            let compiled = jit(f).symbolic(sizes).tier(tier).strict();
+            assert_close(&compiled(&x, &i), &f(&x, &i), &format!("case {k}, {tier:?}"));
+        }
+    }
+}
+
+#[test]
+fn row_r7_shifted_sums_with_nothing_left() {
+    type Shifts = fn(&Array) -> Array;
+    let cases: [(Shifts, &[usize]); 7] = [
+        (|x| grad(|x: &Array| x.pad(&[(2100_i64, -2100_i64)], 0.0).square().sum())(x), &[2100]),
+        (|x| grad(|x: &Array| x.pad(&[(-2100_i64, 2100_i64)], 0.0).square().sum())(x), &[2100]),
+        (|x| grad(|x: &Array| x.pad(&[(2099_i64, -2099_i64)], 0.0).square().sum())(x), &[2100]),
+        (|x| (x.pad(&[(2100_i64, -2100_i64)], 0.0) * x).pad(&[(-2100_i64, 2100_i64)], 0.0) + x, &[2100]),
+        (|x| Array::stack([x, x], 0).square().index((.., 1..1)), &[3, 700]),
+        (|x| x.roll(100, 1).index((3..3, ..)).square(), &[4, 1100]),
+        (|x| grad(|x: &Array| x.pad(&[(2_i64, -2_i64), (0, 0)], 0.0).square().sum())(x), &[2, 1100]),
+    ];
+    for (k, (f, shape)) in cases.into_iter().enumerate() {
+        let x = data(shape, 1);
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            assert_close(&jit(f).tier(tier).strict()(&x), &f(&x), &format!("case {k}, {tier:?}"));
+        }
+    }
+}
+
+#[test]
+fn row_r7_products_into_sums_of_sizes_that_conditions_tie() {
+    let (x, y) = (data(&[9], 1), data(&[9], 2));
+    type Sums = fn(&Array, &Array) -> Array;
+    let cases: [(Sums, &str); 6] = [
+        (
+            |x, y| fori_loop(0_i64, 3_i64, |i: &Array, a: &Array| a + y * i.cast(DType::F64), x.clone()),
+            "f64[N], f64[9]",
+        ),
+        (
+            |x, y| fori_loop(0_i64, 3_i64, |i: &Array, a: &Array| a + y * i.cast(DType::F64), x.clone()),
+            "f64[N], f64[M]",
+        ),
+        (|x, y| (y + x * x).flip(0), "f64[N], f64[M]"),
+        (|x, y| (y - x * x).flip(0), "f64[N], f64[M]"),
+        (|x, y| (x * x - y).cumsum(0), "f64[N], f64[M]"),
+        (|x, y| (x.index(0..9) + x * y).flip(0), "f64[N], f64[N]"),
+    ];
+    for (k, (f, sizes)) in cases.into_iter().enumerate() {
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            let compiled = jit(f).symbolic(sizes).tier(tier).strict();
+            assert_close(&compiled(&x, &y), &f(&x, &y), &format!("case {k}, {tier:?}"));
+        }
+    }
+}
+
+#[test]
+fn row_r7_tangents_of_shifts_of_symbolic_sizes() {
+    // What a shift leaves of an axis is as long as another axis only by a condition.
+    let f = |x: &Array, y: &Array| y.maximum(x.diff(1, 1)).pad(&[(0_i64, -1_i64), (0, 0)], 0.0);
+    let (x, y) = (data(&[4, 33], 1), data(&[4, 32], 2));
+    let pushed = |x: &Array, y: &Array| jvp(|x: &Array| f(x, y), x, &x.sin()).1;
+    for tier in [Tier::Embedded, Tier::Llvm] {
+        let compiled = jit(pushed).symbolic("f64[A,B], f64[A,C]").tier(tier).strict();
+        assert_close(&compiled(&x, &y), &pushed(&x, &y), &format!("{tier:?}"));
+    }
+}

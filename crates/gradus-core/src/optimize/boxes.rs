@@ -351,7 +351,7 @@ impl Plan {
                 let boxes = cuts.iter().fold(1usize, |n, c| n.saturating_mul(c.len().saturating_sub(1)));
                 let takes = boxes.saturating_mul(equations);
                 let grid: Grid = cuts.into_iter().map(|c| c.into_iter().collect()).collect();
-                if boxes <= MOST_BOXES && takes <= left && are_runs(&grid) {
+                if (1..=MOST_BOXES).contains(&boxes) && takes <= left && are_runs(&grid) {
                     left -= takes;
                     grids.insert(group, self.all_grids.len());
                     self.all_grids.push(grid);

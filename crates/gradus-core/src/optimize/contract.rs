@@ -169,7 +169,9 @@ impl Numbers {
                 let first = self.operation(e.op(), operands, results);
                 values.extend((0..results as Number).map(|k| first + k));
                 if whole && (e.op().is::<Add>() || e.op().is::<Sub>()) {
-                    let open = |k: usize| atoms[k].value().is_some_and(|v| products[v.index()]);
+                    // Sizes that are only equal by a condition have two texts, and the sum must keep its own.
+                    let open =
+                        |k: usize| atoms[k].value().is_some_and(|v| products[v.index()]) && p.ty(atoms[k]) == p.ty(r);
                     let sides = Sides::from(open(0)) | Sides::from(open(1)) << 1;
                     self.sides.entry(first).and_modify(|s| *s &= sides).or_insert(sides);
                     let numbers = self.sums.entry((address(p), i)).or_default();

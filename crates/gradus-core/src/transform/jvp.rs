@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::{behind, counted, missing, place_of, read};
+use super::{behind, counted, fitted, missing, place_of, read};
 use crate::array::Array;
 use crate::error::{Location, Result, error, fail};
 use crate::location::Rule;
@@ -63,9 +63,8 @@ pub fn jvp_on(
         at_place(place_of(e, caller), || -> Result<()> {
             let (outputs, tangents) = differentiate(e, &operands, &operand_dots, caller)?;
             let outputs = counted(e, outputs)?;
-            check(e.op().name(), &outputs, &tangents).map_err(|err| err.at(e.place()))?;
+            dots.extend(checked(e.op().name(), &outputs, tangents).map_err(|err| err.at(e.place()))?);
             values.extend(outputs);
-            dots.extend(tangents);
             Ok(())
         })?;
     }
@@ -106,18 +105,19 @@ fn differentiate(
 type Tangents = SmallVec<[Option<Array>; 1]>;
 
 /// A rule must give a tangent of its result's type, for each result; integers and bools have none.
-fn check(name: &str, outputs: &[Array], tangents: &[Option<Array>]) -> Result<()> {
+fn checked(name: &str, outputs: &[Array], tangents: Tangents) -> Result<Tangents> {
     if outputs.len() != tangents.len() {
         fail!(Rule, "the derivative rule of `{name}` gave {} tangents for {} results", tangents.len(), outputs.len());
     }
+    let mut fit = Tangents::with_capacity(tangents.len());
     for (y, t) in outputs.iter().zip(tangents) {
         let y = y.ty()?;
-        let Some(t) = t else { continue };
-        let t = t.ty()?;
-        if y != t {
-            return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {t} for a result {y}")
+        let own = t.as_ref().map(|t| fitted(t, y)).transpose()?;
+        if let (Some(None), Some(t)) = (&own, &t) {
+            return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {} for a result {y}", t.ty()?)
                 .at(Location::unknown()));
         }
+        fit.push(own.flatten());
     }
-    Ok(())
+    Ok(fit)
 }

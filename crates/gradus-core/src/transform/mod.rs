@@ -26,10 +26,11 @@ pub use vmap::{vmap, vmap_on};
 use crate::array::{Array, Outputs};
 use crate::error::{Location, Result, error};
 use crate::location::{Named, Rule};
+use crate::primitives::shaping::fit;
 pub(crate) use crate::primitives::shaping::zeros as zeros_of;
 use crate::program::{Equation, Program};
 use crate::trace::value_of as read;
-use crate::types::Effects;
+use crate::types::{Decision, Dim, Effects, Type};
 
 /// The results of an equation, if they are as many as it has. An operation that fails gives one, with the error, which
 /// would otherwise stand where the next equation's result belongs.
@@ -42,6 +43,19 @@ fn counted(equation: &Equation, outputs: Outputs) -> Result<Outputs> {
         Some(e) => Err(e.clone()),
         None => Err(error!(Rule, "`{}` gave {} results where it has {wanted}", equation.op().name(), outputs.len())),
     }
+}
+
+/// A tangent or cotangent under the dimensions of the value that it belongs to. Dimensions that are equal by a condition of the program may differ
+/// in their text (`add` of `f64[N]` and `f64[max(N,0)]`); those that cannot be equal are a rule's mistake.
+fn fitted(bar: &Array, ty: &Type) -> Result<Option<Array>> {
+    let have = bar.ty()?;
+    if have == ty {
+        return Ok(Some(bar.clone()));
+    }
+    let equal = |(a, b): (&Dim, &Dim)| a.equals(b) != Decision::No;
+    let fits =
+        have.dtype() == ty.dtype() && have.rank() == ty.rank() && have.shape().iter().zip(ty.shape().iter()).all(equal);
+    Ok(fits.then(|| fit(bar.clone(), ty.shape())))
 }
 
 /// What a missing rule becomes: an error that names primitive, rule and the user's line.

@@ -4,16 +4,14 @@ use std::cell::OnceCell;
 
 use rustc_hash::FxHashMap;
 
-use super::{behind, counted, missing, place_of, read, zeros_of};
+use super::{behind, counted, fitted, missing, place_of, read, zeros_of};
 use crate::array::Array;
 use crate::error::{Error, Location, Result, error, fail};
 use crate::location::Rule;
 use crate::phases::phase;
-use crate::primitives::shaping::fit;
 use crate::primitives::{Linear, Outputs, Transpose, Transposed};
 use crate::program::{Atom, Equation, Program, ValueId};
 use crate::trace::{at_place, bind_all, current_place, inline, trace_closed};
-use crate::types::{Decision, Dim, Type};
 
 /// The transpose of `program` in its `linear` inputs.
 ///
@@ -233,17 +231,4 @@ fn on_a_tangent(e: &Equation) -> Error {
     error!(MissingRule, "`{}` takes a tangent, and reverse mode has none: it computes cotangents", e.op().name())
         .at(e.place())
         .help("put it into the backward pass of a `custom_vjp` rule, where cotangents pass by")
-}
-
-/// A cotangent under its operand's own dimensions. Dimensions that are equal by a condition of the program may differ
-/// in their text (`add` of `f64[N]` and `f64[max(N,0)]`); those that cannot be equal are a rule's mistake.
-fn fitted(bar: &Array, ty: &Type) -> Result<Option<Array>> {
-    let have = bar.ty()?;
-    if have == ty {
-        return Ok(Some(bar.clone()));
-    }
-    let equal = |(a, b): (&Dim, &Dim)| a.equals(b) != Decision::No;
-    let fits =
-        have.dtype() == ty.dtype() && have.rank() == ty.rank() && have.shape().iter().zip(ty.shape().iter()).all(equal);
-    Ok(fits.then(|| fit(bar.clone(), ty.shape())))
 }

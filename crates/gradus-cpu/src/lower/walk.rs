@@ -13,7 +13,7 @@ const COLUMNS: usize = 64;
 /// No more than so many; and fewer columns need no tiles, which threads would share.
 pub(super) const WIDEST: usize = 256;
 /// Numbers of a line of memory, if they have eight bytes. Tiles of whole lines begin where lines begin: a vector that reaches over the end of one takes two of them.
-const LINE: usize = 8;
+const IN_LINE: usize = 8;
 /// Rows that such a tile takes in at once: so seldom what is kept goes to memory and back.
 pub(super) const ROWS: usize = 8;
 
@@ -21,7 +21,7 @@ pub(super) const ROWS: usize = 8;
 pub(super) fn tile_width(columns: Size) -> usize {
     let even = |n: usize| {
         let widths = (COLUMNS..=WIDEST).filter(|w| n.is_multiple_of(*w));
-        widths.max_by_key(|w| (w.is_multiple_of(LINE), *w))
+        widths.max_by_key(|w| (w.is_multiple_of(IN_LINE), *w))
     };
     columns.known().and_then(even).unwrap_or(COLUMNS)
 }
