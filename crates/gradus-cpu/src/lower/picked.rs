@@ -28,7 +28,9 @@ impl Lower {
         for cluster in &plan.clusters {
             for &i in &cluster.members {
                 let e = &p.equations()[i];
-                let Some(gather) = e.op().downcast::<Gather>() else { continue };
+                if !e.op().is::<Gather>() {
+                    continue;
+                }
                 let o = values.origin(p.operands(e)[0]);
                 let Root::Value(r) = o.root else { continue };
                 let (r, dims) = (r as usize, &values.dims[r as usize]);
@@ -44,9 +46,7 @@ impl Lower {
                 if !(is_whole && o.view.dims == *dims && alone && by_nest && plan.kept[r] && free) {
                     continue;
                 }
-                let Some(strides) = self.as_picked(p, values, plan, cluster, e.result().index(), gather, dims) else {
-                    continue;
-                };
+                let Some(strides) = self.as_picked(p, values, plan, cluster, i) else { continue };
                 if strides != row_major(dims) || plan.apart[r] {
                     let view = View { strides, ..View::dense(self.scratch(p, r)?, dims).of(values.tag(r)) };
                     self.frame.laid.insert(r, view);
@@ -57,7 +57,7 @@ impl Lower {
         Ok(())
     }
 
-    /// The strides of an array whose windows are runs in the order in which the array of windows, the value `v`, is stored. None if that does not go along windows,
+    /// The strides of an array whose windows are runs in the order in which the array of windows, which an equation makes, is stored. None if that does not go along windows,
     /// or has fewer elements.
     fn as_picked(
         &self,
@@ -65,10 +65,11 @@ impl Lower {
         values: &Values,
         plan: &FusionPlan,
         cluster: &Cluster,
-        v: usize,
-        gather: &Gather,
-        dims: &[Size],
+        i: usize,
     ) -> Option<Strides> {
+        let e = &p.equations()[i];
+        let gather = e.op().downcast::<Gather>()?;
+        let (v, dims) = (e.result().index(), values.dims(p.operands(e)[0]));
         let rows = gather.operand_batch_dims.is_empty() && gather.index_map.len() == gather.collapsed_dims.len();
         if !rows || gather.index_map.iter().any(|a| !gather.collapsed_dims.contains(a)) {
             return None;
