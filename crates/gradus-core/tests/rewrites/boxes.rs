@@ -109,7 +109,8 @@ impl Maker {
                 let (mut low, mut high) = (zeros(), zeros());
                 (low[axis], high[axis]) = (Dim::from(by), Dim::from(-by));
                 let rank = self.dims.len();
-                (low.truncate(rank), high.truncate(rank));
+                low.truncate(rank);
+                high.truncate(rank);
                 self.apply(Op::new(Pad { low, high, interior: vec![0; rank] }), &[x, value])
             }
             // The two halves of two values, what is computed of one among them.
