@@ -210,3 +210,39 @@ fn shares_of_a_middle_axis_are_compiled() {
         check_sizes(&p, &[of(1, 1), of(9, 40), of(700, 20)], None, &|| text.clone());
     }
 }
+
+/// Rows inside of other rows, an odd number of them, which keep what they come back to: every plan is proved.
+#[test]
+fn shares_of_rows_inside_of_rows() {
+    let text = |b: &str, n: &str, m: &str| {
+        let all = format!("[{b},{n},{m}]");
+        format!(
+            "fn f(x0: f64[{b},{n},4], x1: f64[{b},{m},4]) -> (f64{all}, f64[{b},{n}]) where M >= 1 {{\n  \
+             x2: f64{all} = dot_general{{lhs_contract=[2], rhs_contract=[2], lhs_batch=[0], rhs_batch=[0]}} x0 x1\n  \
+             x3: f64[{b},{n}] = reduce_max{{axes=[2]}} x2\n  \
+             x4: f64{all} = broadcast{{shape={all}, axes=[0,1]}} x3\n  \
+             x5: f64{all} = sub x2 x4\n  \
+             x6: f64{all} = exp x5\n  \
+             x7: f64[{b},{n}] = reduce_sum{{axes=[2]}} x6\n  \
+             x8: f64{all} = broadcast{{shape={all}, axes=[0,1]}} x7\n  \
+             x9: f64{all} = div x6 x8\n  \
+             return x9, x7\n}}"
+        )
+    };
+    let inputs = |b: usize, n: usize, m: usize| {
+        let of = |n: usize, by: usize| coordinates(b * n, 4, false, DType::F64).reshape([b, n, 4]) + by as f64 * 0.125;
+        vec![of(n, 0), of(m, 1)]
+    };
+    let sizes = [(1, 1), (3, 5), (7, 7), (8, 64), (9, 40), (33, 1000)];
+    for b in [1, 2, 3] {
+        let symbolic = text(&b.to_string(), "N", "M");
+        let p: Program = symbolic.parse().unwrap_or_else(|e| panic!("{e}\n{symbolic}"));
+        let all: Vec<_> = sizes.iter().map(|(n, m)| inputs(b, *n, *m)).collect();
+        check_sizes(&p, &all, None, &|| symbolic.clone());
+        for (n, m) in [(9, 40), (8, 900), (9, 900), (33, 1000)] {
+            let text = text(&b.to_string(), &n.to_string(), &m.to_string()).replace(" where M >= 1", "");
+            let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+            check_native(&p, &inputs(b, n, m), None, &|| text.clone());
+        }
+    }
+}

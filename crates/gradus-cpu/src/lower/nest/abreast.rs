@@ -52,6 +52,11 @@ impl Nest<'_, '_> {
         if !self.cluster.totals.is_empty() || !short || rows.extent.guess() < FEWEST_ROWS {
             return 1;
         }
+        // A row that is left over inside of other loops is done in a loop beside the others': that it meets none of theirs is proved of known sizes only.
+        let known = row_groups.iter().chain(lane_groups).all(|g| g.extent.known().is_some());
+        if row_groups.len() > 1 && !known && !rows.extent.is_multiple_of(TOGETHER) {
+            return 1;
+        }
         // What a row keeps has memory of its own and one element at each point: only of such memory it can be proved that rows do not meet there.
         let kept = self.worth_keeping(true);
         let lends = || self.stored.keys().any(|v| self.is_point(*v));
