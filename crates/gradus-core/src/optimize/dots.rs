@@ -105,7 +105,7 @@ fn nothing(s: &Site<'_>) -> Option<Rewrite> {
     empty.then(|| Rewrite::Splat(Scalar::zero(s.dtype())))
 }
 
-/// A sum of one term is that term: dot a b = 0 + (broadcast a)·(broadcast b). Whole numbers need no zero.
+/// A sum of one term is that term: dot a b = 0 + (broadcast a)·(broadcast b).
 fn single_term(s: &Site<'_>) -> Option<Rewrite> {
     let both = sides(s)?;
     let one = Dim::from(1usize);
@@ -114,21 +114,32 @@ fn single_term(s: &Site<'_>) -> Option<Rewrite> {
         return None;
     }
     let mut steps = Steps::default();
+    let term = term(&mut steps, s, &both, [0, 1].map(|i| Piece::Atom(s.operands[i])))?;
+    added(&mut steps, s, None, term);
+    steps.finish()
+}
+
+/// One term of a product in the result's shape, of what both operands have for it.
+fn term(steps: &mut Steps, s: &Site<'_>, both: &[Side; 2], parts: [Piece; 2]) -> Option<Piece> {
     let mut factors = Vec::with_capacity(2);
-    for (i, side) in both.iter().enumerate() {
-        let mut value = Piece::Atom(s.operands[i]);
+    for (i, (side, mut value)) in both.iter().zip(parts).enumerate() {
         if !side.contract.is_empty() {
             let shape = s.ty(i)?.shape().without(|a| side.contract.contains(&a));
             value = steps.push(Op::new(Reshape { shape }), vec![value]);
         }
-        factors.push(in_place(&mut steps, s, value, &side.kept(), i, side.batch.len())?);
+        factors.push(in_place(steps, s, value, &side.kept(), i, side.batch.len())?);
     }
-    let term = steps.push(Op::fixed(&Mul), factors);
-    if !s.dtype().is_int() {
-        let zero = Piece::Splat(s.result.clone(), Scalar::zero(s.dtype()));
-        steps.push(Op::fixed(&Add), vec![zero, term]);
-    }
-    steps.finish()
+    Some(steps.push(Op::fixed(&Mul), factors))
+}
+
+/// A sum with one more term; the first one is added to zero. Whole numbers need no zero.
+fn added(steps: &mut Steps, s: &Site<'_>, sum: Option<Piece>, term: Piece) -> Piece {
+    let sum = match sum {
+        None if s.dtype().is_int() => return term,
+        None => Piece::Splat(s.result.clone(), Scalar::zero(s.dtype())),
+        Some(sum) => sum,
+    };
+    steps.push(Op::fixed(&Add), vec![sum, term])
 }
 
 /// A sum of few terms is those terms, one after the other: dot a b = 0 + a₀b₀ + a₁b₁ + ... Small matrices, and many by a small one, are left to those who write all of a
@@ -155,32 +166,19 @@ fn few_terms(s: &Site<'_>) -> Option<Rewrite> {
     let mut steps = Steps::default();
     let mut sum = None;
     for t in 0..terms {
-        let mut factors = Vec::with_capacity(2);
-        for (i, side) in both.iter().enumerate() {
-            let shape = s.ty(i)?.shape();
+        let parts = [(0, lhs.shape()), (1, rhs.shape())].map(|(i, shape)| {
             // The place of the term along each contracted axis, the last of them fastest.
             let mut left = t;
             let (mut start, mut limit) = (vec![Dim::from(0usize); shape.rank()], shape.to_vec());
-            for (a, n) in side.contract.iter().zip(&lengths).rev() {
+            for (a, n) in both[i].contract.iter().zip(&lengths).rev() {
                 (start[*a], limit[*a]) = (Dim::from(left % n), Dim::from(left % n + 1));
                 left /= n;
             }
             let slice = Slice { start, limit, step: vec![1; shape.rank()] };
-            let part = steps.push(Op::new(slice), vec![Piece::Atom(s.operands[i])]);
-            let shape = shape.without(|a| side.contract.contains(&a));
-            let part = steps.push(Op::new(Reshape { shape }), vec![part]);
-            factors.push(in_place(&mut steps, s, part, &side.kept(), i, side.batch.len())?);
-        }
-        let term = steps.push(Op::fixed(&Mul), factors);
-        let before = match sum {
-            None if dtype.is_int() => {
-                sum = Some(term);
-                continue;
-            }
-            None => Piece::Splat(s.result.clone(), Scalar::zero(dtype)),
-            Some(sum) => sum,
-        };
-        sum = Some(steps.push(Op::fixed(&Add), vec![before, term]));
+            steps.push(Op::new(slice), vec![Piece::Atom(s.operands[i])])
+        });
+        let term = term(&mut steps, s, &both, parts)?;
+        sum = Some(added(&mut steps, s, sum, term));
     }
     steps.finish()
 }

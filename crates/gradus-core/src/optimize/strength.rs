@@ -1,4 +1,4 @@
-//! Dear elementwise operations as cheap ones, and identities of comparison and choice. What changes a bit of any result is
+//! Dear elementwise operations as cheap ones, identities of comparison and choice, and products whose sums are so short that they are elementwise operations. What changes a bit of any result is
 //! in [`relaxed`] and runs only if a user asks for it.
 //!
 //! Not there, though they look right: `-(a - b) = b - a` is -0.0 on the left and 0.0 on the right where a = b; `0 - x = -x` likewise;
@@ -19,7 +19,7 @@ use crate::types::{DType, Scalar};
 
 const RULES: &[Rule] = &[arithmetic, powers, choices, bits, relaxed];
 
-/// Makes elementwise operations cheaper.
+/// Makes operations cheaper.
 pub(super) fn reduce(p: &Program, exactness: Exactness) -> Result<Program> {
     with_rules(p, exactness, &[RULES, dots::OF_FEW])
 }

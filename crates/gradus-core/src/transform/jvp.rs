@@ -112,12 +112,15 @@ fn checked(name: &str, outputs: &[Array], tangents: Tangents) -> Result<Tangents
     let mut fit = Tangents::with_capacity(tangents.len());
     for (y, t) in outputs.iter().zip(tangents) {
         let y = y.ty()?;
-        let own = t.as_ref().map(|t| fitted(t, y)).transpose()?;
-        if let (Some(None), Some(t)) = (&own, &t) {
+        let Some(t) = t else {
+            fit.push(None);
+            continue;
+        };
+        let Some(own) = fitted(&t, y)? else {
             return Err(error!(Rule, "the derivative rule of `{name}` gave a tangent {} for a result {y}", t.ty()?)
                 .at(Location::unknown()));
-        }
-        fit.push(own.flatten());
+        };
+        fit.push(Some(own));
     }
     Ok(fit)
 }

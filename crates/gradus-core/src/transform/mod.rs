@@ -47,15 +47,15 @@ fn counted(equation: &Equation, outputs: Outputs) -> Result<Outputs> {
 
 /// A tangent or cotangent under the dimensions of the value that it belongs to. Dimensions that are equal by a condition of the program may differ
 /// in their text (`add` of `f64[N]` and `f64[max(N,0)]`); those that cannot be equal are a rule's mistake.
-fn fitted(bar: &Array, ty: &Type) -> Result<Option<Array>> {
-    let have = bar.ty()?;
+fn fitted(x: &Array, ty: &Type) -> Result<Option<Array>> {
+    let have = x.ty()?;
     if have == ty {
-        return Ok(Some(bar.clone()));
+        return Ok(Some(x.clone()));
     }
     let equal = |(a, b): (&Dim, &Dim)| a.equals(b) != Decision::No;
     let fits =
         have.dtype() == ty.dtype() && have.rank() == ty.rank() && have.shape().iter().zip(ty.shape().iter()).all(equal);
-    Ok(fits.then(|| fit(bar.clone(), ty.shape())))
+    Ok(fits.then(|| fit(x.clone(), ty.shape())))
 }
 
 /// What a missing rule becomes: an error that names primitive, rule and the user's line.

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::Lower;
 use super::fusion::{Class, Cluster, FusionPlan};
 use super::values::{NOWHERE, Root, Values, moves};
-use super::views::{At, Strides, View, count, row_major};
+use super::views::{At, Dims, Strides, View, count, row_major};
 use crate::error::Result;
 use crate::size::Size;
 
@@ -92,11 +92,10 @@ impl Lower {
         let mut shown = inside.clone();
         shown.sort_by_key(|a| std::cmp::Reverse(along(*a).map_or(0, Size::guess)));
         order.extend(shown);
-        let mut strides: Strides = smallvec::smallvec![Size::ONE; dims.len()];
-        let mut next = Size::ONE;
-        for a in order.into_iter().rev() {
-            strides[a] = next;
-            next = next * dims[a];
+        let turned: Dims = order.iter().map(|a| dims[*a]).collect();
+        let mut strides = row_major(&turned);
+        for (a, s) in order.into_iter().zip(strides.clone()) {
+            strides[a] = s;
         }
         Some(strides)
     }

@@ -12,16 +12,17 @@ use crate::size::Size;
 const COLUMNS: usize = 64;
 /// No more than so many; and fewer columns need no tiles, which threads would share.
 pub(super) const WIDEST: usize = 256;
-/// Numbers of a line of memory, if they have eight bytes. Tiles of whole lines begin where lines begin: a vector that reaches over the end of one takes two of them.
-const IN_LINE: usize = 8;
+/// Bytes of a line of the caches.
+const LINE: usize = 64;
 /// Rows that such a tile takes in at once: so seldom what is kept goes to memory and back.
 pub(super) const ROWS: usize = 8;
 
 /// The width of the tiles of so many columns.
 pub(super) fn tile_width(columns: Size) -> usize {
+    // Tiles of whole lines, of numbers of eight bytes, begin where lines begin: a vector that reaches over the end of one takes two of them.
     let even = |n: usize| {
         let widths = (COLUMNS..=WIDEST).filter(|w| n.is_multiple_of(*w));
-        widths.max_by_key(|w| (w.is_multiple_of(IN_LINE), *w))
+        widths.max_by_key(|w| (w.is_multiple_of(LINE / 8), *w))
     };
     columns.known().and_then(even).unwrap_or(COLUMNS)
 }
@@ -117,8 +118,6 @@ impl Walk {
 
 /// The side of a tile of a transposing copy: its lines and pages of both arrays stay in the first cache, and every line is read and written as a whole.
 const TILE: usize = 32;
-/// Bytes of a line of the caches.
-const LINE: usize = 64;
 /// The side of a square that goes through registers: a line of numbers of so many bytes.
 const SQUARE: usize = 8;
 /// So few neighbours are read or written at once where others are beside them in the other array.

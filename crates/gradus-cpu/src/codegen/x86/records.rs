@@ -21,6 +21,8 @@ const AHEAD: usize = 48;
 const LINE: i32 = 64;
 /// Turns of a loop that write fewer bytes of records are left to the processor's own guesses.
 const TURN: i32 = 1 << 10;
+/// Of turns that write over more, the next may be farther away than an address can say.
+const FARTHEST: i32 = 1 << 28;
 /// About so many bytes ahead records are announced.
 const TURN_AHEAD: i32 = 4 << 10;
 
@@ -100,10 +102,11 @@ impl Select<'_> {
     /// Says which lines a later turn of the loop will write, where one turn writes many: stores are done in order, so each line that has to come from afar first
     /// holds up all that follow, and the processor's own guesses end with a page.
     fn announce_records(&mut self, to: Mem, lanes: usize, stride: i32, bytes: i32) {
-        let turn = lanes as i32 * stride;
-        if turn.abs() < TURN {
+        let Some(turn) =
+            stride.checked_mul(lanes as i32).filter(|turn| (TURN..=FARTHEST).contains(&turn.saturating_abs()))
+        else {
             return;
-        }
+        };
         let later = to.plus(turn * (TURN_AHEAD / turn.abs()).max(1));
         // Rows next to each other are one run.
         let (rows, bytes) = if bytes == stride { (1, turn) } else { (lanes as i32, bytes) };
