@@ -25,6 +25,7 @@ pub use expand::{OFTEN, expand, expand_with};
 pub use fold::fold;
 pub use parse::written;
 pub use print::{constant_text, kernel_text};
+pub(crate) use rewrite::each_use_of;
 pub use strip::strip;
 pub use verify::verify;
 pub use watch::Shadow;

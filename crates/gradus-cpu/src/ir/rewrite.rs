@@ -184,65 +184,54 @@ fn renamed(m: &mut Module, renames: &Renames, stmts: Vec<Stmt>) -> Vec<Stmt> {
     }
 }
 
+/// Calls a function with every value that a body uses.
+pub(crate) fn each_use_of(body: &[Stmt], f: &mut dyn FnMut(Value)) {
+    for s in body {
+        match s {
+            Stmt::Let(_, e) => each_use(e, f),
+            Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Piece(_) | Stmt::Note(_) => {}
+            Stmt::Store { at, value, .. } => {
+                each_in(at, f);
+                f(*value);
+            }
+            Stmt::Loop(l) => {
+                if let Int::Value(v) = l.count {
+                    f(v);
+                }
+                each_use_of(&l.body, f);
+                l.carried.iter().for_each(|c| [c.init, c.next].into_iter().for_each(&mut *f));
+                l.folds.iter().for_each(|fold| f(fold.value));
+            }
+            Stmt::While(w) => {
+                each_use_of(&w.before, f);
+                each_use_of(&w.body, f);
+                f(w.condition);
+                w.carried.iter().for_each(|c| [c.init, c.next].into_iter().for_each(&mut *f));
+            }
+            Stmt::Switch(s) => {
+                f(s.index);
+                for (body, ends) in &s.cases {
+                    each_use_of(body, f);
+                    ends.iter().for_each(|v| f(*v));
+                }
+            }
+            Stmt::Call(c) => c.buffers.iter().for_each(|(_, at)| each_in(at, f)),
+        }
+    }
+}
+
 /// How often each value is used.
 pub(super) fn uses(m: &Module) -> Vec<u32> {
-    fn index(at: &Index, n: &mut [u32]) {
-        for (v, s) in &at.terms {
-            n[v.index()] += 1;
-            if let Int::Value(s) = s {
-                n[s.index()] += 1;
-            }
-        }
-    }
-    fn walk(body: &[Stmt], n: &mut [u32]) {
-        for s in body {
-            match s {
-                Stmt::Let(_, e) => each_use(e, &mut |v| n[v.index()] += 1),
-                Stmt::Kernel(_) | Stmt::Swap(..) | Stmt::Piece(_) | Stmt::Note(_) => {}
-                Stmt::Store { at, value, .. } => {
-                    index(at, n);
-                    n[value.index()] += 1;
-                }
-                Stmt::Loop(l) => {
-                    if let Int::Value(v) = l.count {
-                        n[v.index()] += 1;
-                    }
-                    walk(&l.body, n);
-                    l.carried.iter().for_each(|c| {
-                        n[c.init.index()] += 1;
-                        n[c.next.index()] += 1;
-                    });
-                    l.folds.iter().for_each(|f| n[f.value.index()] += 1);
-                }
-                Stmt::While(w) => {
-                    walk(&w.before, n);
-                    walk(&w.body, n);
-                    n[w.condition.index()] += 1;
-                    w.carried.iter().for_each(|c| {
-                        n[c.init.index()] += 1;
-                        n[c.next.index()] += 1;
-                    });
-                }
-                Stmt::Switch(s) => {
-                    n[s.index.index()] += 1;
-                    for (body, ends) in &s.cases {
-                        walk(body, n);
-                        ends.iter().for_each(|v| n[v.index()] += 1);
-                    }
-                }
-                Stmt::Call(c) => c.buffers.iter().for_each(|(_, at)| index(at, n)),
-            }
-        }
-    }
     let mut n = vec![0; m.types.len()];
-    walk(&m.main, &mut n);
+    let mut count = |v: Value| n[v.index()] += 1;
+    each_use_of(&m.main, &mut count);
     for k in &m.kernels {
-        walk(&k.body, &mut n);
-        k.inputs.iter().chain(&k.outputs).for_each(|v| n[v.index()] += 1);
+        each_use_of(&k.body, &mut count);
+        k.inputs.iter().chain(&k.outputs).for_each(|v| count(*v));
     }
     for f in &m.functions {
-        walk(&f.body, &mut n);
-        n[f.result.index()] += 1;
+        each_use_of(&f.body, &mut count);
+        count(f.result);
     }
     n
 }
@@ -286,14 +275,16 @@ pub(super) fn sweep(mut m: Module) -> Module {
 pub(super) fn each_use(e: &Expr, f: &mut dyn FnMut(Value)) {
     match e {
         Expr::Op(_, args) => args.iter().for_each(|a| f(*a)),
-        Expr::Load(_, at) => {
-            for (v, s) in &at.terms {
-                f(*v);
-                if let Int::Value(s) = s {
-                    f(*s);
-                }
-            }
-        }
+        Expr::Load(_, at) => each_in(at, f),
         Expr::Const(_) | Expr::Size(_) => {}
+    }
+}
+
+fn each_in(at: &Index, f: &mut dyn FnMut(Value)) {
+    for (v, s) in &at.terms {
+        f(*v);
+        if let Int::Value(s) = s {
+            f(*s);
+        }
     }
 }

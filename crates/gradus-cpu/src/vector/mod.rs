@@ -9,6 +9,7 @@ pub mod eval;
 mod kept;
 mod plan;
 mod print;
+mod schedule;
 #[cfg(test)]
 mod tests;
 mod varying;
@@ -17,6 +18,7 @@ mod write;
 use crate::ir::{Buffer, Carried, Index, Int, Op, Ty, Value};
 
 pub use plan::{FAR, Machine, Rest};
+pub use schedule::scheduled;
 pub use write::{scalars, vectorize};
 
 /// How many numbers a value is.

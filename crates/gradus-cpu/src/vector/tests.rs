@@ -1,9 +1,9 @@
 //! The vectorizer against the evaluator of the kernel language, for machines of every kind, on random modules.
 
 use super::eval::compare;
-use super::{Expr, Machine, Rest, Stmt, vectorize};
+use super::{Expr, Machine, Rest, Stmt, scheduled, vectorize};
 use crate::ir::random::{Config, module};
-use crate::ir::{Buffer, Memory, Module, Ty};
+use crate::ir::{Buffer, Kernel, Memory, Module, Ty};
 
 /// Machines that differ in everything a plan looks at.
 fn machines() -> Vec<(&'static str, Machine)> {
@@ -105,4 +105,89 @@ fn sums_of_negative_zeros_are_zeros() {
             compare(&m, &memory, |k| vectorize(&m, k, &machine)).unwrap_or_else(|e| panic!("{name}, {n}: {e}"));
         }
     }
+}
+
+/// A machine without room: whatever can be put in another order is, where that helps at all.
+fn narrow() -> Machine {
+    Machine { registers: 2, ..machines()[1].1 }
+}
+
+/// A module whose kernels are in the order that a machine wants.
+fn reordered(m: &Module, machine: &Machine) -> Module {
+    Module { kernels: m.kernels.iter().map(|k| scheduled(m, k, machine)).collect(), ..m.clone() }
+}
+
+#[test]
+fn another_order_has_the_same_bits() {
+    let (mut kernels, mut changed) = (0, 0);
+    let straight = Config { odd: false, types: vec![Ty::F32, Ty::F64, Ty::Bool], ..Config::default() };
+    for (config, seeds) in [(Config::default(), 0..150), (straight, 150..300)] {
+        for seed in seeds {
+            let (m, memory) = module(seed, &config);
+            let after = reordered(&m, &narrow());
+            changed += usize::from(after.to_string() != m.to_string());
+            let result = compare(&m, &memory, |k| vectorize(&m, &scheduled(&m, k, &narrow()), &machines()[1].1));
+            kernels += result.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        }
+    }
+    assert!(kernels > 300 && changed > 30, "{changed} of {kernels}");
+}
+
+/// The places of lines in a text, which must be there once each.
+fn places(text: &str, lines: &[&str]) -> Vec<usize> {
+    let place = |line: &&str| {
+        assert_eq!(text.matches(*line).count(), 1, "{line:?} in\n{text}");
+        text.find(*line).unwrap()
+    };
+    lines.iter().map(place).collect()
+}
+
+#[test]
+fn what_is_made_waits_for_nothing_it_need_not_wait_for() {
+    // The squared length of a difference, as it is written: all loads, all differences, all squares, the sums.
+    let n = 6;
+    let each = |f: &dyn Fn(usize) -> String| (0..n).map(f).collect::<String>();
+    let text = format!(
+        "b0: f64 = input 0\nb1: f64 = input 1\nb2: f64 = output 0\nkernel k0() {{\n  lanes v0 < 40 {{\n{}{}{}{}    v40: f64 = mul v30 v30\n{}    b2[v0] = v{}\n  }}\n}}\nmain f {{\n  run k0()\n}}\n",
+        each(&|i| format!("    v{}: f64 = b0[v0 + {}]\n", 1 + i, 40 * i)),
+        each(&|i| format!("    v{}: f64 = b1[v0 + {}]\n", 10 + i, 40 * i)),
+        each(&|i| format!("    v{}: f64 = sub v{} v{}\n", 20 + i, 1 + i, 10 + i)),
+        each(&|i| format!("    v{}: f64 = mul v{} v{}\n", 30 + i, 20 + i, 20 + i)),
+        each(&|i| format!("    v{}: f64 = add v{} v{}\n", 41 + i, 40 + i, 30 + i)),
+        40 + n,
+    );
+    let m: Module = text.parse().unwrap();
+    let few = Machine { registers: 8, ..machines()[1].1 };
+    let after = reordered(&m, &few).to_string();
+    let m2: Module = after.parse().unwrap();
+    let lines = after.lines().collect::<Vec<_>>();
+    let muls: Vec<usize> = (0..lines.len()).filter(|i| lines[*i].contains("= mul")).collect();
+    assert!(muls[1..].iter().all(|i| lines[i - 1].contains("= sub") || lines[i - 1].contains("= mul")), "{after}");
+    let first_mul = muls[0];
+    let loads_before = lines[..first_mul].iter().filter(|l| l.contains("= b")).count();
+    assert!(loads_before <= 4, "{after}");
+    // Room enough: it stays as written.
+    let wide = machines()[1].1;
+    assert_eq!(m.to_string(), reordered(&m, &wide).to_string());
+    let numbers = (0..2 * 40 * n).map(|i| (0.37 * i as f64).sin()).collect::<Vec<_>>();
+    let bytes = |x: &[f64]| x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+    let memory = Memory {
+        buffers: vec![bytes(&numbers[..40 * n]), bytes(&numbers[40 * n..]), bytes(&[0.0; 40])],
+        sizes: Vec::new(),
+    };
+    for (name, machine) in machines() {
+        compare(&m2, &memory, |k| vectorize(&m2, k, &machine)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+#[test]
+fn no_load_passes_a_store() {
+    // Everything that a store may change is read on the side of it on which it was written.
+    let text = "b0: f64 = input 0\nb1: f64 = output 0\nkernel k0() {\n  lanes v0 < 20 {\n    v1: f64 = b0[v0]\n    v2: f64 = b1[v0]\n    v3: f64 = b0[v0 + 20]\n    \
+                v4: f64 = add v1 v3\n    b1[v0] = v4\n    v5: f64 = b1[v0]\n    v6: f64 = add v5 v3\n    v7: f64 = mul v6 v2\n    b1[v0 + 20] = v7\n  }\n}\n\
+                main f {\n  run k0()\n}\n";
+    let m: Module = text.parse().unwrap();
+    let after = reordered(&m, &narrow()).to_string();
+    let at = places(&after, &["v2: f64 = b1[v0]", "    b1[v0] = v4", "v5: f64 = b1[v0]", "b1[v0 + 20] = v7"]);
+    assert!(at.is_sorted(), "{after}");
 }

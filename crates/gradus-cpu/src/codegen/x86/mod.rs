@@ -1,6 +1,6 @@
 //! Modules as machine code, made by an assembler of our own.
 //!
-//! The way of a kernel: bools next to their uses (`order.rs`), the vector language, instructions on virtual registers (`select.rs`), registers for them
+//! The way of a kernel: an order that keeps few values at once (`vector/schedule.rs`), bools next to their uses (`order.rs`), the vector language, instructions on virtual registers (`select.rs`), registers for them
 //! (`allocate.rs`), bytes (`emit.rs`). Main bodies go the same way as scalars, with control flow and calls (`main.rs`, `calls.rs`), and `link.rs` puts the functions of a
 //! module one behind the other. It takes microseconds, and the results have the bits that the evaluator has.
 
@@ -35,7 +35,7 @@ mod tests;
 use rustc_hash::FxHashSet;
 
 use crate::ir::{Buffer, Kernel, Module, Stmt};
-use crate::vector::{Machine, Rest, scalars, vectorize};
+use crate::vector::{Machine, Rest, scalars, scheduled, vectorize};
 use allocate::Allocation;
 use encode::Bytes;
 use lir::Function;
@@ -88,9 +88,10 @@ struct Made {
 }
 
 fn kernel_code(module: &Module, kernel: &Kernel, isa: Isa) -> Option<Made> {
-    let kernel = order::ordered(module, kernel);
+    let machine = machine(isa);
+    let kernel = order::ordered(module, &scheduled(module, kernel, &machine));
     let kernel = if isa == Isa::Avx512 { turns::turned(module, &kernel) } else { kernel };
-    let code = pipes::balanced(vectorize(module, &kernel, &machine(isa)));
+    let code = pipes::balanced(vectorize(module, &kernel, &machine));
     made(select::select(&code, isa)?, isa)
 }
 
