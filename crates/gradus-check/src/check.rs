@@ -205,6 +205,11 @@ fn run((case, given): (&Case, &Verified), ready: &Program, way: Way, known: &[Kn
 
 type Code = (Arc<dyn Executable>, Option<Arc<Native>>);
 
+/// Whether code is planned for several threads: every other case is for one, which goes through memory less often.
+fn shares(case: &Case) -> bool {
+    case.seed.is_multiple_of(2)
+}
+
 /// The stages that a way of running takes a case through. What the interpreter and the evaluator run is not contracted.
 fn pipeline(case: &Case, way: Way) -> Pipeline {
     let (vectors, contract) = match way {
@@ -215,7 +220,7 @@ fn pipeline(case: &Case, way: Way) -> Pipeline {
         tier: if vectors.is_some() { Tier::Embedded } else { Tier::Llvm },
         contract,
         small: case.small,
-        threads: true,
+        threads: shares(case),
         vectors: vectors.unwrap_or_default(),
         fill: true,
         // Short pieces: main bodies of ordinary programs are cut, too.
@@ -225,7 +230,7 @@ fn pipeline(case: &Case, way: Way) -> Pipeline {
 
 fn compiled((case, given): (&Case, &Verified), ready: &Program, way: Way) -> Result<Code> {
     if !matches!(way, Way::Native { .. }) {
-        let lowered = gradus_cpu::lower::lower_with(ready, case.small)?;
+        let lowered = gradus_cpu::lower::lower_with(ready, case.small, shares(case))?;
         gradus_cpu::ir::verify(&lowered.module)?;
         return Ok((Arc::new(Evaluated { lowered, signature: case.program.clone() }), None));
     }

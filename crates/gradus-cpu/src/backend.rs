@@ -199,7 +199,8 @@ impl Backend for Cpu {
 /// A program as kernels, with the passes over them. One with symbolic dimensions serves every size.
 fn lowered(program: &Passed, options: Options) -> Result<Lowered> {
     let started = Instant::now();
-    let mut lowered = lower::lower_with(&with_equal_symbols(program.program().as_ref().clone()), options.small)?;
+    let mut lowered =
+        lower::lower_with(&with_equal_symbols(program.program().as_ref().clone()), options.small, options.threads)?;
     let module = ir::strip(std::mem::take(&mut lowered.module));
     let module = ir::fold(module, program.exactness());
     let module = ir::expand(module);

@@ -2,6 +2,9 @@
 //!
 //! Work is counted in nanoseconds of one thread, as the lowering guesses them for each operation. Waking another thread takes some ten thousand of them.
 
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
+
 use crate::size::Size;
 
 /// What a loop does, as far as threads gain by sharing it.
@@ -64,9 +67,10 @@ impl Work {
     }
 }
 
-/// Whether work of so many nanoseconds stays with one thread if it then goes through memory once and not twice.
-pub fn is_for_one(nanoseconds: f32) -> bool {
-    nanoseconds <= WORTH_A_SECOND_PASS
+/// Whether work of so many nanoseconds stays with one thread if it then goes through memory once and not twice. `threads`: whether there may be others.
+pub fn is_for_one(nanoseconds: f32, threads: bool) -> bool {
+    static ONE_CORE: LazyLock<bool> = LazyLock::new(|| available_parallelism().is_ok_and(|n| n.get() == 1));
+    nanoseconds <= WORTH_A_SECOND_PASS || !threads || *ONE_CORE
 }
 
 /// Whether threads share a product of an m x k and a k x n matrix.

@@ -388,7 +388,7 @@ mod tests {
         let text = format!("fn f(x0: f32[32,32], x1: f32[5,32,32]) -> {body}\n}}\n").replace("T =", "f32[32,32] =");
         let dot = "dot_general{lhs_contract=[1], rhs_contract=[0], lhs_batch=[], rhs_batch=[]}";
         let program: gradus_core::Program = text.replace("dot", dot).parse().unwrap_or_else(|e| panic!("{e}"));
-        let lowered = lower_with(&program, crate::lower::SMALL).unwrap();
+        let lowered = lower_with(&program, crate::lower::SMALL, true).unwrap();
         let bytes = lowered.bind(&program, program.inputs()).unwrap().bytes;
         plan(&lowered.module, &bytes, &lowered.uncovered).unwrap()
     }

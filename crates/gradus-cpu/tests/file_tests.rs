@@ -53,7 +53,7 @@ fn lowered(case: &Case) -> Result<(Program, Lowered), String> {
         true => for_execution(&program, exactness(case)).map_err(text_of)?,
         false => program.clone(),
     };
-    let lowered = lower_with(&ready, number_of(case, "small", SMALL)?).map_err(text_of)?;
+    let lowered = lower_with(&ready, number_of(case, "small", SMALL)?, true).map_err(text_of)?;
     Ok((program, lowered))
 }
 

@@ -70,7 +70,8 @@ fn compiled(p: &Program, options: Options) -> Result<Arc<dyn Executable>> {
 /// Every way to run a program: the kernel language by its evaluator, and each tier.
 fn ways(p: &Program, small: usize) -> Vec<(&'static str, Result<Arc<dyn Executable>>)> {
     let in_pieces = |tier, piece| {
-        let options = Options { tier, contract: false, small, piece, ..Options::default() };
+        // Once as for one thread alone.
+        let options = Options { tier, contract: false, small, piece, threads: small != 4, ..Options::default() };
         compiled(p, options)
     };
     let tier = |tier| in_pieces(tier, Options::default().piece);
@@ -93,7 +94,7 @@ fn is_tried(way: &str, small: usize, inputs: &[Array]) -> bool {
 }
 
 fn evaluated(p: &Program, small: usize) -> Result<Arc<dyn Executable>> {
-    let lowered = gradus_cpu::lower::lower_with(p, small)?;
+    let lowered = gradus_cpu::lower::lower_with(p, small, small != 4)?;
     gradus_cpu::ir::verify(&lowered.module).map_err(|e| e.note(lowered.module.to_string()))?;
     Ok(Arc::new(Evaluated { lowered, signature: p.clone() }))
 }
@@ -493,7 +494,7 @@ fn totals_of_rows_keep_their_order() {
 fn totals_join_the_rows() {
     let lowered = |text: &str| {
         let p: Program = text.parse().unwrap();
-        let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+        let l = gradus_cpu::lower::lower_with(&p, 16, true).unwrap();
         let names: Vec<String> = l.module.kernels.iter().map(|k| k.name.clone()).collect();
         let bytes = l.bind(&p, p.inputs()).unwrap().bytes;
         let scratch = gradus_cpu::memory::plan(&l.module, &bytes, &l.uncovered).unwrap().bytes;
@@ -510,6 +511,61 @@ fn totals_join_the_rows() {
     let (names, scratch) = lowered(&normed("f32", "256", 4096));
     assert_eq!(names.len(), 4, "{names:?}");
     assert!(scratch <= 300 << 10, "{scratch}");
+}
+
+/// Sums of pairs: over everything, over rows and over columns, of points with several elements too.
+fn pairs(ty: &str, n: usize, d: usize) -> String {
+    let (points, all, pairs) = (format!("{ty}[{n},{d}]"), format!("{ty}[{n},{n},{d}]"), format!("{ty}[{n},{n}]"));
+    format!(
+        "fn pairs(x0: {points}) -> ({ty}[], {points}, {points}, {ty}[{n}]) {{\n  \
+         x1: {all} = broadcast{{shape=[{n},{n},{d}], axes=[1,2]}} x0\n  \
+         x2: {all} = broadcast{{shape=[{n},{n},{d}], axes=[0,2]}} x0\n  \
+         x3: {all} = sub x2 x1\n  \
+         x4: {all} = mul x3 x3\n  \
+         x5: {pairs} = reduce_sum{{axes=[2]}} x4\n  \
+         x6: {pairs} = cosh x5\n  \
+         x7: {pairs} = sqrt x6\n  \
+         x8: {ty}[] = reduce_sum{{axes=[0,1]}} x7\n  \
+         x9: {all} = broadcast{{shape=[{n},{n},{d}], axes=[0,1]}} x7\n  \
+         x10: {all} = div x3 x9\n  \
+         x11: {points} = reduce_sum{{axes=[1]}} x10\n  \
+         x12: {points} = reduce_sum{{axes=[0]}} x10\n  \
+         x13: {ty}[{n}] = reduce_sum{{axes=[0]}} x7\n  \
+         return x8, x11, x12, x13\n}}"
+    )
+}
+
+#[test]
+fn sums_of_pairs_keep_their_order() {
+    for (n, d) in [(16, 1), (17, 3), (33, 2), (64, 3), (65, 1), (96, 8), (100, 3), (128, 9)] {
+        for ty in ["f64", "f32"] {
+            let text = pairs(ty, n, d);
+            let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+            check(&p, &random_inputs(&p), None, &|| text.clone());
+        }
+    }
+    // More than a chunk.
+    let text = pairs("f64", 264, 3);
+    let p: Program = text.parse().unwrap();
+    check(&p, &random_inputs(&p), None, &|| text.clone());
+}
+
+/// One thread goes over pairs once, whatever is summed, and no array of them is in memory but what the sum over everything takes in its own order.
+#[test]
+fn pairs_are_gone_over_once() {
+    let scratch = |n: usize, threads: bool| {
+        let p: Program = pairs("f64", n, 3).parse().unwrap();
+        let l = gradus_cpu::lower::lower_with(&p, 16, threads).unwrap();
+        let bytes = l.bind(&p, p.inputs()).unwrap().bytes;
+        let scratch = gradus_cpu::memory::plan(&l.module, &bytes, &l.uncovered).unwrap().bytes;
+        (scratch, l.module.to_string())
+    };
+    // Rows of whole lanes feed the sum over everything; others wait in memory for it.
+    let few = |n: usize| 64 * n + 4096;
+    for (n, threads, least) in [(64, true, 0), (100, true, 8 * 100 * 100), (1024, false, 0)] {
+        let (scratch, module) = scratch(n, threads);
+        assert!((least..least + few(n)).contains(&scratch), "{n}: {scratch}\n{module}");
+    }
 }
 
 /// A straight program of very many elementary functions, which are called instead of written out.

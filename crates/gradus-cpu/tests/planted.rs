@@ -112,7 +112,7 @@ fn row_r7_a_planted_fault_is_found_without_looking_at_numbers() {
         let recipe = Recipe { equations: 5, smooth: true, sums: true, symbolic: false, large: seed % 2 == 0 };
         let random = RandomProgram::from_recipe(seed, recipe);
         let Ok(ready) = for_execution(&random.program, Exactness::Exact) else { continue };
-        let lowered = || lower_with(&ready, [16, 1][seed as usize % 2]).unwrap();
+        let lowered = || lower_with(&ready, [16, 1][seed as usize % 2], true).unwrap();
         let run = |lowered: Lowered| Evaluated { lowered, signature: random.program.clone() }.run(&random.inputs);
         let want = run(lowered()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
         let all = all_places(&lowered().module);

@@ -28,7 +28,7 @@ const TILED: &str = "fn tiled(x0: f64[R,C]) -> f64[C,R] {
 }
 ";
 fn lowered(text: &str) -> Lowered {
-    lower_with(&text.parse::<Program>().unwrap(), 16).unwrap()
+    lower_with(&text.parse::<Program>().unwrap(), 16, true).unwrap()
 }
 
 /// Everything that is asked of a module whose sizes are known.

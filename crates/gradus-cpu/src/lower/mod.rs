@@ -130,6 +130,8 @@ pub(crate) struct Lower {
     wide: FxHashSet<Buffer>,
     /// Arrays of at most so many elements live in scalars.
     small: usize,
+    /// Whether threads may share kernels.
+    threads: bool,
     frame: Frame,
     /// How many blocks there are.
     blocks: u32,
@@ -137,18 +139,18 @@ pub(crate) struct Lower {
     scope: u32,
 }
 
-/// Lowers a program; arrays that certainly have at most `small` elements (at least one) live in scalars.
-pub fn lower_with(p: &Program, small: usize) -> Result<Lowered> {
-    let (mut lowered, sizes) = size::collect(|| lower_inside(p, small))?;
+/// Lowers a program; arrays that certainly have at most `small` elements (at least one) live in scalars. `threads`: whether threads may share what it does.
+pub fn lower_with(p: &Program, small: usize, threads: bool) -> Result<Lowered> {
+    let (mut lowered, sizes) = size::collect(|| lower_inside(p, (small, threads)))?;
     lowered.module.sizes = sizes.len() as u32;
     lowered.sizes = sizes;
     Ok(lowered)
 }
 
 /// Complex numbers are pairs of real ones inside; from outside they are what they are.
-fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
-    let Some(pairs) = in_pairs(p)? else { return lower_wide(p, small) };
-    let mut lowered = lower_wide(&pairs, small)?;
+fn lower_inside(p: &Program, how: (usize, bool)) -> Result<Lowered> {
+    let Some(pairs) = in_pairs(p)? else { return lower_wide(p, how) };
+    let mut lowered = lower_wide(&pairs, how)?;
     let mut made = vec![None; lowered.made.len()];
     lowered.inputs = p.inputs().to_vec();
     for ((ty, output), &a) in lowered.outputs.iter_mut().zip(p.outputs()) {
@@ -168,15 +170,15 @@ fn lower_inside(p: &Program, small: usize) -> Result<Lowered> {
 }
 
 /// Half floats are 16 bits between operations, and numbers of 32 bits in them.
-fn lower_wide(p: &Program, small: usize) -> Result<Lowered> {
+fn lower_wide(p: &Program, how: (usize, bool)) -> Result<Lowered> {
     match in_wide(p)? {
-        Some(wide) => lower_real(&wide, small),
-        None => lower_real(p, small),
+        Some(wide) => lower_real(&wide, how),
+        None => lower_real(p, how),
     }
 }
 
-fn lower_real(p: &Program, small: usize) -> Result<Lowered> {
-    let mut l = Lower { small: small.max(1), ..Lower::default() };
+fn lower_real(p: &Program, (small, threads): (usize, bool)) -> Result<Lowered> {
+    let mut l = Lower { small: small.max(1), threads, ..Lower::default() };
     l.emitter.module.name = p.name().to_string();
     let mut inputs = Vec::new();
     for (i, ty) in p.inputs().iter().enumerate() {
@@ -524,7 +526,7 @@ impl Lower {
         p.equations().iter().try_for_each(|e| form_of(p, e).map(|_| ()))?;
         let first = self.tags_for(p);
         let values = Values::new(p, &inputs, self.small, first);
-        let plan = fusion::plan(p, &values);
+        let plan = fusion::plan(p, &values, self.threads);
         let mut reprs: Vec<Option<Repr>> = inputs.into_iter().map(Some).collect();
         reprs.resize(p.value_count(), None);
         let (uses, made) = (plan.uses.clone(), plan.makers.clone());

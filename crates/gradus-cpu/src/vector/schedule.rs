@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::Machine;
 use super::varying::{Reach, Varying};
-use crate::ir::{Buffer, Expr, Index, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value, each_use_of};
+use crate::ir::{Buffer, Expr, Int, Kernel, Kind, Loop, Module, Stmt, Ty, Value, each_use_of};
 
 /// Neighbouring components of records that are loaded together: as many as a register has lanes.
 const RECORD: i64 = 8;

@@ -3,7 +3,7 @@
 use super::eval::compare;
 use super::{Expr, Machine, Rest, Stmt, scheduled, vectorize};
 use crate::ir::random::{Config, module};
-use crate::ir::{Buffer, Kernel, Memory, Module, Ty};
+use crate::ir::{Buffer, Memory, Module, Ty};
 
 /// Machines that differ in everything a plan looks at.
 fn machines() -> Vec<(&'static str, Machine)> {

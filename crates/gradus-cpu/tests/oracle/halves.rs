@@ -34,7 +34,7 @@ fn everywhere(p: &Program, inputs: &[Array], context: &dyn Fn() -> String) -> Ve
 /// How many operations of a program the interpreter runs inside of its code.
 fn calls(p: &Program) -> Vec<String> {
     let ready = for_execution(p, Exactness::Exact).unwrap();
-    gradus_cpu::lower::lower_with(&ready, 16).unwrap().module.calls
+    gradus_cpu::lower::lower_with(&ready, 16, true).unwrap().module.calls
 }
 
 fn of_bits(dtype: DType, bits: Vec<u16>) -> Array {

@@ -152,7 +152,7 @@ fn rows_side_by_side_of_known_sizes() {
 fn rows_that_may_be_short_have_both_codes() {
     let text = extremes("f64", "N", "K", 8);
     let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+    let l = gradus_cpu::lower::lower_with(&p, 16, true).unwrap();
     assert!(l.entries.is_empty() && l.module.to_string().contains("switch"), "{}", l.module);
     assert!(l.uncovered.is_empty(), "{}", l.module);
 }
@@ -163,7 +163,7 @@ fn small_sums_and_extremes_need_no_library() {
     for (n, k, d) in [(300, 3, 8), (300, 10, 8), (500, 16, 8), (200, 12, 16), (40, 16, 16), (300, 5, 3)] {
         let text = distances("f64", &n.to_string(), &k.to_string(), d);
         let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+        let l = gradus_cpu::lower::lower_with(&p, 16, true).unwrap();
         assert!(l.entries.is_empty(), "{n} {k} {d}\n{}", l.module);
     }
 }
@@ -173,7 +173,7 @@ fn small_sums_and_extremes_need_no_library() {
 fn pairs_are_not_kept() {
     let text = distances("f64", "2000", "500", 8);
     let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let l = gradus_cpu::lower::lower_with(&p, 16).unwrap();
+    let l = gradus_cpu::lower::lower_with(&p, 16, true).unwrap();
     let bytes = l.bind(&p, p.inputs()).unwrap().bytes;
     let scratch = gradus_cpu::memory::plan(&l.module, &bytes, &l.uncovered).unwrap().bytes;
     assert!(scratch <= 1 << 20, "{scratch}\n{}", l.module);

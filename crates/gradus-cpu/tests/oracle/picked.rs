@@ -18,7 +18,7 @@ fn places(n: usize, of: usize) -> Array {
 fn plan(p: &Program) -> String {
     let fast =
         run_passes(&[CONTRACT], &for_execution(p, Exactness::Exact).unwrap(), Exactness::Exact, &mut |_, _, _| {});
-    gradus_cpu::lower::lower_with(&fast.unwrap(), 16).unwrap().module.to_string()
+    gradus_cpu::lower::lower_with(&fast.unwrap(), 16, true).unwrap().module.to_string()
 }
 
 #[test]

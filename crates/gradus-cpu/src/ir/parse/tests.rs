@@ -42,7 +42,7 @@ fn random_modules_come_back() {
 
 fn lowered(p: &Program, context: &dyn Fn() -> String) {
     for small in [16, 1] {
-        let lowered = lower_with(p, small).unwrap_or_else(|e| panic!("{}: {e}", context()));
+        let lowered = lower_with(p, small, true).unwrap_or_else(|e| panic!("{}: {e}", context()));
         after_every_pass(&lowered.module, context);
     }
 }

@@ -8,6 +8,7 @@
 //! say of this order, too, what depends on what.
 
 mod copies;
+mod hosts;
 mod indices;
 mod points;
 mod sink;
@@ -200,6 +201,7 @@ pub(super) fn lead(dims: &[Size], n: Size) -> Option<usize> {
 
 struct Planner<'a> {
     p: &'a Program,
+    threads: bool,
     values: &'a Values,
     classes: Vec<Class>,
     points: Vec<Size>,
@@ -217,10 +219,11 @@ struct Planner<'a> {
     open: FxHashMap<(u32, Size), usize>,
 }
 
-/// Plans a block.
-pub(super) fn plan(p: &Program, values: &Values) -> FusionPlan {
+/// Plans a block. `threads`: whether threads may share its nests.
+pub(super) fn plan(p: &Program, values: &Values, threads: bool) -> FusionPlan {
     let mut planner = Planner {
         p,
+        threads,
         values,
         classes: vec![Class::Single; p.equations().len()],
         points: values.dims.iter().map(|d| count(d)).collect(),
@@ -237,6 +240,7 @@ pub(super) fn plan(p: &Program, values: &Values) -> FusionPlan {
     planner.find_indices();
     planner.spare_copies();
     planner.form_clusters();
+    planner.host_points();
     planner.sink();
     planner.join_totals();
     planner.join_columns();

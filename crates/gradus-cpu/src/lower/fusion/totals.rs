@@ -19,13 +19,16 @@ use crate::size::Size;
 
 /// Narrower sums of columns are better off in registers.
 const NARROWEST: usize = 64;
+/// Elements of a point that have columns in memory.
+const MOST_INSIDE: usize = 8;
 /// What is made again takes at most this long for each number that need not be in memory, in nanoseconds, and at most so many equations.
 const AGAIN: f32 = 1.0;
 const MOST_PARTS: usize = 32;
 /// An array with so many times fewer elements than a nest has points is in a near cache whenever it is read.
 const SHARED: usize = 16;
-/// Arrays of so many bytes stay in the second cache, from which reading takes no longer.
+/// Arrays of so many bytes stay in the second cache, from which reading takes no longer; larger ones than `FAR` in none, and reading takes twice as long.
 const NEAR: usize = 2 << 20;
+const FAR: usize = 32 << 20;
 /// Nests of the same size that are tried.
 const TRIED: usize = 8;
 
@@ -136,6 +139,7 @@ impl Planner<'_> {
         if bytes.guess() <= NEAR || columns.values.contains_key(&r) || !in_place || self.is_read_elsewhere(r, [c, k]) {
             return None;
         }
+        let again = if bytes.guess() > FAR { 2.0 * AGAIN } else { AGAIN };
         let is_near = |elements: Size| elements.guess().saturating_mul(SHARED) <= columns.n.guess();
         let mut parts: Vec<(usize, usize)> = Vec::new();
         let mut arrays: FxHashSet<Root> = FxHashSet::default();
@@ -152,7 +156,7 @@ impl Planner<'_> {
                 at_points(self.p, e).chain([e.result().into()]).map(|a| count(self.dims(a)).over(columns.n)?.known());
             time += cost(self.p, e) * at_point.max()?? as f32;
             let computes = self.is_map(e) || self.is_inner(e);
-            let too_long = parts.len() >= MOST_PARTS || time > AGAIN * inside as f32;
+            let too_long = parts.len() >= MOST_PARTS || time > again * inside as f32;
             if self.classes[i] != Class::Point || !computes || too_long {
                 return None;
             }
@@ -177,7 +181,7 @@ impl Planner<'_> {
     }
 
     /// Whether anything but these nests needs a value.
-    fn is_read_elsewhere(&self, v: usize, nests: [usize; 2]) -> bool {
+    pub(super) fn is_read_elsewhere(&self, v: usize, nests: [usize; 2]) -> bool {
         let reads = |a: &Atom| self.values.origin(*a).root == Root::Value(v as u32);
         let by_itself = |i: usize| matches!(self.classes[i], Class::Scalars | Class::Single | Class::Index);
         self.p.outputs().iter().any(reads)
@@ -237,7 +241,11 @@ impl Planner<'_> {
             let x = self.p.operands(e)[0];
             reduction(e.op()).is_some_and(|(op, _)| op == FoldOp::Add)
                 && matches!(self.values.types[e.result().index()], Some(Ty::F32 | Ty::F64))
-                && self.point_count(x) == count(self.dims(x))
+                && match cluster.column {
+                    // Points may have several elements: each has its columns.
+                    true => self.inside(x, cluster.n).is_some_and(|n| n <= MOST_INSIDE),
+                    false => self.point_count(x) == count(self.dims(x)),
+                }
         });
         (simple && !totals.is_empty() && (cluster.column || whole)).then_some(totals)
     }
@@ -250,12 +258,18 @@ impl Planner<'_> {
         }
         // How much work it is decides: a number of rows that is known at run time says nothing.
         let (Some(n), Some(k)) = (rows.n.known(), rows.k.known()) else { return None };
-        let one_thread = n <= CHUNK && is_for_one((point_cost(self.p, rows) + point_cost(self.p, other)) * n as f32);
+        let time = (point_cost(self.p, rows) + point_cost(self.p, other)) * n as f32;
+        let one_thread = is_for_one(time, self.threads);
+        // Threads may share the chunks of what is summed over everything, unless columns come as well.
+        let chunks_are_shared = n > CHUNK && !rows.totals.is_empty() && !is_for_one(f32::INFINITY, self.threads);
         let fits = if other.column {
-            one_thread && k >= NARROWEST && totals.iter().all(|i| self.keeps_rows(*i, rows.k))
+            one_thread
+                && !chunks_are_shared
+                && k >= NARROWEST
+                && totals.iter().all(|i| self.keeps_rows(*i, other.n, rows.k))
         } else {
             let chunks = n.is_multiple_of(CHUNK) && CHUNK.is_multiple_of(k) && n > CHUNK;
-            k.is_multiple_of(LANES) && (one_thread || chunks)
+            k.is_multiple_of(LANES) && ((one_thread && n <= CHUNK) || chunks)
         };
         if !fits {
             return None;
@@ -286,12 +300,12 @@ impl Planner<'_> {
         if shares { rows.cuts.union(&other.cuts) } else { None }
     }
 
-    /// Whether a sum of columns is over whole rows of `k` elements, one after the other.
-    fn keeps_rows(&self, i: usize, k: Size) -> bool {
+    /// Whether a sum of columns of `n` points is over whole rows of `k` of them, one after the other.
+    fn keeps_rows(&self, i: usize, n: Size, k: Size) -> bool {
         let e = &self.p.equations()[i];
         let dims = self.dims(self.p.operands(e)[0]);
-        let Some((_, axes)) = reduction(e.op()) else { return false };
-        let sized = (0..dims.len()).filter(|a| dims[*a] != 1);
+        let (Some((_, axes)), Some(lead)) = (reduction(e.op()), lead(dims, n)) else { return false };
+        let sized = (0..lead).filter(|a| dims[*a] != 1);
         let kept: Vec<usize> = sized.clone().skip_while(|a| axes.contains(a)).collect();
         kept.iter().all(|a| !axes.contains(a)) && kept.iter().map(|a| dims[*a]).product::<Size>() == k
     }

@@ -77,8 +77,9 @@ pub(super) struct Nest<'a, 'b> {
     turned: FxHashMap<(usize, usize), View>,
     /// Where members are stored, that are.
     stored: FxHashMap<usize, View>,
-    /// The names of running totals.
+    /// The names of running totals, and where they lie.
     partial: FxHashMap<usize, Tag>,
+    running: FxHashMap<usize, (Buffer, At)>,
     /// Those of them that lie where another lies at another time.
     sharing: FxHashSet<usize>,
     /// Those of them whose memory is one row, the same for all rows (of a chunk).
@@ -132,6 +133,7 @@ pub(super) fn emit(
         turned: FxHashMap::default(),
         stored: FxHashMap::default(),
         partial: FxHashMap::default(),
+        running: FxHashMap::default(),
         sharing: FxHashSet::default(),
         one_row: FxHashSet::default(),
         phases: FxHashMap::default(),

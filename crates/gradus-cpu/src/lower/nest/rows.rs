@@ -212,8 +212,8 @@ impl Nest<'_, '_> {
         let whole = self.cluster.n == k;
         let by_chunk = self.rows_by_chunk(&row_groups);
         let searched = by_chunk.is_none() && self.has_flat_totals() && self.chunk_count() > 1;
-        // Running totals allow one thread for each chunk.
-        let shared = self.cluster.totals.is_empty() || by_chunk.is_some();
+        // Running totals of everything allow one thread for each chunk, those of columns only one.
+        let shared = self.cluster.totals.iter().all(|i| by_chunk.is_some() && self.is_flat(*i));
         let work = if shared { self.work() } else { Work::alone() };
         let parallel = work.is_shared();
         let blocks = match by_chunk {
@@ -221,8 +221,9 @@ impl Nest<'_, '_> {
             found => found.map(|rows| Blocks { rows, count: self.chunk_count().into(), left: Size::ZERO }),
         };
         if !whole {
-            self.by_chunk = blocks.is_some();
-            let at_once = blocks.as_ref().map_or(Size::ONE, |b| if b.left == 0 { b.count } else { b.count + 1i64 });
+            self.by_chunk = parallel && blocks.is_some();
+            let shared = blocks.as_ref().filter(|_| parallel);
+            let at_once = shared.map_or(Size::ONE, |b| if b.left == 0 { b.count } else { b.count + 1i64 });
             self.abreast = Abreast::of(self.rows_abreast(&row_groups, &lane_groups));
             self.spill(!parallel || self.by_chunk, at_once * self.abreast.most)?;
         }

@@ -8,7 +8,7 @@ use crate::ir::{Buffer, Carried, Fold, FoldOp, LANES, Op, Ty, Value};
 use crate::lower::fusion::{CHUNK, Class};
 use crate::lower::scalars::finish_fold;
 use crate::lower::values::Repr;
-use crate::lower::views::{At, View};
+use crate::lower::views::{At, count};
 use crate::size::Size;
 
 impl Nest<'_, '_> {
@@ -17,7 +17,7 @@ impl Nest<'_, '_> {
     }
 
     /// Whether it is a total of everything, and not one for each column.
-    fn is_flat(&self, i: usize) -> bool {
+    pub(super) fn is_flat(&self, i: usize) -> bool {
         self.plan.classes[i] == Class::Row
     }
 
@@ -59,20 +59,20 @@ impl Nest<'_, '_> {
         self.lower.emitter.begin();
         for &i in &self.cluster.totals {
             let v = self.result(i);
-            let (buffer, base, elements) = if self.is_flat(i) {
-                let ty = self.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
-                let elements = self.chunk_count() * LANES;
-                let buffer = self.lower.new_scratch(ty, elements.into());
-                self.stored.insert(v, View::dense(buffer, &self.values.dims[v]));
-                (buffer, At::start(), Size::from(elements))
-            } else {
-                let (buffer, base) = self.total_place(v)?;
-                (buffer, base, self.cluster.k)
+            let ty = self.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
+            let elements = match self.is_flat(i) {
+                true => Size::from(self.chunk_count() * LANES),
+                false => self.cluster.k * self.elements_of(i)?,
             };
+            let (buffer, base) = match self.is_flat(i) || self.elements_of(i)? > 1 {
+                true => (self.lower.new_scratch(ty, elements), At::start()),
+                // Columns of single elements lie where their sums will.
+                false => self.home_of_total(v)?,
+            };
+            self.running.insert(v, (buffer, base.clone()));
             let partial = self.lower.tag(TagName::Partial);
             self.partial.insert(v, partial);
             let e = &mut self.lower.emitter;
-            let ty = e.module.buffers[buffer.index()].ty;
             let var = e.value(Ty::I64);
             e.begin();
             let nothing = e.constant(ty, FoldOp::Add.neutral(ty));
@@ -86,15 +86,27 @@ impl Nest<'_, '_> {
         Ok(())
     }
 
-    fn total_place(&self, v: usize) -> Result<(Buffer, At)> {
+    /// Where the sums of columns come.
+    fn home_of_total(&self, v: usize) -> Result<(Buffer, At)> {
         let view = self.stored.get(&v).ok_or_else(|| error!(Rule, "a total that nobody reads"))?;
         Ok((view.buffer, view.base.clone()))
+    }
+
+    /// Where a total lies while it runs: the columns of each element of a point behind those of the one before.
+    fn total_place(&self, v: usize) -> Result<(Buffer, At)> {
+        self.running.get(&v).cloned().ok_or_else(|| error!(Rule, "a total that has not begun"))
+    }
+
+    /// Elements of each point that have columns of their own.
+    fn elements_of(&self, i: usize) -> Result<usize> {
+        let inside = count(self.values.dims(self.operands(i)[0])).over(self.cluster.n).and_then(Size::known);
+        inside.ok_or_else(|| error!(Rule, "columns of points without a size"))
     }
 
     /// Adds the current point to the totals of a lane loop with this variable.
     pub(super) fn add_to_totals(&mut self, phase: usize, var: Value) -> Result<()> {
         for i in self.totals_in(phase) {
-            let x = self.operand(i, 0)?[0];
+            let elements = self.operand(i, 0)?;
             let (buffer, base) = self.total_place(self.result(i))?;
             let partial = self.partial[&self.result(i)];
             if self.is_flat(i) {
@@ -107,7 +119,7 @@ impl Nest<'_, '_> {
                 let meaning = Meaning::of(partial, element);
                 let e = &mut self.lower.emitter;
                 let so_far = e.load(buffer, at.clone(), meaning.clone());
-                let sum = e.op(Op::Add, &[so_far, x]);
+                let sum = e.op(Op::Add, &[so_far, elements[0]]);
                 e.store(buffer, at, sum, meaning.again());
             } else {
                 let mut own = vec![Size::ZERO; self.cuts.len()];
@@ -116,12 +128,15 @@ impl Nest<'_, '_> {
                     own[j] = s;
                     s = s * self.cuts[j];
                 }
-                let at = self.place(&base, &own, Size::ZERO);
-                let meaning = self.meaning(partial, &At::start(), &own, Size::ZERO);
-                let e = &mut self.lower.emitter;
-                let so_far = e.load(buffer, at.clone(), meaning.clone());
-                let sum = e.op(Op::Add, &[so_far, x]);
-                e.store(buffer, at, sum, meaning.again());
+                for (nth, x) in elements.into_iter().enumerate() {
+                    let behind = self.cluster.k * nth;
+                    let at = self.place(&base, &own, behind);
+                    let meaning = self.meaning(partial, &At::start(), &own, behind);
+                    let e = &mut self.lower.emitter;
+                    let so_far = e.load(buffer, at.clone(), meaning.clone());
+                    let sum = e.op(Op::Add, &[so_far, x]);
+                    e.store(buffer, at, sum, meaning.again());
+                }
             }
         }
         Ok(())
@@ -163,14 +178,15 @@ impl Nest<'_, '_> {
             let v = self.result(i);
             let (buffer, base) = self.total_place(v)?;
             let chunks = self.chunk_count();
-            let flat = self.is_flat(i);
+            let (flat, k) = (self.is_flat(i), self.cluster.k);
+            let columns = if flat { None } else { Some((self.elements_of(i)?, self.home_of_total(v)?)) };
             let (partial, tag) = (self.partial[&v], self.values.tag(v));
             let e = &mut self.lower.emitter;
             let ty = e.module.buffers[buffer.index()].ty;
             let identity = e.constant(ty, FoldOp::Add.identity(ty));
             let var = e.value(Ty::I64);
             e.begin();
-            if flat {
+            let Some((elements, (home, first))) = columns else {
                 // The lanes of each chunk, and the chunks one after the other.
                 let (lane, x, chunk) = (e.value(Ty::I64), e.value(ty), e.value(ty));
                 e.begin();
@@ -185,15 +201,19 @@ impl Nest<'_, '_> {
                 let result = finish_fold(e, FoldOp::Add, identity, result);
                 outputs.push(result);
                 self.lower.frame.reprs[v] = Some(Repr::Elements(vec![result]));
-            } else {
-                let at = base.plus(var, 1usize);
-                let element = At::start().plus(var, 1usize);
-                let total = e.load(buffer, at.clone(), Meaning::of(partial, element.clone()));
+                continue;
+            };
+            for nth in 0..elements {
+                let behind = k * nth;
+                let element = At::start().plus(var, 1usize).further(behind);
+                let total =
+                    e.load(buffer, base.clone().plus(var, 1usize).further(behind), Meaning::of(partial, element));
                 let result = finish_fold(e, FoldOp::Add, identity, total);
-                e.store(buffer, at, result, Meaning::of(tag, element));
-                let body = e.end();
-                e.lanes(var, self.cluster.k, Vec::new(), body);
+                let element = At::start().plus(var, elements).further(nth);
+                e.store(home, first.clone().plus(var, elements).further(nth), result, Meaning::of(tag, element));
             }
+            let body = e.end();
+            e.lanes(var, k, Vec::new(), body);
         }
         let body = self.lower.emitter.end();
         self.lower.push_kernel("end_totals", outputs, Work::alone(), body);
