@@ -19,6 +19,8 @@ use crate::size::Size;
 
 /// Narrower sums of columns are better off in registers.
 const NARROWEST: usize = 64;
+/// How long it takes to add an element to the total of its column, beside what else is done at a point; in the nanoseconds of [`cost`].
+const RUNNING: f32 = 0.7;
 /// Elements of a point that have columns in memory.
 const MOST_INSIDE: usize = 8;
 /// What is made again takes at most this long for each number that need not be in memory, in nanoseconds, and at most so many equations.
@@ -104,7 +106,7 @@ impl Planner<'_> {
             let mut operands: Vec<Atom> = operands.into_iter().collect();
             operands.sort_by_key(|a| a.value().map(|v| v.index()));
             for a in operands {
-                if let Some((parts, cuts)) = self.parts_to_copy(k, a) {
+                if let Some((parts, cuts, _)) = self.parts_to_copy(k, a) {
                     let cluster = &mut self.clusters[k];
                     cluster.cuts = cuts;
                     for (i, v) in parts {
@@ -118,9 +120,8 @@ impl Planner<'_> {
         }
     }
 
-    /// The equations of a nest of rows that a nest of columns needs to make an operand itself, with their results, and its cuts
-    /// then.
-    fn parts_to_copy(&self, k: usize, a: Atom) -> Option<(Vec<(usize, usize)>, Cuts)> {
+    /// The equations of a nest of rows that a nest of columns needs to make an operand itself, with their results, its cuts then, and how long they take at a point.
+    fn parts_to_copy(&self, k: usize, a: Atom) -> Option<(Vec<(usize, usize)>, Cuts, f32)> {
         let columns = &self.clusters[k];
         let Root::Value(r) = self.values.origin(a).root else { return None };
         let r = r as usize;
@@ -177,7 +178,39 @@ impl Planner<'_> {
                 }
             }
         }
-        (arrays.len() <= 1).then_some((parts, cuts))
+        (arrays.len() <= 1).then_some((parts, cuts, time))
+    }
+
+    /// Whether running totals of a nest of columns in one of rows take less than making again what it takes from there, where that may be done.
+    fn runs_faster(&self, c: usize, t: usize, totals: &[usize]) -> bool {
+        let elements =
+            totals.iter().filter_map(|i| self.inside(self.p.operands(&self.p.equations()[*i])[0], self.clusters[t].n));
+        let mut taken: Vec<(usize, Atom)> = Vec::new();
+        for i in &self.clusters[t].members {
+            for a in self.p.operands(&self.p.equations()[*i]) {
+                let Root::Value(r) = self.values.origin(*a).root else { continue };
+                let r = r as usize;
+                let is_point = self.clusters[c].values.get(&r) == Some(&Level::Point);
+                if is_point && !self.clusters[t].values.contains_key(&r) && taken.iter().all(|(v, _)| *v != r) {
+                    taken.push((r, *a));
+                }
+            }
+        }
+        // Both read the same arrays, then, and do it once.
+        if taken.is_empty() {
+            return true;
+        }
+        // What is made for the last is made of what is made for others.
+        taken.sort_unstable_by_key(|(r, _)| std::cmp::Reverse(*r));
+        let (mut there, mut time) = (FxHashSet::default(), 0.0);
+        for (r, a) in taken {
+            if !there.contains(&r) {
+                let Some((parts, _, more)) = self.parts_to_copy(t, a) else { return true };
+                there.extend(parts.into_iter().map(|(_, v)| v));
+                time += more;
+            }
+        }
+        elements.sum::<usize>() as f32 * RUNNING <= time
     }
 
     /// Whether anything but these nests needs a value.
@@ -267,6 +300,7 @@ impl Planner<'_> {
                 && !chunks_are_shared
                 && k >= NARROWEST
                 && totals.iter().all(|i| self.keeps_rows(*i, other.n, rows.k))
+                && self.runs_faster(c, t, totals)
         } else {
             let chunks = n.is_multiple_of(CHUNK) && CHUNK.is_multiple_of(k) && n > CHUNK;
             k.is_multiple_of(LANES) && ((one_thread && n <= CHUNK) || chunks)

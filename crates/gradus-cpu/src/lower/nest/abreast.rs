@@ -57,6 +57,10 @@ impl Nest<'_, '_> {
         if row_groups.len() > 1 && !known && !rows.extent.is_multiple_of(TOGETHER) {
             return 1;
         }
+        // Nor can it be proved of other sizes that rows do not meet in an array that is read and written in place.
+        if !known && self.writes_what_it_reads() {
+            return 1;
+        }
         // What a row keeps has memory of its own and one element at each point: only of such memory it can be proved that rows do not meet there.
         let kept = self.worth_keeping(true);
         let lends = || self.stored.keys().any(|v| self.is_point(*v));
@@ -87,6 +91,17 @@ impl Nest<'_, '_> {
             }
         }
         if bytes > FIRST_CACHE { TOGETHER } else { 1 }
+    }
+
+    /// Whether a member is stored where an operand lies.
+    fn writes_what_it_reads(&self) -> bool {
+        let slots = |i: usize| (0..self.operands(i).len()).map(move |slot| (i, slot));
+        let mut from_outside = self.cluster.members.iter().flat_map(|i| slots(*i));
+        from_outside.any(|(i, slot)| {
+            let placed = || self.lower.placed(self.values, self.operands(i)[slot]);
+            self.member_of(i, slot).is_none()
+                && placed().is_some_and(|view| self.stored.values().any(|own| own.buffer == view.buffer))
+        })
     }
 
     /// Does something for each of the rows that go together.
