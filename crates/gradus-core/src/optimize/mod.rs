@@ -25,6 +25,7 @@ mod loops;
 mod nested;
 mod pairs;
 mod pieces;
+mod quotients;
 mod rewrite;
 mod rules;
 mod shapes;
@@ -33,6 +34,7 @@ mod slices;
 mod steps;
 mod strength;
 mod sum_by_rows;
+mod sums;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

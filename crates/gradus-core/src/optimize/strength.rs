@@ -4,10 +4,9 @@
 //! Not there, though they look right: `-(a - b) = b - a` is -0.0 on the left and 0.0 on the right where a = b; `0 - x = -x` likewise;
 //! `pow x 0.5 = sqrt x` differs at -0.0 and -∞; `x - x = 0` and `0·x = 0` differ at NaN and infinities.
 
-use super::Exactness;
-use super::dots;
 use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::simplify::with_rules;
+use super::{Exactness, dots, quotients, sums};
 use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::elementwise::{
@@ -21,7 +20,7 @@ const RULES: &[Rule] = &[arithmetic, powers, choices, bits, relaxed];
 
 /// Makes operations cheaper.
 pub(super) fn reduce(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[RULES, dots::OF_FEW])
+    with_rules(p, exactness, &[RULES, quotients::RULES, dots::OF_FEW, sums::RULES])
 }
 
 fn fixed(op: &'static dyn crate::primitives::Primitive, operands: impl IntoIterator<Item = Atom>) -> Option<Rewrite> {

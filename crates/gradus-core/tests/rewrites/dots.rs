@@ -134,8 +134,49 @@ fn products() -> Seen {
     identities(&mut seen);
     small_by_many(&mut seen);
     few_terms(&mut seen);
+    with_vectors(&mut seen);
     seen.report("products");
     seen
+}
+
+/// Products of a vector with a vector, a matrix, and what has more axes, in every order of axes and with axes of one element.
+fn with_vectors(seen: &mut Seen) {
+    for (n, m) in [(8, 5), (9, 1), (33, 3), (2, 40), (16, 4096)] {
+        let vectors = [(vec![n], vec![0]), (vec![1, n], vec![1]), (vec![n, 1], vec![0]), (vec![n, n], vec![0, 1])];
+        for (own, contract) in vectors {
+            let others: Vec<(Vec<usize>, Vec<usize>)> = match contract.len() {
+                1 => vec![
+                    (vec![n], vec![0]),
+                    (vec![n, m], vec![0]),
+                    (vec![m, n], vec![1]),
+                    (vec![1, n, m], vec![1]),
+                    (vec![m, n, 2], vec![1]),
+                    (vec![n, m, 2], vec![0]),
+                    (vec![2, m, n], vec![2]),
+                ],
+                _ => vec![
+                    (vec![n, n], vec![0, 1]),
+                    (vec![n, n], vec![1, 0]),
+                    (vec![n, n, m], vec![0, 1]),
+                    (vec![m, n, n], vec![2, 1]),
+                    (vec![m, n, n], vec![1, 2]),
+                ],
+            };
+            for (other, along) in others {
+                let types = [ty(DType::F64, &own), ty(DType::F64, &other)];
+                let dot = |lhs_contract: &Vec<usize>, rhs_contract: &Vec<usize>| {
+                    Op::new(DotGeneral {
+                        lhs_contract: lhs_contract.clone(),
+                        rhs_contract: rhs_contract.clone(),
+                        lhs_batch: Vec::new(),
+                        rhs_batch: Vec::new(),
+                    })
+                };
+                check(seen, &Expr::of(dot(&contract, &along), [A, B]), &types);
+                check(seen, &Expr::of(dot(&along, &contract), [B, A]), &types);
+            }
+        }
+    }
 }
 
 /// Products with what is the identity, and with what only looks so: counted in a type that wraps.

@@ -5,7 +5,7 @@ use std::sync::{LazyLock, Mutex};
 
 use gradus_core::optimize::Exactness;
 use gradus_core::primitives::convert::Convert;
-use gradus_core::primitives::elementwise::{Clamp, Compare, Direction, IntegerPow, MulAdd, Not, Select};
+use gradus_core::primitives::elementwise::{Clamp, Compare, Direction, Div, IntegerPow, MulAdd, Not, Rem, Select};
 use gradus_core::primitives::{BUILT_IN, Op};
 use gradus_core::{Array, DType, Program, Scalar, Type, interpret};
 
@@ -253,6 +253,59 @@ of_every_type! {
     laws_hold_for_c128 C128 C128;
     laws_hold_for_i32 I32 I32;
     laws_hold_for_u64 U64 U64;
+}
+
+/// Numbers on both sides of multiples of divisors, small and large: where a quotient steps.
+fn quotients() -> Seen {
+    use DType::*;
+    let mut seen = Seen::default();
+    let mut state = 7u64;
+    let mut next = move || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 1) as i64
+    };
+    for dtype in [I8, U8, I16, U16, I32, U32, I64] {
+        let bits = 8 * dtype.size() as u32;
+        let mut divisors = vec![2, 3, 5, 6, 7, 10, 12, 97, 100, 127, 4, 64, -1, -2, -3, -7, -128];
+        divisors.extend([1000, 1460, 36524, 146_097, 1 << 15, (1 << 31) - 1, -146_097].iter().filter(|_| bits > 16));
+        for c in divisors {
+            let mut xs: Vec<i64> =
+                vec![0, 1, -1, c, -c, i64::MIN >> (64 - bits), i64::MAX >> (64 - bits), i64::MIN, i64::MAX];
+            for _ in 0..300 {
+                // Numbers of every length, and the multiples near them.
+                let x = next() >> (next().rem_euclid(63));
+                let multiple = x.wrapping_div(c).wrapping_mul(c);
+                xs.extend([
+                    x,
+                    multiple,
+                    multiple.wrapping_add(1),
+                    multiple.wrapping_sub(1),
+                    multiple.wrapping_add(c - 1),
+                ]);
+            }
+            let xs = array(dtype, &xs.iter().map(|x| Scalar::I64(*x).cast(dtype)).collect::<Vec<_>>());
+            let by = Scalar::I64(c).cast(dtype);
+            let ys = array(dtype, &vec![by; xs.shape().size().as_usize().unwrap()]);
+            let types = [xs.ty().unwrap().clone(), ys.ty().unwrap().clone()];
+            for op in [Op::fixed(&Div), Op::fixed(&Rem)] {
+                let known = Expr::of(op.clone(), [X, Expr::Num(dtype, by)]);
+                let unknown = Expr::of(op, [X, Y]);
+                for e in [known, unknown] {
+                    let p = e.program(&types).unwrap();
+                    seen.check(&p, &[vec![xs.clone(), ys.clone()]]);
+                }
+            }
+        }
+    }
+    seen.report("quotients");
+    seen
+}
+
+pub static QUOTIENTS: LazyLock<Seen> = LazyLock::new(quotients);
+
+#[test]
+fn quotients_step_where_they_should() {
+    assert_eq!(QUOTIENTS.laws.keys().filter(|law| law.starts_with("x/")).count(), 5);
 }
 
 /// Conversions from every type over every type to every type.

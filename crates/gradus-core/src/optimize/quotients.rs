@@ -1,0 +1,131 @@
+//! Division of whole numbers by what vectors can do: processors divide one whole number at a time.
+//!
+//! A quotient is rounded to zero, by zero it is -1, and what is left by zero is the dividend. A double has more than twice the digits of a number of 32 bits: the quotient of two such, as doubles,
+//! is no nearer to the next whole number than 2^-32 of it, and rounding moves it by 2^-53.
+
+use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
+use crate::primitives::Op;
+use crate::primitives::convert::Convert;
+use crate::primitives::elementwise::{
+    Add, And, Compare, Direction, Div, Mul, Rem, Select, ShiftLeft, ShiftRightArithmetic, ShiftRightLogical, Sub,
+};
+use crate::types::{DType, Scalar, Type};
+
+pub(super) const RULES: &[Rule] = &[by_power_of_two, by_known, long_by_known, by_unknown];
+
+/// The bits of a type of whole numbers.
+fn width(dtype: DType) -> i64 {
+    8 * dtype.size() as i64
+}
+
+fn divides(s: &Site<'_>) -> bool {
+    s.dtype().is_int() && (s.op.is::<Div>() || s.op.is::<Rem>())
+}
+
+/// The steps of one of these rules: those of a quotient, and what is left where that is asked for.
+fn made(
+    s: &Site<'_>,
+    mut steps: Steps,
+    quotient: Piece,
+    times: impl FnOnce(&mut Steps, Piece) -> Piece,
+) -> Option<Rewrite> {
+    if s.op.is::<Rem>() {
+        let whole = times(&mut steps, quotient);
+        steps.push(Op::fixed(&Sub), vec![s.operands[0].into(), whole]);
+    }
+    steps.finish()
+}
+
+/// Numbers with a sign by 2^k: a shift rounds down, so what is negative gets 2^k - 1 before.
+fn by_power_of_two(s: &Site<'_>) -> Option<Named> {
+    let dtype = s.dtype();
+    let k = s.splat(1).filter(|_| divides(s) && !dtype.is_unsigned())?.to_i64();
+    let k = k.filter(|c| *c > 1 && c.count_ones() == 1)?.trailing_zeros();
+    let ty = s.ty(0)?;
+    let number = |v: i64| Piece::Splat(ty.clone(), Scalar::I64(v).cast(dtype));
+    let mut steps = Steps::default();
+    let sign = steps.push(Op::fixed(&ShiftRightArithmetic), vec![s.operands[0].into(), number(width(dtype) - 1)]);
+    let less = steps.push(Op::fixed(&ShiftRightLogical), vec![sign, number(width(dtype) - i64::from(k))]);
+    let sum = steps.push(Op::fixed(&Add), vec![s.operands[0].into(), less]);
+    let quotient = steps.push(Op::fixed(&ShiftRightArithmetic), vec![sum, number(k.into())]);
+    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&ShiftLeft), vec![q, number(k.into())]);
+    by("x/2^k = (x + (2^k - 1 where x < 0)) >> k", made(s, steps, quotient, times))
+}
+
+/// By a known number: times the double above its reciprocal. That a product is a bit too large does not bring it to the next whole number.
+fn by_known(s: &Site<'_>) -> Option<Named> {
+    let dtype = s.dtype();
+    let c = s.splat(1).filter(|_| divides(s) && width(dtype) <= 32)?.to_i64()?;
+    // Of the smallest number by -1 there is no quotient, and 2^k is a shift.
+    if c.unsigned_abs() < 2 || (c > 0 && c.count_ones() == 1) {
+        return None;
+    }
+    let reciprocal = 1.0 / c as f64;
+    let above = if c > 0 { reciprocal.next_up() } else { reciprocal.next_down() };
+    let double = Type::new(DType::F64, s.ty(0)?.shape().clone());
+    let mut steps = Steps::default();
+    let x = steps.push(Op::new(Convert { dtype: DType::F64 }), vec![s.operands[0].into()]);
+    let product = steps.push(Op::fixed(&Mul), vec![x, Piece::Splat(double, Scalar::F64(above))]);
+    let quotient = steps.push(Op::new(Convert { dtype }), vec![product]);
+    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&Mul), vec![q, s.operands[1].into()]);
+    by("x/c = x·(1/c) as a double", made(s, steps, quotient, times))
+}
+
+/// Numbers of 64 bits by a known one: a quotient of doubles is near. What is left of the dividend is small enough for another, and what is left then has the wrong sign or is right.
+fn long_by_known(s: &Site<'_>) -> Option<Named> {
+    let dtype = s.dtype();
+    let c = s.splat(1).filter(|_| divides(s) && dtype == DType::I64)?.to_i64()?;
+    let magnitude = c.unsigned_abs();
+    if magnitude < 3 || magnitude >= 1 << 31 || (c > 0 && c.count_ones() == 1) {
+        return None;
+    }
+    let (ty, sign) = (s.ty(0)?, c.signum());
+    let number = |v: i64| Piece::Splat(ty.clone(), Scalar::I64(v));
+    let reciprocal = 1.0 / c as f64;
+    let above = if c > 0 { reciprocal.next_up() } else { reciprocal.next_down() };
+    let above = Piece::Splat(Type::new(DType::F64, ty.shape().clone()), Scalar::F64(above));
+    let mut steps = Steps::default();
+    let compare =
+        |steps: &mut Steps, x: Piece, direction| steps.push(Op::new(Compare { direction }), vec![x, number(0)]);
+    // What is left of a number, and how often the divisor is taken out of it.
+    let mut take_out = |x: Piece| -> [Piece; 2] {
+        let double = steps.push(Op::new(Convert { dtype: DType::F64 }), vec![x.clone()]);
+        let ratio = steps.push(Op::fixed(&Mul), vec![double, above.clone()]);
+        let times = steps.push(Op::new(Convert { dtype }), vec![ratio]);
+        let taken = steps.push(Op::fixed(&Mul), vec![times.clone(), number(c)]);
+        [steps.push(Op::fixed(&Sub), vec![x, taken]), times]
+    };
+    let x = Piece::Atom(s.operands[0]);
+    let [left, many] = take_out(x.clone());
+    let [left, few] = take_out(left);
+    let sum = steps.push(Op::fixed(&Add), vec![many, few]);
+    let [x_below, left_below] = [&x, &left].map(|v| compare(&mut steps, v.clone(), Direction::Lt));
+    let left_above = compare(&mut steps, left, Direction::Gt);
+    // Below zero and something left above, or the other way around: one step back.
+    let wrong = steps.push(Op::fixed(&Select), vec![x_below.clone(), left_above, left_below]);
+    let back = steps.push(Op::fixed(&Select), vec![x_below, number(sign), number(-sign)]);
+    let step = steps.push(Op::fixed(&Select), vec![wrong, back, number(0)]);
+    let quotient = steps.push(Op::fixed(&Add), vec![sum, step]);
+    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&Mul), vec![q, number(c)]);
+    by("x/c = two quotients of doubles and a step for 64 bits", made(s, steps, quotient, times))
+}
+
+/// By any number: a quotient of doubles. That of the smallest number by -1 goes through 64 bits, where there is room for it.
+fn by_unknown(s: &Site<'_>) -> Option<Named> {
+    let dtype = s.dtype();
+    if !divides(s) || width(dtype) > 32 || s.splat(1).is_some() {
+        return None;
+    }
+    let ty = s.ty(0)?;
+    let number = |v: i64| Piece::Splat(ty.clone(), Scalar::I64(v).cast(dtype));
+    let mut steps = Steps::default();
+    let [x, y] = [0, 1].map(|i| steps.push(Op::new(Convert { dtype: DType::F64 }), vec![s.operands[i].into()]));
+    let ratio = steps.push(Op::fixed(&Div), vec![x, y]);
+    let long = steps.push(Op::new(Convert { dtype: DType::I64 }), vec![ratio]);
+    let there = steps.push(Op::new(Convert { dtype }), vec![long]);
+    let zero = steps.push(Op::new(Compare { direction: Direction::Eq }), vec![s.operands[1].into(), number(0)]);
+    // All bits: -1, or the largest number where there is no sign.
+    let quotient = steps.push(Op::fixed(&Select), vec![zero, number(-1), there]);
+    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&Mul), vec![q, s.operands[1].into()]);
+    by("x/y = the quotient of doubles", made(s, steps, quotient, times))
+}
