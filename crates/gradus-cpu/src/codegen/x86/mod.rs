@@ -12,6 +12,7 @@ mod encode;
 mod fill;
 mod general;
 mod guarded;
+mod held;
 mod lanes;
 mod lanewise;
 mod link;
