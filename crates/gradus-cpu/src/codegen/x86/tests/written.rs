@@ -548,3 +548,43 @@ fn elements_at_indices_that_are_held_in_range() {
         }
     }
 }
+
+/// More addresses in a loop inside of another than there are registers, and as many in a loop beside it.
+#[test]
+fn more_addresses_than_registers() {
+    for streams in [3, 11, 12, 13, 20] {
+        for (width, rows) in [(0, 3), (1, 3), (5, 2), (33, 4)] {
+            let each = |f: &dyn Fn(usize) -> String| (0..streams).map(f).collect::<String>();
+            let own = |first: usize, var: usize, start: usize| {
+                let sums =
+                    each(&|k| format!("      v{}: f64 = add v{} v{}\n", first + 100 + k, first + 99 + k, first + k));
+                format!(
+                    "    v{} = for v{var} < v10 with v{} = v{start} {{\n{}      v{}: f64 = mul v{} v{}\n{sums}      b{streams}[v0*v10 + v{var}] = v{}\n      next v{}\n    }}\n",
+                    first + 200,
+                    first + 201,
+                    each(&|k| format!("      v{}: f64 = b{k}[v0*v10 + v{var}]\n", first + k)),
+                    first + 99,
+                    first,
+                    first + 201,
+                    first + 99 + streams,
+                    first + 99 + streams,
+                )
+            };
+            let text = format!(
+                "{}b{streams}: f64 = output 0\nb{}: f64 = output 1\nsizes 2\nkernel k(v10: i64, v11: i64) {{\n  for v0 < v11 {{\n    v1: f64 = 0.5\n{}{}    b{}[v0] = v700\n  }}\n}}\n\
+                 main f {{\n  v10: i64 = size 0\n  v11: i64 = size 1\n  run k(v10, v11)\n}}\n",
+                each(&|k| format!("b{k}: f64 = input {k}\n")),
+                streams + 1,
+                own(100, 2, 1),
+                own(500, 3, 300),
+                streams + 1,
+            );
+            let m: Module = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let numbers =
+                |n: usize, k: usize| (0..n).flat_map(|i| ((i * 7 + k) as f64).sin().to_le_bytes()).collect::<Vec<u8>>();
+            let mut buffers: Vec<Vec<u8>> = (0..=streams).map(|k| numbers(width * rows, k)).collect();
+            buffers.push(numbers(rows, 0));
+            right(&m, &Memory { buffers, sizes: vec![width as i64, rows as i64] });
+        }
+    }
+}
