@@ -122,11 +122,13 @@ impl Writer<'_> {
         self.steps(run, &rest, folds);
     }
 
-    /// Whether a loop runs again and again as often as the kernel is told, and its body is short: then what such runs have in common is worth making before.
+    /// Whether a loop runs again and again as often as the kernel is told, and its body is short: then what such runs have in common is worth making before. A body
+    /// with loops of its own takes long enough.
     fn is_row(&self, run: &Run<'_>, count: Option<i64>) -> bool {
         let given = |i: Int| matches!(i, Int::Value(v) if self.code.inputs.contains(&v));
         let again = self.depth > 0 && count.is_none() && run.from == Int::Const(0) && given(run.to);
-        again && self.machine.rest == Rest::Masked && run.l.body.len() <= SHORT_ROW
+        let short = run.l.body.len() <= SHORT_ROW && !run.l.body.iter().any(|s| matches!(s, ir::Stmt::Loop(_)));
+        again && short && self.machine.rest == Rest::Masked
     }
 
     /// Whole steps, whole registers, and what is left over: where each begins and which lanes are active at the end is known before the loops around.
