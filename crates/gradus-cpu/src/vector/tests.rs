@@ -191,3 +191,60 @@ fn no_load_passes_a_store() {
     let at = places(&after, &["v2: f64 = b1[v0]", "    b1[v0] = v4", "v5: f64 = b1[v0]", "b1[v0 + 20] = v7"]);
     assert!(at.is_sorted(), "{after}");
 }
+
+/// Rows one below the other: what is made of each element, and what all of a row come to. `known`: the kernel need not be told how long they are, and all of a row
+/// may be one step.
+fn rows_of(ty: &str, width: usize, rows: usize, known: bool) -> (Module, Memory) {
+    let to = if known { width.to_string() } else { "v10".to_string() };
+    let folds = ["add", "mul", "max", "min"];
+    let results: Vec<String> = (0..folds.len()).map(|k| format!("v{}", 20 + k)).collect();
+    let takes: String = folds.iter().map(|f| format!("      fold {f} v3\n")).collect();
+    let stores: String = (0..folds.len()).map(|k| format!("    b2[v0*4 + {k}] = v{}\n", 20 + k)).collect();
+    let text = format!(
+        "b0: {ty} = input 0\nb1: {ty} = output 0\nb2: {ty} = output 1\nb3: i64 = output 2\nsizes 2\nkernel k0(v10: i64, v11: i64) {{\n  for v0 < v11 {{\n    \
+         lanes v1 < {to} {{\n      v2: {ty} = b0[v0*v10 + v1]\n      v4: {ty} = add v2 v2\n      b1[v0*v10 + v1] = v4\n      b3[v0*v10 + v1] = v1\n    }}\n    {} = lanes v5 < {to} {{\n      \
+         v3: {ty} = b0[v0*v10 + v5]\n{takes}    }}\n{stores}  }}\n}}\nmain f {{\n  v10: i64 = size 0\n  v11: i64 = size 1\n  run k0(v10, v11)\n}}\n",
+        results.join(", ")
+    );
+    let bytes = if ty == "f32" { 4 } else { 8 };
+    // Zeros of both signs, and NaNs of several kinds.
+    let number = |i: usize| -> Vec<u8> {
+        let odd = [-0.0, 0.0, f64::NAN, f64::INFINITY];
+        let x = if i.is_multiple_of(3) { odd[i / 3 % 4] } else { (0.37 * i as f64).sin() };
+        let (x, payload) = (if i.is_multiple_of(11) { f64::NAN } else { x }, (i % 5) as u64);
+        match bytes {
+            4 if x.is_nan() => ((x as f32).to_bits() | payload as u32).to_le_bytes().into(),
+            4 => (x as f32).to_le_bytes().into(),
+            _ if x.is_nan() => (x.to_bits() | payload).to_le_bytes().into(),
+            _ => x.to_le_bytes().into(),
+        }
+    };
+    let numbers = |n: usize| (0..n).flat_map(number).collect::<Vec<u8>>();
+    let (all, own) = (width * rows, 4 * rows);
+    let buffers = vec![numbers(all), numbers(all), numbers(own), vec![7; 8 * all]];
+    (text.parse().unwrap(), Memory { buffers, sizes: vec![width as i64, rows as i64] })
+}
+
+#[test]
+fn rows_of_any_length_have_the_bits_of_the_kernel_language() {
+    for ty in ["f32", "f64"] {
+        for width in (0..=41).chain([63, 64, 65, 95, 96, 97, 128, 130]) {
+            for (m, memory) in [false, true].map(|known| rows_of(ty, width, 3, known)) {
+                for (name, machine) in machines() {
+                    compare(&m, &memory, |k| vectorize(&m, k, &machine))
+                        .unwrap_or_else(|e| panic!("{ty}, {width}, {name}: {e}"));
+                }
+            }
+        }
+    }
+}
+
+/// Which lanes of the last step of a row are active is the same in all rows, and it is made before them.
+#[test]
+fn what_rows_have_in_common_is_made_before_them() {
+    let (m, _) = rows_of("f64", 5, 3, false);
+    let text = vectorize(&m, &m.kernels[0], &machines()[1].1).to_string();
+    let (before, rows) = text.split_once("  for ").or_else(|| text.split_once(" = for ")).unwrap();
+    assert!(before.contains("= and v"), "{text}");
+    assert!(!rows.contains("i64 = min v") && !rows.contains("i64 = sub v"), "{text}");
+}

@@ -56,6 +56,10 @@ struct Writer<'a> {
     body: Vec<Stmt>,
     /// What was computed before the loop that it stands in.
     hoisted: FxHashSet<Value>,
+    /// What is computed before everything else, of numbers that the kernel is given.
+    early: FxHashMap<(Op, Int, i64), Value>,
+    /// How many serial loops are around.
+    depth: usize,
 }
 
 impl<'a> Writer<'a> {
@@ -70,6 +74,8 @@ impl<'a> Writer<'a> {
             bits: FxHashMap::default(),
             body: Vec::new(),
             hoisted: FxHashSet::default(),
+            early: FxHashMap::default(),
+            depth: 0,
         }
     }
 
@@ -132,6 +138,21 @@ impl Writer<'_> {
         }
         let (a, b) = (self.operand(a), self.operand(b));
         self.op(op, Ty::I64, Shape::SCALAR, &[a, b]).into()
+    }
+
+    /// An operation on a number that the kernel is given and one that is known, before everything else.
+    fn early(&mut self, op: Op, a: Int, b: i64) -> Int {
+        let v = match self.early.get(&(op, a, b)) {
+            Some(v) => *v,
+            None => {
+                let args = SmallVec::from_slice(&[self.operand(a), self.operand(Int::Const(b))]);
+                let v = self.fresh(Ty::I64, Shape::SCALAR);
+                self.constants.push(Stmt::Let(v, Expr::Op(op, args)));
+                self.early.insert((op, a, b), v);
+                v
+            }
+        };
+        v.into()
     }
 
     /// A name of the kernel as it is called here; a constant if it is one.
@@ -234,7 +255,9 @@ impl Writer<'_> {
         let var = self.fresh(Ty::I64, Shape::SCALAR);
         self.names.insert(l.var, var);
         let mut carried = self.enter(&l.carried, shape);
+        self.depth += 1;
         let inner = self.within(body);
+        self.depth -= 1;
         self.leave(&l.carried, &mut carried);
         self.body.push(Stmt::Loop(Box::new(Loop { var, from, to, step: 1, left: None, carried, body: inner })));
     }

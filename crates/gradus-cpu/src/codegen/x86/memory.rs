@@ -26,6 +26,10 @@ impl Select<'_> {
         let pattern = self.pattern_of(lanes, ty)?;
         let from = self.address(access.memory, &access.at, ty)?;
         let from = self.vectorial(from, &pattern);
+        let there = match lanes.spread {
+            Spread::Scattered(by) if size >= 4 && lanes.active.is_none() => self.indices_there(by),
+            _ => None,
+        };
         let to = self.target(v);
         let Val::Lanes(regs) = to else { return None };
         self.active = lanes.active;
@@ -55,7 +59,13 @@ impl Select<'_> {
                     let from = from.plus(k as i32 * step);
                     match ty {
                         ty if size < 4 => s.gather_lanes(ty, dst, from, indices[k]),
-                        _ => s.gather(size == 8, dst, from, indices[k]),
+                        _ => match &there {
+                            Some(there) => {
+                                let (double, index) = (size == 8, indices[k]);
+                                s.read_there(there, double, (dst, from, index), |s| s.gather(double, dst, from, index))
+                            }
+                            None => s.gather(size == 8, dst, from, indices[k]),
+                        },
                     }
                 }
             }

@@ -12,6 +12,7 @@ mod encode;
 mod fill;
 mod general;
 mod guarded;
+mod held;
 mod lanes;
 mod lanewise;
 mod link;
@@ -24,6 +25,7 @@ mod pipes;
 mod records;
 mod select;
 mod small;
+mod split;
 mod together;
 mod turns;
 mod uniform;
@@ -101,8 +103,11 @@ fn main_code(module: &Module, body: &[Stmt], swapped: &FxHashSet<Buffer>, isa: I
     made(main::select(&code, swapped, isa)?, isa)
 }
 
-fn made(function: Function, isa: Isa) -> Option<Made> {
-    let homes = allocate::allocate(&function, isa);
+fn made(mut function: Function, isa: Isa) -> Option<Made> {
+    let mut homes = allocate::allocate(&function, isa);
+    if split::split(&mut function, &homes) {
+        homes = allocate::allocate(&function, isa);
+    }
     let bytes = emit::emit(&function, &homes, isa);
     Some(Made { function, homes, bytes })
 }

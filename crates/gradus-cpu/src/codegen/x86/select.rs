@@ -14,6 +14,7 @@ use super::Isa;
 use super::address::Families;
 use super::encode::{Cond, Enc, Label, Len};
 use super::fill::Filled;
+use super::held::Held;
 use super::lir::{Alu, Class, Function, Info, Inst, Mem, Reg, Ri, Rm, Size, Test, Unary};
 use super::opcodes as op;
 use super::small::{is_small, lane_bits, lane_type};
@@ -106,6 +107,8 @@ pub(super) struct Select<'a> {
     pub read: FxHashMap<Value, Access>,
     /// Places that share a pointer.
     pub families: Families,
+    /// Indices that were held in range.
+    pub held: Held,
     /// How often each value is used.
     pub used: Vec<u32>,
     /// What is known to hold where code is made.
@@ -167,6 +170,7 @@ impl<'a> Select<'a> {
             tests: FxHashMap::default(),
             read: FxHashMap::default(),
             families: Families::of(code),
+            held: if isa == Isa::Avx512 { Held::of(code) } else { Held::default() },
             used: vec![0; n],
             holds: None,
         };

@@ -103,7 +103,12 @@ impl Writer<'_> {
             match folds {
                 Folds::Values(all) => {
                     let old = all[k][copy];
-                    let new = self.op(Self::fold_op(f, ty), ty, c.shape, &[old, v]);
+                    // An empty lane becomes what comes first; the lanes are taken together by the same operation, so a NaN is still made the one that it makes.
+                    let empty = self.bits.get(&old) == Some(&f.op.on(ty).neutral(ty));
+                    let new = match empty && self.code.shape(v) == c.shape {
+                        true => v,
+                        false => self.op(Self::fold_op(f, ty), ty, c.shape, &[old, v]),
+                    };
                     all[k][copy] = match self.active(c) {
                         Some(active) => self.op(Op::Select, ty, c.shape, &[active, new, old]),
                         None => new,

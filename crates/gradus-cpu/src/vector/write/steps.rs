@@ -9,6 +9,9 @@ use super::Writer;
 use super::folds::Folds;
 use crate::ir::{self, Buffer, Index, Int, LANES, Op, Ty, Value};
 
+/// Bodies of more statements are not written once more where a loop runs again and again.
+const SHORT_ROW: usize = 48;
+
 /// A loop of lanes that is written.
 pub(super) struct Run<'a> {
     pub l: &'a ir::Loop,
@@ -56,6 +59,8 @@ struct Steps {
     copies: usize,
     /// Where the iterations end, if the last step may go beyond it.
     end: Option<Int>,
+    /// How many iterations there are in the only step, if that is known before.
+    left: Option<Int>,
 }
 
 impl Writer<'_> {
@@ -82,7 +87,7 @@ impl Writer<'_> {
             1 => self.one_by_one(&run, from, &mut folds),
             _ if plan.masked => {
                 let end = count.is_none_or(|n| n % plan.lanes as i64 != 0).then_some(to);
-                let steps = Steps { from, below: to, lanes: plan.lanes, copies: plan.copies, end };
+                let steps = Steps { from, below: to, lanes: plan.lanes, copies: plan.copies, end, left: None };
                 self.steps(&run, &steps, &mut folds);
             }
             _ => self.whole_and_rest(&run, count, &mut folds),
@@ -93,12 +98,15 @@ impl Writer<'_> {
     /// Whole steps, then what is left over.
     fn whole_and_rest(&mut self, run: &Run<'_>, count: Option<i64>, folds: &mut Folds) {
         let Run { plan, from, to, .. } = *run;
+        if self.is_row(run, count) {
+            return self.row(run, folds);
+        }
         let step = (plan.lanes * plan.copies) as i64;
         let below = match count {
             Some(n) => self.int_op(Op::Add, from, Int::Const(n - n % step)),
             None => self.int_op(Op::Sub, to, Int::Const(step - 1)),
         };
-        let whole = Steps { from, below, lanes: plan.lanes, copies: plan.copies, end: None };
+        let whole = Steps { from, below, lanes: plan.lanes, copies: plan.copies, end: None, left: None };
         let left = self.steps(run, &whole, folds);
         if count.is_some_and(|n| n % step == 0) {
             return;
@@ -110,8 +118,37 @@ impl Writer<'_> {
         // Where nothing is folded the rest need not have the lanes of a step: a register at a time wastes the least.
         let single = run.l.folds.is_empty() && self.machine.even;
         let (lanes, copies) = if single { (plan.unit, 1) } else { (plan.lanes, plan.copies) };
-        let rest = Steps { from: left, below: to, lanes, copies, end: Some(to) };
+        let rest = Steps { from: left, below: to, lanes, copies, end: Some(to), left: None };
         self.steps(run, &rest, folds);
+    }
+
+    /// Whether a loop runs again and again as often as the kernel is told, and its body is short: then what such runs have in common is worth making before. A body
+    /// with loops of its own takes long enough.
+    fn is_row(&self, run: &Run<'_>, count: Option<i64>) -> bool {
+        let given = |i: Int| matches!(i, Int::Value(v) if self.code.inputs.contains(&v));
+        let again = self.depth > 0 && count.is_none() && run.from == Int::Const(0) && given(run.to);
+        let short = run.l.body.len() <= SHORT_ROW && !run.l.body.iter().any(|s| matches!(s, ir::Stmt::Loop(_)));
+        again && short && self.machine.rest == Rest::Masked
+    }
+
+    /// Whole steps, whole registers, and what is left over: where each begins and which lanes are active at the end is known before the loops around.
+    fn row(&mut self, run: &Run<'_>, folds: &mut Folds) {
+        let Run { plan, from, to, .. } = *run;
+        // Lanes and copies are powers of two.
+        let mut sizes = vec![(plan.lanes, plan.copies)];
+        if run.l.folds.is_empty() && self.machine.even && plan.lanes > plan.unit {
+            sizes.push((plan.unit, 1));
+        }
+        let (mut from, mut step) = (from, 1);
+        for (lanes, copies) in sizes.iter().copied() {
+            step = (lanes * copies) as i64;
+            let below = self.early(Op::And, to, -step);
+            self.steps(run, &Steps { from, below, lanes, copies, end: None, left: None }, folds);
+            from = below;
+        }
+        let (lanes, copies) = sizes[sizes.len() - 1];
+        let left = Some(self.early(Op::And, to, step - 1));
+        self.steps(run, &Steps { from, below: to, lanes, copies, end: Some(to), left }, folds);
     }
 
     /// Steps in a loop, or one behind the other if there are few. Gives the first iteration that is left.
@@ -147,10 +184,16 @@ impl Writer<'_> {
     fn step(&mut self, run: &Run<'_>, steps: &Steps, var: Int, folds: &mut Folds) {
         let shape = self.shape(run, steps.lanes);
         let lanes = steps.lanes as i64;
-        let left = steps.end.map(|end| self.int_op(Op::Sub, end, var));
+        let left = match steps.left {
+            None => steps.end.map(|end| self.int_op(Op::Sub, end, var)),
+            left => left,
+        };
         for k in 0..steps.copies {
             let ahead = k as i64 * lanes;
             let active = left.map(|left| {
+                if let (Some(_), Int::Value(left)) = (steps.left, left) {
+                    return self.early_lanes(left, ahead, lanes, steps.copies);
+                }
                 let left = match k {
                     0 => left,
                     _ => {
@@ -173,6 +216,16 @@ impl Writer<'_> {
             self.body.append(&mut c.first);
             self.body.extend(body);
         }
+    }
+
+    /// How many lanes of a copy are active in the only step, if `left` iterations are, which is known before.
+    fn early_lanes(&mut self, left: Value, ahead: i64, lanes: i64, copies: usize) -> Int {
+        if copies == 1 {
+            return left.into();
+        }
+        let left = if ahead == 0 { left.into() } else { self.early(Op::Sub, left.into(), ahead) };
+        let left = if ahead == 0 { left } else { self.early(Op::Max, left, 0) };
+        self.early(Op::Min, left, lanes)
     }
 
     /// Iterations one after the other, from one to the end.
@@ -201,6 +254,9 @@ impl Writer<'_> {
 
     /// The iterations of the lanes, in a type of whole numbers.
     fn counters(&mut self, c: &Copy<'_>, ty: Ty) -> Value {
+        if let Int::Const(first) = c.var {
+            return self.push(ty, c.shape, Expr::Ramp(first + c.ahead, 1));
+        }
         let first = self.operand(c.var);
         let first = match ty {
             Ty::I64 => first,

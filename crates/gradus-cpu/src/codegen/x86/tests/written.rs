@@ -506,3 +506,85 @@ fn a_number_is_stored_to_all_lanes() {
         }
     }
 }
+
+/// Elements at indices that are held in range: all of them as they come, some counted from the end, some far outside.
+#[test]
+fn elements_at_indices_that_are_held_in_range() {
+    let mut rng = Rng(3);
+    for (ty, bytes) in [("f64", 8), ("f32", 4), ("i64", 8), ("i32", 4), ("bool", 1)] {
+        for (index, size) in [("i64", 8), ("i32", 4)] {
+            for n in [1usize, 7, 8, 9, 31, 32, 33, 40, 64, 71, 129] {
+                // How many of a hundred are not in range as they come.
+                for odd in [0, 2, 60] {
+                    let room = 1 + rng.below(50) as i64;
+                    let (read, place) = match size {
+                        8 => ("v1: i64 = b1[v0]\n", ""),
+                        _ => ("v9: i32 = b1[v0]\n", "    v1: i64 = convert.i64 v9\n"),
+                    };
+                    let text = format!(
+                        "b0: {ty} = input 0\nb1: {index} = input 1\nb2: {ty} = output 0\nkernel k() {{\n  lanes v0 < {n} {{\n    {read}{place}    v2: i64 = 0\n    \
+                         v3: bool = lt v1 v2\n    v4: i64 = {room}\n    v5: i64 = add v1 v4\n    v6: i64 = select v3 v5 v1\n    v7: i64 = max v6 v2\n    v8: i64 = {}\n    \
+                         v10: i64 = min v7 v8\n    v11: {ty} = b0[v10]\n    b2[v0] = v11\n  }}\n}}\nmain f {{\n  run k()\n}}\n",
+                        room - 1
+                    );
+                    let m: Module = text.parse().unwrap();
+                    let far = [-1, -room, -room - 1, room, room + 1, i64::from(i32::MAX), i64::from(i32::MIN)];
+                    let wide = [i64::MAX, i64::MIN, 1 << 32, -(1 << 40)];
+                    let mut indices = Vec::new();
+                    for _ in 0..n {
+                        let at = match (rng.below(100) < odd, size == 8 && rng.below(3) == 0) {
+                            (false, _) => rng.below(room as usize) as i64,
+                            (true, true) => wide[rng.below(wide.len())],
+                            (true, false) => far[rng.below(far.len())],
+                        };
+                        indices.extend(&at.to_le_bytes()[..size]);
+                    }
+                    let elements: Vec<u8> = (0..room as usize * bytes)
+                        .map(|i| if bytes == 1 { (i % 2) as u8 } else { (i * 37 + 11) as u8 })
+                        .collect();
+                    right(&m, &Memory { buffers: vec![elements, indices, vec![0; n * bytes]], sizes: vec![] });
+                }
+            }
+        }
+    }
+}
+
+/// More addresses in a loop inside of another than there are registers, and as many in a loop beside it.
+#[test]
+fn more_addresses_than_registers() {
+    for streams in [3, 11, 12, 13, 20] {
+        for (width, rows) in [(0, 3), (1, 3), (5, 2), (33, 4)] {
+            let each = |f: &dyn Fn(usize) -> String| (0..streams).map(f).collect::<String>();
+            let own = |first: usize, var: usize, start: usize| {
+                let sums =
+                    each(&|k| format!("      v{}: f64 = add v{} v{}\n", first + 100 + k, first + 99 + k, first + k));
+                format!(
+                    "    v{} = for v{var} < v10 with v{} = v{start} {{\n{}      v{}: f64 = mul v{} v{}\n{sums}      b{streams}[v0*v10 + v{var}] = v{}\n      next v{}\n    }}\n",
+                    first + 200,
+                    first + 201,
+                    each(&|k| format!("      v{}: f64 = b{k}[v0*v10 + v{var}]\n", first + k)),
+                    first + 99,
+                    first,
+                    first + 201,
+                    first + 99 + streams,
+                    first + 99 + streams,
+                )
+            };
+            let text = format!(
+                "{}b{streams}: f64 = output 0\nb{}: f64 = output 1\nsizes 2\nkernel k(v10: i64, v11: i64) {{\n  for v0 < v11 {{\n    v1: f64 = 0.5\n{}{}    b{}[v0] = v700\n  }}\n}}\n\
+                 main f {{\n  v10: i64 = size 0\n  v11: i64 = size 1\n  run k(v10, v11)\n}}\n",
+                each(&|k| format!("b{k}: f64 = input {k}\n")),
+                streams + 1,
+                own(100, 2, 1),
+                own(500, 3, 300),
+                streams + 1,
+            );
+            let m: Module = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+            let numbers =
+                |n: usize, k: usize| (0..n).flat_map(|i| ((i * 7 + k) as f64).sin().to_le_bytes()).collect::<Vec<u8>>();
+            let mut buffers: Vec<Vec<u8>> = (0..=streams).map(|k| numbers(width * rows, k)).collect();
+            buffers.push(numbers(rows, 0));
+            right(&m, &Memory { buffers, sizes: vec![width as i64, rows as i64] });
+        }
+    }
+}
