@@ -7,7 +7,7 @@ use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use crate::primitives::Op;
 use crate::primitives::convert::Convert;
 use crate::primitives::elementwise::{
-    Add, And, Compare, Direction, Div, Mul, Rem, Select, ShiftLeft, ShiftRightArithmetic, ShiftRightLogical, Sub,
+    Add, Compare, Direction, Div, Mul, Rem, Select, ShiftLeft, ShiftRightArithmetic, ShiftRightLogical, Sub,
 };
 use crate::types::{DType, Scalar, Type};
 

@@ -1,7 +1,7 @@
 //! Products and reductions as the reductions that compilers have loops for.
 
 use super::kinds::{Combine, reduction};
-use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
+use super::rewrite::{Named, Piece, Rule, Site, Steps, by};
 use crate::primitives::Op;
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::elementwise::Mul;
