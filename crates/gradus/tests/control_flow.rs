@@ -369,3 +369,37 @@ fn row_d6_an_unrolled_scan_has_fewer_and_longer_steps() -> Result<()> {
     }
     Ok(())
 }
+
+/// A loop that says where its limit ends it cannot say so for some examples: the error names the limit and the way out, which works.
+#[test]
+fn a_limited_loop_under_a_batched_branch_says_what_to_use() {
+    let looped = |history: History| {
+        move |x: &Array| {
+            let more = |x: &Array| {
+                let options = WhileOptions::new().history(history);
+                options.while_loop(|x: &Array| x.lt(10.0_f64), |x: &Array| x * 2.0 + 1.0, x.clone())
+            };
+            cond(x.gt(0.0_f64), more, |x: &Array| x.clone(), x)
+        }
+    };
+    let x = Array::from([1.0_f64, -0.5, 2.0]);
+    let text = vmap(looped(History::Limit(6)))(&x).error().unwrap().to_string();
+    assert!(text.contains("History::Limit") && text.contains("History::Checkpoints"), "{text}");
+    let have = vmap(grad(looped(History::Checkpoints(2))))(&x);
+    assert_eq!(have.to_vec::<f64>().unwrap(), [8.0, 1.0, 4.0]);
+}
+
+/// The error of a counted loop speaks of that loop, and not of what it is made of.
+#[test]
+fn a_counted_loop_whose_state_changes_its_type_says_so() {
+    let grows = |n: Array| fori_loop(0, n, |_, x: &Array| x.broadcast_to([2]), Array::from(1.0_f64));
+    let known = jit(|_: &Array| fori_loop(0, 3, |_, x: &Array| x.broadcast_to([2]), Array::from(1.0_f64)));
+    let at_run_time = jit(move |n: &Array| grows(n.clone()));
+    for have in [known(&Array::from(3_i64)), at_run_time(&Array::from(3_i64))] {
+        let text = have.error().unwrap().to_string();
+        assert!(
+            text.contains("the state of `fori_loop` changes its type: f64[] before a step, f64[2] after it"),
+            "{text}"
+        );
+    }
+}

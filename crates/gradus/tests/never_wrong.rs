@@ -547,3 +547,90 @@ fn row_r7_tangents_of_shifts_of_symbolic_sizes() {
         assert_close(&compiled(&x, &y), &pushed(&x, &y), &format!("{tier:?}"));
     }
 }
+
+/// Rows of symbolic width that go two at a time beside an array that is written where it is read: the plan was refused.
+#[test]
+fn loops_of_two_sizes_that_write_in_place() {
+    let m = data(&[5], 3);
+    let f = |x: &Array, m: &Array| {
+        let step = |c: &(Array, Array)| (&c.0 - c.0.sum_keep(1), &c.1 + &c.0 * m);
+        fori_loop(0, 3, |_, c: &(Array, Array)| step(c), (x.clone(), x.clone())).1
+    };
+    for tier in [Tier::Embedded, Tier::Llvm] {
+        let compiled = jit(f).tier(tier).strict().symbolic("f64[B, N], f64[N]");
+        for rows in [1, 2, 3, 4, 7] {
+            let x = data(&[rows, 5], rows);
+            assert_close(&compiled(&x, &m), &f(&x, &m), &format!("{rows} rows, {tier:?}"));
+        }
+    }
+}
+
+/// Sums and extremes over axes that are not neighbours.
+#[test]
+fn reductions_over_axes_apart() {
+    for shape in [[2, 3, 4, 5], [3, 16, 24, 24], [4, 1, 70, 2], [5, 40, 3, 17], [1, 8, 8, 16]] {
+        let masks = (1..16usize).map(|mask| (0..4).filter(|a| mask >> a & 1 == 1).collect::<Vec<usize>>());
+        for axes in masks {
+            let x = data(&shape, axes.len());
+            let f = move |x: &Array| {
+                let y = x.square() + 0.5;
+                (x.sum_axes(&axes[..]), y.max_axes(&axes[..]), (y * 0.9).prod_axes(&axes[..]), x.mean_axes(&axes[..]))
+            };
+            let want = jit(f.clone()).backend(Interpreter)(&x);
+            for tier in [Tier::Embedded, Tier::Llvm] {
+                let have = jit(f.clone()).tier(tier).strict()(&x);
+                let pairs = [(&have.0, &want.0), (&have.1, &want.1), (&have.2, &want.2), (&have.3, &want.3)];
+                pairs.iter().for_each(|(have, want)| assert_close(have, want, &format!("{shape:?}, {tier:?}")));
+            }
+        }
+    }
+}
+
+/// Whole numbers by known and by other numbers, zero and -1 among them, at sizes around those of vectors.
+#[test]
+fn quotients_of_whole_numbers() {
+    let types = [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64];
+    for dtype in types {
+        for n in [1, 7, 16, 33, 70] {
+            let of = |salt: i64| -> Array {
+                let edges = [0, 1, -1, i64::MAX, i64::MIN, i64::from(i32::MAX), i64::from(i32::MIN), 127, -128];
+                let values = (0..n as i64).map(|i| match i % 3 {
+                    0 => edges[((i / 3 + salt) % 9) as usize],
+                    _ => (i + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) >> ((i * 7 + salt) % 60),
+                });
+                Array::from(values.collect::<Vec<i64>>()).cast(dtype)
+            };
+            let f = |x: &Array, y: &Array| {
+                let by = |c: i64| Array::from(c).cast(x.dtype());
+                let mut all = vec![x / y, x % y];
+                all.extend([2, 3, 7, 64, 100, 127].map(|c| x / by(c)));
+                all.extend([2, 3, 7, 64, 100, 127].map(|c| x % by(c)));
+                all
+            };
+            for salt in 0..9 {
+                let (x, y) = (of(salt), of(salt + 4));
+                let want = jit(f).backend(Interpreter)(&x, &y);
+                for tier in [Tier::Embedded, Tier::Llvm] {
+                    for (k, (have, want)) in jit(f).tier(tier).strict()(&x, &y).iter().zip(&want).enumerate() {
+                        assert_eq!(have.to_string(), want.to_string(), "{k} of {dtype}, {n} numbers, {tier:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Products with vectors are sums: of every length, and of matrices both ways around.
+#[test]
+fn products_with_vectors() {
+    for (n, k) in [(1, 8), (3, 9), (300, 260), (17, 100), (1000, 300), (2, 4096)] {
+        let (m, v) = (data(&[n, k], 1), data(&[k], 2));
+        let g = |m: &Array, v: &Array| (m.dot(v), v.dot(m.t()), v.dot(v), grad(|v: &Array| m.dot(v).square().sum())(v));
+        let want = jit(g).backend(Interpreter)(&m, &v);
+        for tier in [Tier::Embedded, Tier::Llvm] {
+            let have = jit(g).tier(tier).strict()(&m, &v);
+            let pairs = [(&have.0, &want.0), (&have.1, &want.1), (&have.2, &want.2), (&have.3, &want.3)];
+            pairs.iter().for_each(|(have, want)| assert_close(have, want, &format!("{n}x{k}, {tier:?}")));
+        }
+    }
+}

@@ -14,13 +14,16 @@ pub(super) const RULES: &[Rule] = &[axes_apart, by_vector];
 
 /// Behind a reduced axis, so many elements are taken as one point.
 const FEW: usize = 16;
+/// Rows of fewer elements are short, and those of fewer than `PAIRS` go many side by side.
+const SHORT: usize = 64;
+const PAIRS: usize = 8;
 /// A product with fewer terms is written out or unrolled.
 const SHORTEST: i64 = 8;
 /// Larger matrices are gone along by products of their own, and smaller ones down.
 const LARGEST: i64 = 1 << 18;
 const SMALLEST: i64 = 1 << 16;
 
-/// A reduction over a run of axes and over others before it: the run first, which is a row at each point, then the others.
+/// A reduction over a run of axes and over others before it: the one after the other.
 fn axes_apart(s: &Site<'_>) -> Option<Named> {
     let (combine, axes) = reduction(s.op)?;
     let ty = s.ty(0)?;
@@ -42,9 +45,16 @@ fn axes_apart(s: &Site<'_>) -> Option<Named> {
     if others.iter().all(|a| one(*a)) {
         return None;
     }
+    // Short rows leave lanes empty: what comes before goes first, down columns, and leaves few of them.
+    let length = run.iter().try_fold(1usize, |n, a| n.checked_mul(shape[*a].as_usize()?));
+    let after = (others.last()? + 1..shape.rank()).try_fold(1usize, |n, a| n.checked_mul(shape[a].as_usize()?));
+    let is_short = length.is_some_and(|n| n < SHORT && (n >= PAIRS || behind != Some(1)));
+    let columns_first = is_short && after.is_some_and(|n| n > FEW);
+    let (first, second) = if columns_first { (others, run) } else { (run, others) };
+    let left = second.iter().map(|a| a - first.iter().filter(|b| *b < a).count()).collect();
     let mut steps = Steps::default();
-    let rows = steps.push(combine.over(run), vec![s.operands[0].into()]);
-    steps.push(combine.over(others), vec![rows]);
+    let some = steps.push(combine.over(first), vec![s.operands[0].into()]);
+    steps.push(combine.over(left), vec![some]);
     by("a reduction over axes that are apart is one after the other", steps.finish())
 }
 

@@ -208,6 +208,16 @@ pub fn fori_loop<T: Tree>(lower: impl Operand, upper: impl Operand, body: impl F
         Ok(found) => found,
         Err(e) => return poison(&init, &e.at(place)),
     };
+    // What the user wrote is neither a scan nor a pair.
+    let body = |i: &Array, state: &T| {
+        let next = body(i, state);
+        let same =
+            same_types(state, &next, "the state of `fori_loop` changes its type", ("before a step", "after it"), place);
+        match same {
+            Ok(()) => next,
+            Err(e) => poison(&next, &e.help("a state has one type; cast or broadcast the first one or the next one")),
+        }
+    };
     let number = |a: &Array| a.concrete().and_then(|c| c.scalar_at(0).ok()).and_then(Scalar::to_i64);
     if let (Some(first), Some(end)) = (number(&low), number(&high)) {
         let length = usize::try_from(end.saturating_sub(first)).unwrap_or(0);

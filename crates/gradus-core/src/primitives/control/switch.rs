@@ -10,6 +10,7 @@ use super::{apply, dependent, fits, flipped, gives, outputs, picked, positions, 
 use crate::array::Array;
 use crate::error::{Result, fail};
 use crate::interpret::interpret;
+use crate::primitives::effects::why_not_for_some;
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
     Types,
@@ -90,10 +91,12 @@ impl Primitive for Switch {
             return Ok(Batched::Outputs(outputs(apply(switch(branches), rule.inputs)?)));
         }
         if !self.effects().is_pure() {
-            return Ok(Batched::Missing(
+            let branches: Vec<&Program> = self.branches.iter().map(|b| &**b).collect();
+            return Ok(Batched::Missing(why_not_for_some(
+                &branches,
                 "its effects would have to happen for some examples and not for others: loop over the examples with `gradus::map`, or \
                  choose with `select` and let the effect look at the mask",
-            ));
+            )));
         }
         by_lane(&self.branches, rule).map(|o| Batched::Outputs(outputs(o)))
     }

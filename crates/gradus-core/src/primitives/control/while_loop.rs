@@ -17,6 +17,7 @@ use super::{
 use crate::array::Array;
 use crate::error::{Result, error, fail};
 use crate::interpret::prepare;
+use crate::primitives::effects::why_not_for_some;
 use crate::primitives::elementwise::{Add, Compare, Direction};
 use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Partition, Primitive, Pruned, Sample, Transpose, Transposed,
@@ -291,9 +292,10 @@ impl Primitive for While {
             return Ok(Batched::Outputs(to_all(results, &flags[n..])));
         }
         if !self.effects().is_pure() {
-            return Ok(Batched::Missing(
+            return Ok(Batched::Missing(why_not_for_some(
+                &[&self.condition, &self.body],
                 "its effects would have to go on for some examples and not for others: loop over the examples with `gradus::map`",
-            ));
+            )));
         }
         // The loop runs until the last example is done. An example that is done keeps its values; what runs in its lane
         // starts from an example that is not done, so that nothing it computes can poison a derivative.

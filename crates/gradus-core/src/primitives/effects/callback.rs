@@ -10,6 +10,7 @@ use crate::primitives::{
     Batch, Batched, Derivative, Infer, Jvp, Op, Outputs, Param, ParamReader, ParamValue, Params, Primitive, Sample,
     Transpose, Transposed, Types,
 };
+use crate::program::Program;
 use crate::trace::bind_all;
 use crate::types::{Dim, Effects, Type};
 
@@ -74,6 +75,23 @@ pub struct Callback {
     levels: Vec<Level>,
 }
 
+/// Why what has effects is not done for some examples and left for others, if all of them are notices of loops that have a limit; otherwise `others`.
+pub(crate) fn why_not_for_some(p: &[&Program], others: &'static str) -> &'static str {
+    fn only_notices(p: &Program) -> bool {
+        p.equations().iter().all(|e| match e.op().downcast::<Callback>() {
+            Some(c) => c.is_notice(),
+            None => e.op().effects().is_pure() || e.op().programs().iter().all(|p| only_notices(p)),
+        })
+    }
+    match p.iter().all(|p| only_notices(p)) {
+        true => {
+            "a loop in it has `History::Limit` and says where that ends it, which would be so for some examples and not for others: use `History::Checkpoints`, which \
+             has no limit of steps, or loop over the examples with `gradus::map`"
+        }
+        false => others,
+    }
+}
+
 impl Callback {
     /// A call that gives nothing: it looks, or checks. A function that checks gives an error where it does not hold.
     pub fn watching(kind: Kind, host: Arc<Host>) -> Callback {
@@ -93,6 +111,11 @@ impl Callback {
     /// What it calls.
     pub fn host(&self) -> &Arc<Host> {
         &self.host
+    }
+
+    /// Whether it only says something of a whole batch, and no result depends on it.
+    fn is_notice(&self) -> bool {
+        self.kind == Kind::Debug && self.whole && self.results.is_empty()
     }
 
     fn name_of(&self) -> &'static str {

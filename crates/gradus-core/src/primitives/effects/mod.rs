@@ -7,6 +7,7 @@ mod callback;
 mod host;
 pub(crate) mod replay;
 
+pub(crate) use callback::why_not_for_some;
 pub use callback::{Callback, Kind};
 pub use host::Host;
 
