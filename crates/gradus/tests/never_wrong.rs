@@ -625,7 +625,8 @@ fn quotients_of_whole_numbers() {
 fn products_with_vectors() {
     for (n, k) in [(1, 8), (3, 9), (300, 260), (17, 100), (1000, 300), (2, 4096)] {
         let (m, v) = (data(&[n, k], 1), data(&[k], 2));
-        let g = |m: &Array, v: &Array| (m.dot(v), v.dot(m.t()), v.dot(v), grad(|v: &Array| m.dot(v).square().sum())(v));
+        let g =
+            |m: &Array, v: &Array| (m.dot(v), v.dot(&m.t()), v.dot(v), grad(|v: &Array| m.dot(v).square().sum())(v));
         let want = jit(g).backend(Interpreter)(&m, &v);
         for tier in [Tier::Embedded, Tier::Llvm] {
             let have = jit(g).tier(tier).strict()(&m, &v);

@@ -49,7 +49,9 @@ fn axes_apart(s: &Site<'_>) -> Option<Named> {
     let length = run.iter().try_fold(1usize, |n, a| n.checked_mul(shape[*a].as_usize()?));
     let after = (others.last()? + 1..shape.rank()).try_fold(1usize, |n, a| n.checked_mul(shape[a].as_usize()?));
     let is_short = length.is_some_and(|n| n < SHORT && (n >= PAIRS || behind != Some(1)));
-    let columns_first = is_short && after.is_some_and(|n| n > FEW);
+    // Sums of floats have an order, in which rows come first.
+    let any_order = combine.is_idempotent() || !ty.dtype().is_inexact();
+    let columns_first = any_order && is_short && after.is_some_and(|n| n > FEW);
     let (first, second) = if columns_first { (others, run) } else { (run, others) };
     let left = second.iter().map(|a| a - first.iter().filter(|b| *b < a).count()).collect();
     let mut steps = Steps::default();

@@ -211,9 +211,12 @@ pub fn fori_loop<T: Tree>(lower: impl Operand, upper: impl Operand, body: impl F
     // What the user wrote is neither a scan nor a pair.
     let body = |i: &Array, state: &T| {
         let next = body(i, state);
-        let same =
-            same_types(state, &next, "the state of `fori_loop` changes its type", ("before a step", "after it"), place);
-        match same {
+        // An error that is there already says more.
+        if next.leaves().iter().any(|a| a.error().is_some()) {
+            return next;
+        }
+        let what = "the state of `fori_loop` changes its type";
+        match same_types(state, &next, what, ("before a step", "after it"), place) {
             Ok(()) => next,
             Err(e) => poison(&next, &e.help("a state has one type; cast or broadcast the first one or the next one")),
         }
