@@ -181,18 +181,24 @@ impl Planner<'_> {
         (arrays.len() <= 1).then_some((parts, cuts, time))
     }
 
-    /// Whether running totals of a nest of columns in one of rows take less than making again what it takes from there, where that may be done.
-    fn runs_faster(&self, c: usize, t: usize, totals: &[usize]) -> bool {
-        let elements =
-            totals.iter().filter_map(|i| self.inside(self.p.operands(&self.p.equations()[*i])[0], self.clusters[t].n));
-        let mut taken: Vec<(usize, Atom)> = Vec::new();
-        for i in &self.clusters[t].members {
-            for a in self.p.operands(&self.p.equations()[*i]) {
-                let Root::Value(r) = self.values.origin(*a).root else { continue };
-                let r = r as usize;
-                let is_point = self.clusters[c].values.get(&r) == Some(&Level::Point);
-                if is_point && !self.clusters[t].values.contains_key(&r) && taken.iter().all(|(v, _)| *v != r) {
-                    taken.push((r, *a));
+    /// Whether running totals of all columns in a nest of rows take less than making again what these take from there, where that may be done: a nest of columns that is
+    /// there for one sum may do the others too.
+    fn runs_faster(&self, c: usize, t: usize) -> bool {
+        let n = self.clusters[t].n;
+        let (mut elements, mut taken) = (0, Vec::<(usize, usize, Atom)>::new());
+        for (k, cluster) in self.clusters.iter().enumerate().filter(|(_, k)| k.column && k.n == n) {
+            for i in &cluster.members {
+                let e = &self.p.equations()[*i];
+                if self.classes[*i] == Class::Column {
+                    elements += self.inside(self.p.operands(e)[0], n).unwrap_or(1);
+                }
+                for a in self.p.operands(e) {
+                    let Root::Value(r) = self.values.origin(*a).root else { continue };
+                    let r = r as usize;
+                    let is_point = self.clusters[c].values.get(&r) == Some(&Level::Point);
+                    if is_point && !cluster.values.contains_key(&r) && taken.iter().all(|(_, v, _)| *v != r) {
+                        taken.push((k, r, *a));
+                    }
                 }
             }
         }
@@ -201,16 +207,16 @@ impl Planner<'_> {
             return true;
         }
         // What is made for the last is made of what is made for others.
-        taken.sort_unstable_by_key(|(r, _)| std::cmp::Reverse(*r));
+        taken.sort_unstable_by_key(|(_, r, _)| std::cmp::Reverse(*r));
         let (mut there, mut time) = (FxHashSet::default(), 0.0);
-        for (r, a) in taken {
+        for (k, r, a) in taken {
             if !there.contains(&r) {
-                let Some((parts, _, more)) = self.parts_to_copy(t, a) else { return true };
+                let Some((parts, _, more)) = self.parts_to_copy(k, a) else { return true };
                 there.extend(parts.into_iter().map(|(_, v)| v));
                 time += more;
             }
         }
-        elements.sum::<usize>() as f32 * RUNNING <= time
+        elements as f32 * RUNNING <= time
     }
 
     /// Whether anything but these nests needs a value.
@@ -300,7 +306,7 @@ impl Planner<'_> {
                 && !chunks_are_shared
                 && k >= NARROWEST
                 && totals.iter().all(|i| self.keeps_rows(*i, other.n, rows.k))
-                && self.runs_faster(c, t, totals)
+                && self.runs_faster(c, t)
         } else {
             let chunks = n.is_multiple_of(CHUNK) && CHUNK.is_multiple_of(k) && n > CHUNK;
             k.is_multiple_of(LANES) && ((one_thread && n <= CHUNK) || chunks)
