@@ -76,7 +76,7 @@ fn long_by_known(s: &Site<'_>) -> Option<Named> {
     let dtype = s.dtype();
     let c = s.splat(1).filter(|_| divides(s) && dtype == DType::I64)?.to_i64()?;
     let magnitude = c.unsigned_abs();
-    if magnitude < 3 || magnitude >= 1 << 31 || (c > 0 && c.count_ones() == 1) {
+    if !(3..1 << 31).contains(&magnitude) || (c > 0 && c.count_ones() == 1) {
         return None;
     }
     let (ty, sign) = (s.ty(0)?, c.signum());
