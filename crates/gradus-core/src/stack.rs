@@ -150,7 +150,8 @@ mod tests {
         for size in [256 << 10, 1 << 20] {
             let run = std::thread::Builder::new().stack_size(size).spawn(|| (down(0), check())).unwrap();
             let (levels, after) = run.join().unwrap();
-            assert!(levels > 20 && levels < size >> 10, "{levels}");
+            // The system may hand out the stack of a thread that has ended, which is up to four times as large.
+            assert!(levels > 20 && levels < (4 * size) >> 10, "{levels}");
             assert_eq!(after, Ok(()), "what came back is at the top again");
         }
     }

@@ -238,6 +238,48 @@ fn random_programs_with_symbolic_sizes() {
     }
 }
 
+/// Where one symbol is the size of several axes, one number is the extent of several loops and a part of places.
+#[test]
+fn one_symbol_on_several_axes() {
+    let sizes = [1, 2, 7, 8, 9, 17, 33];
+    let of = |shape: &str, body: &str| {
+        let text = format!("fn f(x0: f32{shape}) -> {body}\n}}");
+        let p: Program = text.parse().unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let inputs: Vec<Vec<Array>> = sizes.iter().map(|n| sized_inputs(&p, 7, &|_| *n)).collect();
+        // Sums of floats have an order of their own.
+        let tolerance = body.contains("sum").then_some(1e-5);
+        check_sizes(&p, &inputs, tolerance, &|| text.clone());
+    };
+    for (shape, results) in
+        [("[N,N,8]", ["[N,8]", "[N,8]", "[N,N]"]), ("[N,N,N]", ["[N,N]"; 3]), ("[8,N,N]", ["[N,N]", "[8,N]", "[8,N]"])]
+    {
+        for (axis, result) in results.iter().enumerate() {
+            for op in ["reduce_max", "reduce_sum", "argmax", "cumsum"] {
+                let (ty, axes) = match op {
+                    "argmax" => (format!("i64{result}"), format!("axis={axis}, dtype=i64")),
+                    "cumsum" => (format!("f32{shape}"), format!("axis={axis}, reverse=false")),
+                    _ => (format!("f32{result}"), format!("axes=[{axis}]")),
+                };
+                of(
+                    shape,
+                    &format!(
+                        "{ty} where N>=1 {{\n  x1: f32{shape} = neg x0\n  x2: {ty} = {op}{{{axes}}} x1\n  return x2"
+                    ),
+                );
+            }
+        }
+    }
+    // Places that begin at the size of another axis.
+    of(
+        "[2*N,N]",
+        "f32[N,N] where N>=1 {\n  x1: f32[N,N] = slice{start=[N,0], limit=[2*N,N], step=[1,1]} x0\n  x2: f32[N,N] = transpose{axes=[1,0]} x1\n  x3: f32[N,N] = mul x1 x2\n  return x3",
+    );
+    of(
+        "[N,2*N,N]",
+        "f32[N,N] where N>=1 {\n  x1: f32[N,N,N] = slice{start=[0,N,0], limit=[N,2*N,N], step=[1,1,1]} x0\n  x2: f32[N,N] = reduce_sum{axes=[0]} x1\n  return x2",
+    );
+}
+
 #[test]
 fn row_e1_compiled_code_keeps_effects_and_their_order() {
     let mut effects = 0;

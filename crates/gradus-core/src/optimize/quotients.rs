@@ -22,15 +22,16 @@ fn divides(s: &Site<'_>) -> bool {
     s.dtype().is_int() && (s.op.is::<Div>() || s.op.is::<Rem>())
 }
 
-/// The steps of one of these rules: those of a quotient, and what is left where that is asked for.
-fn made(
-    s: &Site<'_>,
-    mut steps: Steps,
-    quotient: Piece,
-    times: impl FnOnce(&mut Steps, Piece) -> Piece,
-) -> Option<Rewrite> {
+/// The double beyond the reciprocal of a number: a product with it is not below the quotient.
+fn beyond_reciprocal(c: i64) -> f64 {
+    let reciprocal = 1.0 / c as f64;
+    if c > 0 { reciprocal.next_up() } else { reciprocal.next_down() }
+}
+
+/// The steps of one of these rules: those of a quotient, and what is left where that is asked for. `times` makes the divisor's multiple.
+fn made(s: &Site<'_>, mut steps: Steps, quotient: Piece, times: (Op, Piece)) -> Option<Rewrite> {
     if s.op.is::<Rem>() {
-        let whole = times(&mut steps, quotient);
+        let whole = steps.push(times.0, vec![quotient, times.1]);
         steps.push(Op::fixed(&Sub), vec![s.operands[0].into(), whole]);
     }
     steps.finish()
@@ -48,7 +49,7 @@ fn by_power_of_two(s: &Site<'_>) -> Option<Named> {
     let less = steps.push(Op::fixed(&ShiftRightLogical), vec![sign, number(width(dtype) - i64::from(k))]);
     let sum = steps.push(Op::fixed(&Add), vec![s.operands[0].into(), less]);
     let quotient = steps.push(Op::fixed(&ShiftRightArithmetic), vec![sum, number(k.into())]);
-    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&ShiftLeft), vec![q, number(k.into())]);
+    let times = (Op::fixed(&ShiftLeft), number(k.into()));
     by("x/2^k = (x + (2^k - 1 where x < 0)) >> k", made(s, steps, quotient, times))
 }
 
@@ -60,14 +61,12 @@ fn by_known(s: &Site<'_>) -> Option<Named> {
     if c.unsigned_abs() < 2 || (c > 0 && c.count_ones() == 1) {
         return None;
     }
-    let reciprocal = 1.0 / c as f64;
-    let above = if c > 0 { reciprocal.next_up() } else { reciprocal.next_down() };
     let double = Type::new(DType::F64, s.ty(0)?.shape().clone());
     let mut steps = Steps::default();
     let x = steps.push(Op::new(Convert { dtype: DType::F64 }), vec![s.operands[0].into()]);
-    let product = steps.push(Op::fixed(&Mul), vec![x, Piece::Splat(double, Scalar::F64(above))]);
+    let product = steps.push(Op::fixed(&Mul), vec![x, Piece::Splat(double, Scalar::F64(beyond_reciprocal(c)))]);
     let quotient = steps.push(Op::new(Convert { dtype }), vec![product]);
-    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&Mul), vec![q, s.operands[1].into()]);
+    let times = (Op::fixed(&Mul), s.operands[1].into());
     by("x/c = x·(1/c) as a double", made(s, steps, quotient, times))
 }
 
@@ -81,9 +80,7 @@ fn long_by_known(s: &Site<'_>) -> Option<Named> {
     }
     let (ty, sign) = (s.ty(0)?, c.signum());
     let number = |v: i64| Piece::Splat(ty.clone(), Scalar::I64(v));
-    let reciprocal = 1.0 / c as f64;
-    let above = if c > 0 { reciprocal.next_up() } else { reciprocal.next_down() };
-    let above = Piece::Splat(Type::new(DType::F64, ty.shape().clone()), Scalar::F64(above));
+    let above = Piece::Splat(Type::new(DType::F64, ty.shape().clone()), Scalar::F64(beyond_reciprocal(c)));
     let mut steps = Steps::default();
     let compare =
         |steps: &mut Steps, x: Piece, direction| steps.push(Op::new(Compare { direction }), vec![x, number(0)]);
@@ -106,7 +103,7 @@ fn long_by_known(s: &Site<'_>) -> Option<Named> {
     let back = steps.push(Op::fixed(&Select), vec![x_below, number(sign), number(-sign)]);
     let step = steps.push(Op::fixed(&Select), vec![wrong, back, number(0)]);
     let quotient = steps.push(Op::fixed(&Add), vec![sum, step]);
-    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&Mul), vec![q, number(c)]);
+    let times = (Op::fixed(&Mul), s.operands[1].into());
     by("x/c = two quotients of doubles and a step for 64 bits", made(s, steps, quotient, times))
 }
 
@@ -126,6 +123,6 @@ fn by_unknown(s: &Site<'_>) -> Option<Named> {
     let zero = steps.push(Op::new(Compare { direction: Direction::Eq }), vec![s.operands[1].into(), number(0)]);
     // All bits: -1, or the largest number where there is no sign.
     let quotient = steps.push(Op::fixed(&Select), vec![zero, number(-1), there]);
-    let times = |steps: &mut Steps, q: Piece| steps.push(Op::fixed(&Mul), vec![q, s.operands[1].into()]);
+    let times = (Op::fixed(&Mul), s.operands[1].into());
     by("x/y = the quotient of doubles", made(s, steps, quotient, times))
 }

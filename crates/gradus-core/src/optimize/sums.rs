@@ -5,15 +5,13 @@ use super::rewrite::{Named, Piece, Rule, Site, Steps, by};
 use crate::primitives::Op;
 use crate::primitives::dot::DotGeneral;
 use crate::primitives::elementwise::Mul;
-use crate::primitives::reduce::ReduceSum;
+use crate::primitives::reduce::{NARROW, ReduceSum};
 use crate::primitives::shaping::{Broadcast, Reshape};
 use crate::scalar::Half;
 use crate::types::{DType, Dim, Shape};
 
 pub(super) const RULES: &[Rule] = &[axes_apart, by_vector];
 
-/// Behind a reduced axis, so many elements are taken as one point.
-const FEW: usize = 16;
 /// Rows of fewer elements are short, and those of fewer than `PAIRS` go many side by side.
 const SHORT: usize = 64;
 const PAIRS: usize = 8;
@@ -37,7 +35,7 @@ fn axes_apart(s: &Site<'_>) -> Option<Named> {
     let end = axes.last()? + 1;
     let behind = (end..shape.rank()).try_fold(1usize, |n, a| n.checked_mul(shape[a].as_usize()?));
     // What has more behind it is added up in lanes, whichever axes those are.
-    if behind.is_none_or(|n| n > FEW) {
+    if behind.is_none_or(|n| n > NARROW) {
         return None;
     }
     let first = (0..end).rev().take_while(|a| axes.contains(a) || one(*a)).last()?;
@@ -51,7 +49,7 @@ fn axes_apart(s: &Site<'_>) -> Option<Named> {
     let is_short = length.is_some_and(|n| n < SHORT && (n >= PAIRS || behind != Some(1)));
     // Sums of floats have an order, in which rows come first.
     let any_order = combine.is_idempotent() || !ty.dtype().is_inexact();
-    let columns_first = any_order && is_short && after.is_some_and(|n| n > FEW);
+    let columns_first = any_order && is_short && after.is_some_and(|n| n > NARROW);
     let (first, second) = if columns_first { (others, run) } else { (run, others) };
     let left = second.iter().map(|a| a - first.iter().filter(|b| *b < a).count()).collect();
     let mut steps = Steps::default();

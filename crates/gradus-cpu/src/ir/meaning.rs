@@ -74,11 +74,15 @@ impl At {
     }
 
     /// The same place, further by `value·stride`.
+    ///
+    /// A value that is there already is not put there again: two counts that are the same symbolic size are one value.
     pub fn plus(mut self, value: Value, stride: impl Into<Size>) -> At {
-        match stride.into() {
-            Size::Known(0) => {}
-            stride => self.terms.push((value, stride)),
+        let stride = stride.into();
+        match self.terms.iter_mut().find(|(v, _)| *v == value) {
+            Some((_, before)) => *before = *before + stride,
+            None => self.terms.push((value, stride)),
         }
+        self.terms.retain(|(_, stride)| *stride != Size::ZERO);
         self
     }
 

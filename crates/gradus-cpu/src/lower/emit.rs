@@ -102,11 +102,11 @@ impl Emitter {
 
     /// A place as the kernel language writes it.
     pub fn index(&mut self, at: &At) -> Index {
-        let mut index = Index::at(at.offset.constant().unwrap_or(0));
         if let Size::Symbolic(_) = at.offset {
-            let value = self.size(at.offset);
-            index.terms.push((value, Int::Const(1)));
+            let offset = At::start().plus(self.size(at.offset), Size::ONE);
+            return self.index(&at.terms.iter().fold(offset, |all, (value, stride)| all.plus(*value, *stride)));
         }
+        let mut index = Index::at(at.offset.constant().unwrap_or(0));
         for (value, stride) in &at.terms {
             let stride = self.count(*stride);
             index = index.plus(*value, stride);

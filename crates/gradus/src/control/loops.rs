@@ -215,10 +215,9 @@ pub fn fori_loop<T: Tree>(lower: impl Operand, upper: impl Operand, body: impl F
         if next.leaves().iter().any(|a| a.error().is_some()) {
             return next;
         }
-        let what = "the state of `fori_loop` changes its type";
-        match same_types(state, &next, what, ("before a step", "after it"), place) {
+        match same_state(state, &next, "`fori_loop`", place) {
             Ok(()) => next,
-            Err(e) => poison(&next, &e.help("a state has one type; cast or broadcast the first one or the next one")),
+            Err(e) => poison(&next, &e),
         }
     };
     let number = |a: &Array| a.concrete().and_then(|c| c.scalar_at(0).ok()).and_then(Scalar::to_i64);
@@ -373,9 +372,15 @@ fn traced_loop<T: Tree>(
             .help("compare, as in `x.lt(1.0)`, and reduce with `.any()` or `.all()`"));
     }
     let (step, next) = trace_body("step", &types, place, |ts| body(&fill(init, ts.to_vec()))).map_err(|(e, _)| e)?;
-    same_types(init, &next, "the state of a loop changes its type", ("before a step", "after it"), place)
-        .map_err(|e| e.help("a state has one type; cast or broadcast the first one or the next one"))?;
+    same_state(init, &next, "a loop", place)?;
     Ok((asked, step))
+}
+
+/// Refuses a step after which the state has another type than before.
+fn same_state<T: Tree>(state: &T, next: &T, whose: &str, place: Location) -> Result<()> {
+    let what = format!("the state of {whose} changes its type");
+    same_types(state, next, &what, ("before a step", "after it"), place)
+        .map_err(|e| e.help("a state has one type; cast or broadcast the first one or the next one"))
 }
 
 /// All partial results of an associative function along the leading axis, in a logarithmic number of rounds: the result

@@ -4,27 +4,21 @@
 //! It is less the other way around, and rows are loops that need not find out in which row each point is.
 
 use gradus_core::program::Atom;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use super::{Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner, rows_stay};
+use super::totals::TRIED;
+use super::{Class, Cluster, Cuts, LARGEST_CLUSTER, Level, Planner};
 use crate::lower::values::Root;
 use crate::lower::views::count;
 use crate::size::Size;
 
 /// Shorter rows are no better than one long one.
 const SHORTEST: usize = 16;
-/// Nests of the same points that are tried.
-const TRIED: usize = 8;
 
 impl Planner<'_> {
     /// Moves points from nests of sums over everything to nests of rows that read them, where less goes through memory then.
     pub(super) fn host_points(&mut self) {
-        let mut rows: FxHashMap<Size, Vec<usize>> = FxHashMap::default();
-        for (c, cluster) in self.clusters.iter().enumerate() {
-            if !cluster.column && rows_stay(cluster) && cluster.k.guess() >= SHORTEST {
-                rows.entry(cluster.n).or_default().push(c);
-            }
-        }
+        let rows = self.rows_by_points();
         if rows.is_empty() {
             return;
         }
@@ -34,7 +28,8 @@ impl Planner<'_> {
             if self.clusters[whole].k != self.clusters[whole].n || !makes_points(&self.clusters[whole]) {
                 continue;
             }
-            let found = candidates.iter().take(TRIED).find_map(|&c| Some((c, self.cuts_as_host(c, whole)?)));
+            let long = candidates.iter().filter(|c| self.clusters[**c].k.guess() >= SHORTEST);
+            let found = long.take(TRIED).find_map(|&c| Some((c, self.cuts_as_host(c, whole)?)));
             if let Some((host, cuts)) = found {
                 self.move_points(whole, host, cuts);
             }

@@ -32,16 +32,22 @@ const SHARED: usize = 16;
 const NEAR: usize = 2 << 20;
 const FAR: usize = 32 << 20;
 /// Nests of the same size that are tried.
-const TRIED: usize = 8;
+pub(super) const TRIED: usize = 8;
 
 impl Planner<'_> {
-    pub(super) fn join_totals(&mut self) {
+    /// The nests of rows that stay in the first cache, by how many points they have.
+    pub(super) fn rows_by_points(&self) -> FxHashMap<Size, Vec<usize>> {
         let mut rows: FxHashMap<Size, Vec<usize>> = FxHashMap::default();
         for (c, cluster) in self.clusters.iter().enumerate() {
             if !cluster.column && !cluster.members.is_empty() && rows_stay(cluster) {
                 rows.entry(cluster.n).or_default().push(c);
             }
         }
+        rows
+    }
+
+    pub(super) fn join_totals(&mut self) {
+        let rows = self.rows_by_points();
         for t in 0..self.clusters.len() {
             let Some(candidates) = rows.get(&self.clusters[t].n) else { continue };
             let Some(totals) = self.totals_of(t) else { continue };

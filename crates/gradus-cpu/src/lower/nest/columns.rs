@@ -10,7 +10,7 @@ use crate::ir::meaning::{Tag, TagName};
 use crate::ir::{Buffer, Carried, FoldOp, Kind, Op, Ty, Value};
 use crate::lower::fusion::{CHUNK, Class, Level, reduced_axes};
 use crate::lower::scalars::finish_fold;
-use crate::lower::views::{At, Strides, View, count};
+use crate::lower::views::{At, Strides, View};
 use crate::lower::walk::{ROWS, WIDEST, tile_width};
 use crate::size::Size;
 
@@ -140,9 +140,8 @@ impl Nest<'_, '_> {
 
     /// What an equation makes of columns.
     fn total(&self, i: usize) -> Result<Total> {
-        let (op, x) = (self.p.equations()[i].op(), self.operands(i)[0]);
-        let inside = count(self.values.dims(x)).over(self.cluster.n).and_then(Size::known);
-        let inside = inside.ok_or_else(|| error!(Rule, "columns of points without a size"))?;
+        let op = self.p.equations()[i].op();
+        let inside = self.elements_of(i)?;
         let kind = match (op.downcast::<ArgMax>(), op.downcast::<ArgMin>()) {
             (Some(a), _) => Comes::Place { largest: true, axis: a.axis },
             (_, Some(a)) => Comes::Place { largest: false, axis: a.axis },

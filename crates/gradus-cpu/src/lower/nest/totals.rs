@@ -60,11 +60,12 @@ impl Nest<'_, '_> {
         for &i in &self.cluster.totals {
             let v = self.result(i);
             let ty = self.values.types[v].ok_or_else(|| error!(Rule, "no scalar type"))?;
+            let inside = self.elements_of(i)?;
             let elements = match self.is_flat(i) {
                 true => Size::from(self.chunk_count() * LANES),
-                false => self.cluster.k * self.elements_of(i)?,
+                false => self.cluster.k * inside,
             };
-            let (buffer, base) = match self.is_flat(i) || self.elements_of(i)? > 1 {
+            let (buffer, base) = match self.is_flat(i) || inside > 1 {
                 true => (self.lower.new_scratch(ty, elements), At::start()),
                 // Columns of single elements lie where their sums will.
                 false => self.home_of_total(v)?,
@@ -98,7 +99,7 @@ impl Nest<'_, '_> {
     }
 
     /// Elements of each point that have columns of their own.
-    fn elements_of(&self, i: usize) -> Result<usize> {
+    pub(super) fn elements_of(&self, i: usize) -> Result<usize> {
         let inside = count(self.values.dims(self.operands(i)[0])).over(self.cluster.n).and_then(Size::known);
         inside.ok_or_else(|| error!(Rule, "columns of points without a size"))
     }

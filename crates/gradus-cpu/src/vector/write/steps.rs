@@ -223,8 +223,13 @@ impl Writer<'_> {
         if copies == 1 {
             return left.into();
         }
-        let left = if ahead == 0 { left.into() } else { self.early(Op::Sub, left.into(), ahead) };
-        let left = if ahead == 0 { left } else { self.early(Op::Max, left, 0) };
+        let left = match ahead {
+            0 => left.into(),
+            _ => {
+                let left = self.early(Op::Sub, left.into(), ahead);
+                self.early(Op::Max, left, 0)
+            }
+        };
         self.early(Op::Min, left, lanes)
     }
 
