@@ -186,7 +186,7 @@ impl Liveness<'_> {
     }
 
     fn inner(&mut self, l: &Loop) {
-        let (start, since) = (self.now, self.used.len());
+        let start = self.now;
         self.define(l.var);
         for c in &l.carried {
             if self.varying.contains(c.param) {
@@ -194,12 +194,13 @@ impl Liveness<'_> {
             }
             self.define(c.param);
         }
+        // What a carry starts from, goes on as and ends as is in one register, unless one of them is used beside the next.
+        let since = self.used.len();
         self.block(&l.body);
         self.now += 1;
         for c in &l.carried {
             if self.varying.contains(c.param) {
                 self.want(c.next);
-                self.want(c.param);
             }
             self.define(c.result);
         }

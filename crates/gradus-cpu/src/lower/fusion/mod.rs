@@ -241,9 +241,11 @@ pub(super) fn plan(p: &Program, values: &Values, threads: bool) -> FusionPlan {
     planner.spare_copies();
     planner.form_clusters();
     planner.host_points();
-    planner.sink();
+    planner.sink(|_| true);
     planner.join_totals();
     planner.join_columns();
+    // What several nests of columns read has one reader now.
+    planner.sink(|c| c.column);
     planner.make_again();
     // Nests that make the same again share it.
     planner.join_columns();

@@ -30,11 +30,12 @@ struct Move {
 }
 
 impl Planner<'_> {
-    /// Moves equations into the nest that alone uses them, and copies cheap ones, so that less goes through memory.
-    pub(super) fn sink(&mut self) {
+    /// Moves equations into the nest that alone uses them, and copies cheap ones, so that less goes through memory; only into nests that are `wanted`.
+    pub(super) fn sink(&mut self, wanted: fn(&super::Cluster) -> bool) {
         let readers = self.readers();
         for i in (0..self.p.equations().len()).rev() {
-            if let Some(found) = self.may_sink(i, &readers) {
+            let found = self.may_sink(i, &readers);
+            if let Some(found) = found.filter(|m| m.to.iter().all(|(c, _)| wanted(&self.clusters[*c]))) {
                 self.move_down(i, found);
             }
         }

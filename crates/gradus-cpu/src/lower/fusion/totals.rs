@@ -53,13 +53,8 @@ impl Planner<'_> {
             let Some(totals) = self.totals_of(t) else { continue };
             let found = candidates.iter().take(TRIED).find_map(|&c| Some((c, self.cuts_with_totals(c, t, &totals)?)));
             if let Some((c, cuts)) = found {
-                let members = std::mem::take(&mut self.clusters[t].members);
-                let values = std::mem::take(&mut self.clusters[t].values);
+                let values = self.take_in(t, c, cuts);
                 let cluster = &mut self.clusters[c];
-                cluster.cuts = cuts;
-                let new: Vec<usize> = members.into_iter().filter(|i| !cluster.members.contains(i)).collect();
-                cluster.members.extend(new);
-                cluster.members.sort_unstable();
                 for (v, level) in values.into_iter().filter(|(_, level)| *level == Level::Point) {
                     cluster.values.entry(v).or_insert(level);
                 }
@@ -85,16 +80,28 @@ impl Planner<'_> {
                 continue;
             };
             if let Some(cuts) = self.cuts_of_both(home, c) {
-                let members = std::mem::take(&mut self.clusters[c].members);
-                let values = std::mem::take(&mut self.clusters[c].values);
-                let cluster = &mut self.clusters[home];
-                cluster.cuts = cuts;
-                let new: Vec<usize> = members.into_iter().filter(|i| !cluster.members.contains(i)).collect();
-                cluster.members.extend(new);
-                cluster.members.sort_unstable();
-                cluster.values.extend(values);
+                let values = self.take_in(c, home, cuts);
+                self.clusters[home].values.extend(values);
             }
         }
+    }
+
+    /// What a nest does is another one's part from now on; gives what it made.
+    fn take_in(&mut self, from: usize, into: usize, cuts: Cuts) -> FxHashMap<usize, Level> {
+        let members = std::mem::take(&mut self.clusters[from].members);
+        for r in members.iter().map(|i| self.p.equations()[*i].result().index()) {
+            if self.cluster[r] == Some(from) {
+                self.cluster[r] = Some(into);
+            }
+            self.homes[r].retain(|c| *c != from && *c != into);
+            self.homes[r].push(into);
+        }
+        let cluster = &mut self.clusters[into];
+        cluster.cuts = cuts;
+        let new: Vec<usize> = members.into_iter().filter(|i| !cluster.members.contains(i)).collect();
+        cluster.members.extend(new);
+        cluster.members.sort_unstable();
+        std::mem::take(&mut self.clusters[from].values)
     }
 
     /// What a nest of rows would write to memory only for sums of its columns, they make again from what it is made of: the arrays
