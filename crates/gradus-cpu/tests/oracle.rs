@@ -6,6 +6,8 @@ mod halves;
 mod indexing;
 #[path = "oracle/joined.rs"]
 mod joined;
+#[path = "oracle/narrow.rs"]
+mod narrow;
 #[path = "oracle/nearest.rs"]
 mod nearest;
 #[path = "oracle/picked.rs"]

@@ -107,9 +107,18 @@ pub(super) fn places(view: &View) -> impl Iterator<Item = i64> + use<> {
     offsets(&view.dims, &view.strides).into_iter().map(move |k| (base + k).constant().unwrap_or(0))
 }
 
-/// Combines scalars in the order of every reduction: 32 lanes, then halves. `op(identity, ·)` in the end.
+/// Combines scalars in the order of every reduction; `op(identity, ·)` in the end.
 pub(super) fn tree(e: &mut Emitter, fold: FoldOp, xs: &[Value]) -> Value {
     let ty = xs.first().map_or(Ty::F64, |x| e.ty(*x));
+    let identity = e.constant(ty, fold.identity(ty));
+    match combined(e, fold, xs) {
+        Some(x) => finish_fold(e, fold, identity, x),
+        None => identity,
+    }
+}
+
+/// The same without the end: 32 lanes, then halves.
+pub(super) fn combined(e: &mut Emitter, fold: FoldOp, xs: &[Value]) -> Option<Value> {
     let mut lanes: Vec<Value> = Vec::new();
     for (i, x) in xs.iter().enumerate() {
         match lanes.get(i % LANES).copied() {
@@ -127,11 +136,7 @@ pub(super) fn tree(e: &mut Emitter, fold: FoldOp, xs: &[Value]) -> Value {
         lanes.truncate(w);
         w /= 2;
     }
-    let identity = e.constant(ty, fold.identity(ty));
-    match lanes.first() {
-        Some(x) => finish_fold(e, fold, identity, *x),
-        None => identity,
-    }
+    lanes.first().copied()
 }
 
 /// The identity comes in only where it can change a bit: the sign of a zero sum.

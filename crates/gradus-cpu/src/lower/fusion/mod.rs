@@ -199,6 +199,20 @@ pub(super) fn lead(dims: &[Size], n: Size) -> Option<usize> {
     (product == n).then_some(dims.len())
 }
 
+/// How many elements a result is made of, if they are so few that they are all written out, and a few kept ones stand behind the run they are: rows of so few
+/// elements leave most lanes of a fold idle, and the few are beside each other in memory.
+pub(super) fn short_run(dims: &[Size], axes: &[usize]) -> Option<usize> {
+    let sized: Vec<usize> = (0..dims.len()).filter(|a| dims[*a] != 1).collect();
+    let reduced = |a: &&usize| axes.contains(a);
+    let behind = sized.iter().rev().take_while(|a| !reduced(a)).count();
+    let (front, behind) = sized.split_at(sized.len() - behind);
+    let run = front.iter().rev().take_while(reduced).count();
+    let alone = front.iter().filter(reduced).count() == run;
+    let n = |axes: &[usize]| axes.iter().map(|a| dims[*a]).product::<Size>().known();
+    let (k, behind) = (n(&front[front.len() - run..])?, n(behind)?);
+    (alone && (2..2 * LANES).contains(&k) && (2..=NARROW).contains(&behind)).then_some(k)
+}
+
 struct Planner<'a> {
     p: &'a Program,
     threads: bool,
@@ -402,11 +416,8 @@ impl Planner<'_> {
         }
         // Trailing kept dimensions of at most 16 elements are folded in lanes: rows. Of those known at run time it is guessed.
         let kept_behind: Size = sized.iter().rev().take_while(|a| !reduced(a)).map(|a| dims[*a]).product();
-        if run == 0 && (kept_behind * suffix).guess() > NARROW && self.points[r] == kept_points {
-            Class::Column
-        } else {
-            Class::Single
-        }
+        let in_lanes = (kept_behind * suffix).guess() > NARROW || (suffix == 1 && short_run(dims, axes).is_some());
+        if run == 0 && in_lanes && self.points[r] == kept_points { Class::Column } else { Class::Single }
     }
 
     /// How an operand stands in a cluster: the root's level there if it is seen where it is made.

@@ -5,7 +5,7 @@ use gradus_core::primitives::index::Gather;
 use gradus_core::primitives::shaping::{Concatenate, Pad};
 use gradus_core::program::{Atom, Equation};
 
-use super::{Class, Planner, at_points, is_fewer, lead, reduced_axes, reduction};
+use super::{Class, Planner, at_points, is_fewer, lead, reduced_axes, reduction, short_run};
 use crate::ir::Ty;
 use crate::lower::values::moves;
 use crate::lower::views::{count, is_empty};
@@ -47,7 +47,7 @@ impl Planner<'_> {
                 if at_most_small(count(&dims).over(n)) {
                     self.lower(operands[0], n);
                     self.lower(result, n);
-                } else {
+                } else if short_run(&dims, axes).is_none() {
                     // Kept trailing dimensions that are small: a row of points for each.
                     let last = axes[axes.len() - 1];
                     let n = leading(&dims, last + 1);

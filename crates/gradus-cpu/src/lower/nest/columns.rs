@@ -8,8 +8,8 @@ use crate::cost::Work;
 use crate::error::{Result, error};
 use crate::ir::meaning::{Tag, TagName};
 use crate::ir::{Buffer, Carried, FoldOp, Kind, Op, Ty, Value};
-use crate::lower::fusion::{CHUNK, Class, Level, reduced_axes};
-use crate::lower::scalars::finish_fold;
+use crate::lower::fusion::{CHUNK, Class, Level, reduced_axes, short_run};
+use crate::lower::scalars::{combined, finish_fold};
 use crate::lower::views::{At, Strides, View};
 use crate::lower::walk::{ROWS, WIDEST, tile_width};
 use crate::size::Size;
@@ -117,7 +117,10 @@ impl Nest<'_, '_> {
             for t in &totals {
                 init.extend(nest.nothing(t)?);
             }
-            let come = nest.reduce_inside(&totals, &reduced, &init, &stored)?;
+            let come = match short_run(&dims, axes) {
+                Some(_) => nest.reduce_written_out(&totals, &reduced, &stored)?,
+                None => nest.reduce_inside(&totals, &reduced, &init, &stored)?,
+            };
             let mut left = &come[..];
             for t in &totals {
                 let (come, others) = left.split_at(t.inside * t.kind.width());
@@ -390,5 +393,52 @@ impl Nest<'_, '_> {
         let results = carried.iter().map(|c| c.result).collect();
         self.lower.emitter.serial(var, g.extent, carried, body);
         Ok(results)
+    }
+
+    /// The same for a few reduced points with few kept ones behind them: all are written out, and combined in the order of a row.
+    fn reduce_written_out(&mut self, totals: &[Total], groups: &[Group], stored: &[usize]) -> Result<Vec<Value>> {
+        // The elements of a sum; of the place of an extreme, how far it has come.
+        let mut all: Vec<Vec<Value>> = vec![Vec::new(); totals.len()];
+        for (t, so_far) in totals.iter().zip(&mut all).filter(|(t, _)| t.kind.width() == 2) {
+            *so_far = self.nothing(t)?;
+        }
+        self.each_written_out(groups, &mut |nest| {
+            nest.clear_point();
+            for w in stored {
+                let made = nest.member(*w)?;
+                nest.store(*w, &made);
+            }
+            for (t, all) in totals.iter().zip(&mut all) {
+                match t.kind {
+                    Comes::Fold(_) => all.extend(nest.operand(t.equation, 0)?),
+                    Comes::Place { .. } => *all = nest.taken(t, all)?,
+                }
+            }
+            Ok(())
+        })?;
+        let mut come = Vec::new();
+        for (t, all) in totals.iter().zip(all) {
+            let Comes::Fold(op) = t.kind else {
+                come.extend(all);
+                continue;
+            };
+            for one in 0..t.inside {
+                let row: Vec<Value> = all.iter().copied().skip(one).step_by(t.inside).collect();
+                come.extend(combined(&mut self.lower.emitter, op, &row));
+            }
+        }
+        Ok(come)
+    }
+
+    fn each_written_out(&mut self, groups: &[Group], f: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let Some((g, rest)) = groups.split_first() else { return f(self) };
+        for i in 0..g.extent.written_out() {
+            let at = self.lower.emitter.int(i as i64);
+            self.open.push((g.inner, Size::ONE, at));
+            let made = self.each_written_out(rest, f);
+            self.open.pop();
+            made?;
+        }
+        Ok(())
     }
 }
