@@ -33,6 +33,9 @@ fn runs_of_every_length_with_few_behind() {
                     x[0].sum_axes(1),
                     y.sum_axes(1) + &x[1],
                     y.max_axes(1),
+                    // Zeros of both signs, and the quotients of zeros.
+                    (&x[0] * 0.0).min_axes(1),
+                    (&x[0] / &x[0]).max_axes(1),
                     (&y * &y).mean_axes(1).sqrt(),
                     x[0].cast(DType::F32).sum_axes(1),
                     x[0].argmax_axis(1),

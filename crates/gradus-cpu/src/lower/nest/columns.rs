@@ -40,6 +40,11 @@ impl Comes {
     }
 }
 
+/// Rows that have totals of their own, where one would wait for the other.
+const BESIDE: usize = 4;
+/// So many rows are worth that. Tiles have fewer at a time, and more columns.
+const LONG: usize = 16;
+
 /// Where numbers of columns lie that have come so far.
 struct Running {
     buffer: Buffer,
@@ -377,13 +382,29 @@ impl Nest<'_, '_> {
             }
             return Ok(come);
         };
+        if let (Some(n @ LONG..), [], true) = (g.extent.known(), rest, totals.iter().all(|t| self.waits(t))) {
+            return self.reduce_side_by_side(totals, (g, n), init, stored);
+        }
+        self.around(g.extent, init, &mut |nest, var, so_far| {
+            nest.open.push((g.inner, Size::ONE, var));
+            let next = nest.reduce_inside(totals, rest, so_far, stored);
+            nest.open.pop();
+            next
+        })
+    }
+
+    /// A loop that numbers go around.
+    fn around(
+        &mut self,
+        extent: Size,
+        init: &[Value],
+        step: &mut dyn FnMut(&mut Self, Value, &[Value]) -> Result<Vec<Value>>,
+    ) -> Result<Vec<Value>> {
         let var = self.lower.emitter.value(Ty::I64);
         let types: Vec<Ty> = init.iter().map(|x| self.lower.emitter.ty(*x)).collect();
         let params: Vec<Value> = types.iter().map(|ty| self.lower.emitter.value(*ty)).collect();
         self.lower.emitter.begin();
-        self.open.push((g.inner, Size::ONE, var));
-        let nexts = self.reduce_inside(totals, rest, &params, stored);
-        self.open.pop();
+        let nexts = step(self, var, &params);
         let body = self.lower.emitter.end();
         let mut carried = Vec::new();
         for (((init, param), next), ty) in init.iter().zip(&params).zip(nexts?).zip(types) {
@@ -391,8 +412,55 @@ impl Nest<'_, '_> {
             carried.push(Carried { init: *init, param: *param, next, result });
         }
         let results = carried.iter().map(|c| c.result).collect();
-        self.lower.emitter.serial(var, g.extent, carried, body);
+        self.lower.emitter.serial(var, extent, carried, body);
         Ok(results)
+    }
+
+    /// Whether each step of a total waits for the one before for longer than its own work takes, and the order of the steps is free: the largest and the smallest
+    /// of floats, where NaN counts.
+    fn waits(&self, t: &Total) -> bool {
+        let is_float = self.values.types[self.result(t.equation)].is_some_and(Ty::is_float);
+        matches!(t.kind, Comes::Fold(FoldOp::Max | FoldOp::Min)) && is_float
+    }
+
+    /// The innermost reduced loop with several rows at a time, each with totals of its own, which meet behind it.
+    fn reduce_side_by_side(
+        &mut self,
+        totals: &[Total],
+        (g, n): (&Group, usize),
+        init: &[Value],
+        stored: &[usize],
+    ) -> Result<Vec<Value>> {
+        let row = |nest: &mut Self, k: usize, so_far: &[Value]| {
+            let at = nest.lower.emitter.int(k as i64);
+            nest.open.push((g.inner, Size::ONE, at));
+            let next = nest.reduce_inside(totals, &[], so_far, stored);
+            nest.open.pop();
+            next
+        };
+        let (whole, width) = (n - n % BESIDE, init.len());
+        let mut come = init.to_vec();
+        if whole > 0 {
+            let apart = self.around((n / BESIDE).into(), &init.repeat(BESIDE), &mut |nest, var, so_far| {
+                nest.open.push((g.inner, BESIDE.into(), var));
+                let rows = so_far.chunks(width).enumerate().map(|(k, so_far)| row(nest, k, so_far));
+                let next = rows.collect::<Result<Vec<_>>>();
+                nest.open.pop();
+                Ok(next?.concat())
+            })?;
+            let mut ops = Vec::new();
+            for t in totals {
+                let Comes::Fold(op) = t.kind else { return Err(error!(Rule, "places side by side")) };
+                ops.extend(std::iter::repeat_n(op, t.inside));
+            }
+            let meet = |k: usize| apart.iter().copied().skip(k).step_by(width).collect::<Vec<Value>>();
+            let all = (0..width).filter_map(|k| combined(&mut self.lower.emitter, ops[k], &meet(k)));
+            come = all.collect();
+        }
+        for k in whole..n {
+            come = row(self, k, &come)?;
+        }
+        Ok(come)
     }
 
     /// The same for a few reduced points with few kept ones behind them: all are written out, and combined in the order of a row.
