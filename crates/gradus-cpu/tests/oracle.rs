@@ -14,6 +14,8 @@ mod nearest;
 mod picked;
 #[path = "oracle/recurrences.rs"]
 mod recurrences;
+#[path = "oracle/remainders.rs"]
+mod remainders;
 #[path = "oracle/small.rs"]
 mod small;
 

@@ -112,11 +112,13 @@ pub enum Rare {
     Log1p,
     /// A power of special numbers, and of negative and subnormal ones.
     Pow,
+    /// A remainder of what is too many times the divisor, of what is infinite, and by zero.
+    Rem,
 }
 
 impl Rare {
     /// All of them, in the order of their numbers.
-    pub const ALL: &'static [Rare] = &[Rare::Sin, Rare::Cos, Rare::Tan, Rare::Log, Rare::Log1p, Rare::Pow];
+    pub const ALL: &'static [Rare] = &[Rare::Sin, Rare::Cos, Rare::Tan, Rare::Log, Rare::Log1p, Rare::Pow, Rare::Rem];
 
     /// In `f32`, computed in `f64` and rounded once.
     pub fn of_f32(self, a: f32, b: f32) -> f32 {
@@ -137,6 +139,7 @@ impl Rare {
                 if b % 2.0 == 0.0 { size } else { -size }
             }
             Rare::Pow => libm::pow(a, b),
+            Rare::Rem => a % b,
         }
     }
 }

@@ -21,6 +21,7 @@ mod log;
 mod parts;
 pub mod plain;
 mod pow;
+mod remainder;
 pub(crate) mod special;
 mod trig;
 
@@ -31,6 +32,7 @@ pub use exp::{cosh, exp, expm1, logistic, sinh, tanh};
 pub use log::{acosh, asinh, atanh, log, log1p};
 pub use plain::Plain;
 pub use pow::{cbrt, pow, rsqrt};
+pub use remainder::rem;
 pub use trig::{cos, sin, tan};
 
 pub use special::{

@@ -97,5 +97,6 @@ functions! {
     erfc erfc_f32 erfc_f64 (x);
     rsqrt rsqrt_f32 rsqrt_f64 (x);
     pow pow_f32 pow_f64 (x, y);
+    rem rem_f32 rem_f64 (x, y);
     atan2 atan2_f32 atan2_f64 (y, x);
 }

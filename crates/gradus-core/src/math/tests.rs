@@ -221,3 +221,68 @@ fn results_do_not_pass_their_bounds() {
         }
     }
 }
+
+/// Pairs for remainders, of numbers that bits stand for up to infinity, `max`: special ones, any two, and those beside multiples, with quotients of every length.
+fn pairs_for_remainders(of: fn(u64) -> f64, bits_of: fn(f64) -> u64, max: u64, check: &dyn Fn(f64, f64)) {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state ^ state >> 29
+    };
+    let ends = [0, 1, 2, 3, max / 2047, max / 2, max / 2 + 1, max - 2, max - 1, max, max + 1];
+    let mut special: Vec<f64> = ends.iter().map(|b| of(*b)).collect();
+    for k in [
+        1.0,
+        1.5,
+        3.0,
+        0.1,
+        7.0,
+        std::f64::consts::TAU,
+        4194303.5,
+        4194304.0,
+        1e10,
+        2251799813685247.5,
+        2251799813685248.0,
+    ] {
+        let bits = bits_of(k);
+        special.extend([of(bits - 1), of(bits), of(bits + 1)]);
+    }
+    for exponent in [
+        -1074, -1073, -1023, -1022, -1021, -150, -149, -148, -127, -126, -125, 21, 22, 24, 51, 53, 125, 126, 127, 1021,
+        1022, 1023,
+    ] {
+        let bits = bits_of(2f64.powi(exponent));
+        special.extend([of(bits.max(1) - 1), of(bits), of(bits.min(max) + 1)]);
+    }
+    let signs = [(1.0, 1.0), (-1.0, 1.0), (1.0, -1.0), (-1.0, -1.0)];
+    let all = |x: f64, y: f64| signs.iter().for_each(|(s, t)| check(s * x, t * y));
+    special.iter().for_each(|x| special.iter().for_each(|y| all(*x, *y)));
+    for _ in 0..100_000 {
+        let (a, b) = (next() % (max + 2), next() % (max + 2));
+        check(of(a), of(b));
+        // The quotient of numbers with exponents that are near.
+        let y = of(b);
+        let k = (next() >> (next() % 64)) as f64 * [1.0, 0.5][next() as usize % 2];
+        let bits = bits_of((k * y).min(of(max - 1)));
+        for d in 0..5 {
+            check(of((bits + d).saturating_sub(2).min(max)), y);
+        }
+        special.iter().take(4).for_each(|x| check(*x, y));
+    }
+}
+
+#[test]
+fn remainders_are_exact() {
+    let same = |have: u64, want: u64, nan: bool, x: f64, y: f64| {
+        assert!(have == want || nan, "{x:e} % {y:e} is {have:#x}, not {want:#x}");
+    };
+    pairs_for_remainders(f64::from_bits, f64::to_bits, f64::INFINITY.to_bits(), &|x, y| {
+        let (have, want) = (rem_f64(x, y), x % y);
+        same(have.to_bits(), want.to_bits(), have.is_nan() && want.is_nan(), x, y);
+    });
+    let narrow = |bits: u64| f64::from(f32::from_bits(bits as u32));
+    pairs_for_remainders(narrow, |x| u64::from((x as f32).to_bits()), f32::INFINITY.to_bits().into(), &|x, y| {
+        let (have, want) = (rem_f32(x as f32, y as f32), x as f32 % y as f32);
+        same(have.to_bits().into(), want.to_bits().into(), have.is_nan() && want.is_nan(), x, y);
+    });
+}

@@ -70,41 +70,49 @@ fn by_known(s: &Site<'_>) -> Option<Named> {
     by("x/c = x·(1/c) as a double", made(s, steps, quotient, times))
 }
 
-/// Numbers of 64 bits by a known one: a quotient of doubles is near. What is left of the dividend is small enough for another, and what is left then has the wrong sign or is right.
+/// A double before the reciprocal of a number, by 3 to 7 parts in 2^53 of it: the product with a double of a number of 64 bits, which are rounded by up to one part each, is not beyond the quotient, and
+/// not before it by more than 9 parts.
+fn before_reciprocal(c: i64) -> f64 {
+    let reciprocal = 1.0 / c as f64;
+    reciprocal - 5.0 * 2f64.powi(-53) * reciprocal
+}
+
+/// Numbers of 64 bits by a known one: a quotient of doubles is near and not beyond, so that what is left has the dividend's sign and is less than the divisor c and 9 parts in 2^53 of the dividend, which are
+/// less than 2^15. A double holds that exactly if c is below 2^48. The quotient of it is right: it is no nearer to the next whole number than 1/c, and the product with the double beyond the reciprocal
+/// (`by_known`) is too large by at most 4 parts in 2^53 of 1 + 2^15/c, which is less.
 fn long_by_known(s: &Site<'_>) -> Option<Named> {
     let dtype = s.dtype();
-    let c = s.splat(1).filter(|_| divides(s) && dtype == DType::I64)?.to_i64()?;
-    let magnitude = c.unsigned_abs();
-    if !(3..1 << 31).contains(&magnitude) || (c > 0 && c.count_ones() == 1) {
+    let c = s.splat(1).filter(|_| divides(s) && width(dtype) == 64)?.to_i64()?;
+    let size = c.unsigned_abs();
+    // By 2^k it is a shift.
+    if !(3..1 << 48).contains(&size) || (c > 0 && c.count_ones() == 1) {
         return None;
     }
-    let (ty, sign) = (s.ty(0)?, c.signum());
-    let number = |v: i64| Piece::Splat(ty.clone(), Scalar::I64(v));
-    let above = Piece::Splat(Type::new(DType::F64, ty.shape().clone()), Scalar::F64(beyond_reciprocal(c)));
+    let ty = s.ty(0)?;
+    let wide = |v: f64| Piece::Splat(Type::new(DType::F64, ty.shape().clone()), Scalar::F64(v));
+    let number = Piece::Splat(ty.clone(), Scalar::I64(c).cast(dtype));
     let mut steps = Steps::default();
-    let compare =
-        |steps: &mut Steps, x: Piece, direction| steps.push(Op::new(Compare { direction }), vec![x, number(0)]);
-    // What is left of a number, and how often the divisor is taken out of it.
-    let mut take_out = |x: Piece| -> [Piece; 2] {
+    // How often the divisor is in a number: less than 2^63 times, also where there are 64 bits without a sign.
+    let times = |steps: &mut Steps, x: &Piece, by: f64| {
         let double = steps.push(Op::new(Convert { dtype: DType::F64 }), vec![x.clone()]);
-        let ratio = steps.push(Op::fixed(&Mul), vec![double, above.clone()]);
-        let times = steps.push(Op::new(Convert { dtype }), vec![ratio]);
-        let taken = steps.push(Op::fixed(&Mul), vec![times.clone(), number(c)]);
-        [steps.push(Op::fixed(&Sub), vec![x, taken]), times]
+        let ratio = steps.push(Op::fixed(&Mul), vec![double, wide(by)]);
+        let times = steps.push(Op::new(Convert { dtype: DType::I64 }), vec![ratio]);
+        if dtype == DType::I64 { times } else { steps.push(Op::new(Convert { dtype }), vec![times]) }
+    };
+    let without = |steps: &mut Steps, x: &Piece, times: &Piece| {
+        let taken = steps.push(Op::fixed(&Mul), vec![times.clone(), number.clone()]);
+        steps.push(Op::fixed(&Sub), vec![x.clone(), taken])
     };
     let x = Piece::Atom(s.operands[0]);
-    let [left, many] = take_out(x.clone());
-    let [left, few] = take_out(left);
-    let sum = steps.push(Op::fixed(&Add), vec![many, few]);
-    let [x_below, left_below] = [&x, &left].map(|v| compare(&mut steps, v.clone(), Direction::Lt));
-    let left_above = compare(&mut steps, left, Direction::Gt);
-    // Below zero and something left above, or the other way around: one step back.
-    let wrong = steps.push(Op::fixed(&Select), vec![x_below.clone(), left_above, left_below]);
-    let back = steps.push(Op::fixed(&Select), vec![x_below, number(sign), number(-sign)]);
-    let step = steps.push(Op::fixed(&Select), vec![wrong, back, number(0)]);
-    let quotient = steps.push(Op::fixed(&Add), vec![sum, step]);
-    let times = (Op::fixed(&Mul), s.operands[1].into());
-    by("x/c = two quotients of doubles and a step for 64 bits", made(s, steps, quotient, times))
+    let many = times(&mut steps, &x, before_reciprocal(c));
+    let left = without(&mut steps, &x, &many);
+    let few = times(&mut steps, &left, beyond_reciprocal(c));
+    if s.op.is::<Rem>() {
+        without(&mut steps, &left, &few);
+    } else {
+        steps.push(Op::fixed(&Add), vec![many, few]);
+    }
+    by("x/c = two quotients of doubles for 64 bits", steps.finish())
 }
 
 /// By any number: a quotient of doubles. That of the smallest number by -1 goes through 64 bits, where there is room for it.

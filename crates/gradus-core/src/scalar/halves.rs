@@ -80,11 +80,9 @@ impl Half {
                     s.0.op(Op::Bitcast(Ty::F32), &[bits])
                 }
                 Half::BF16 => {
-                    let (size, infinity) = (s.and(x, 0x7fff), s.int(0x7f80));
-                    let is_nan = s.0.op(Op::Lt, &[infinity, size]);
-                    let quiet = s.choose(is_nan, 0x40, 0);
-                    let x = s.0.op(Op::Or, &[x, quiet]);
                     let bits = s.by(Op::Shl, x, 16);
+                    let number = s.0.op(Op::Bitcast(Ty::F32), &[bits]);
+                    let bits = s.quiet_or(number, bits, bits);
                     s.0.op(Op::Bitcast(Ty::F32), &[bits])
                 }
             }
@@ -94,14 +92,14 @@ impl Half {
     /// [`Op::Narrow`] in basic operations.
     pub fn narrowing(self) -> Form {
         Form::made(&[Ty::F32], Ty::U16, |s| {
-            let x = s.operand(0);
-            let x = s.op(Op::Bitcast(Ty::I32), &[x]);
+            let number = s.operand(0);
+            let x = s.op(Op::Bitcast(Ty::I32), &[number]);
             let mut s = Ints(s);
-            let size = s.and(x, 0x7fff_ffff);
-            let infinity = s.int(0x7f80_0000);
-            let is_nan = s.0.op(Op::Lt, &[infinity, size]);
             let bits = match self {
                 Half::F16 => {
+                    let size = s.and(x, 0x7fff_ffff);
+                    let infinity = s.int(0x7f80_0000);
+                    let is_nan = s.0.op(Op::Lt, &[infinity, size]);
                     // To nearest: a carry goes into the exponent, which is right there. Ties go to even ones.
                     let last = s.by(Op::Shr, size, 13);
                     let is_odd = s.and(last, 1);
@@ -129,16 +127,54 @@ impl Half {
                     s.0.op(Op::Or, &[size, sign])
                 }
                 Half::BF16 => {
-                    let cut = s.by(Op::Shr, x, 16);
-                    let is_odd = s.and(cut, 1);
-                    let rounded = s.plus(x, 0x7fff);
-                    let rounded = s.0.op(Op::Add, &[rounded, is_odd]);
-                    let rounded = s.by(Op::Shr, rounded, 16);
-                    let quiet = s.or(cut, 0x40);
-                    s.0.op(Op::Select, &[is_nan, quiet, rounded])
+                    let rounded = s.rounded_above(number, x);
+                    s.by(Op::Shr, rounded, 16)
                 }
             };
             s.0.op(Op::Convert(Ty::U16), &[bits])
+        })
+    }
+
+    /// What [`Op::Widen`] makes of what [`Op::Narrow`] makes, from 32 bits to 32 bits.
+    pub fn rounding(self) -> Form {
+        Form::made(&[Ty::F32], Ty::F32, |s| {
+            let number = s.operand(0);
+            let bits = match self {
+                Half::F16 => {
+                    // Beyond this all are infinite. No number stays what it is: it is the second.
+                    let bound = s.number(Ty::F32, 131_072.0);
+                    let size = s.op(Op::Abs, &[number]);
+                    let size = s.op(Op::Lesser, &[bound, size]);
+                    // A sum with a power of two rounds at the place of its last bit, ties to even: 13 places above the number's own, and not below that of the smallest
+                    // half float. Of what is no number the power is negative.
+                    let mut s = Ints(s);
+                    let bits = s.0.op(Op::Bitcast(Ty::I32), &[size]);
+                    let exponent = s.and(bits, 0x7f80_0000);
+                    let power = s.plus(exponent, 13 << 23);
+                    let power = s.0.op(Op::Bitcast(Ty::F32), &[power]);
+                    let half = s.0.number(Ty::F32, 0.5);
+                    let power = s.0.op(Op::Greater, &[power, half]);
+                    let sum = s.0.op(Op::Add, &[size, power]);
+                    let rounded = s.0.op(Op::Sub, &[sum, power]);
+                    let most = s.0.number(Ty::F32, 65_504.0);
+                    let is_beyond = s.0.op(Op::Lt, &[most, rounded]);
+                    let infinity = s.0.number(Ty::F32, f64::INFINITY);
+                    let size = s.0.op(Op::Select, &[is_beyond, infinity, rounded]);
+                    let size = s.0.op(Op::Bitcast(Ty::I32), &[size]);
+                    // A half float has so many places, also of what says why it is no number.
+                    let size = s.and(size, !0x1fff);
+                    let x = s.0.op(Op::Bitcast(Ty::I32), &[number]);
+                    let sign = s.and(x, i32::MIN);
+                    s.0.op(Op::Or, &[size, sign])
+                }
+                Half::BF16 => {
+                    let x = s.op(Op::Bitcast(Ty::I32), &[number]);
+                    let mut s = Ints(s);
+                    let rounded = s.rounded_above(number, x);
+                    s.and(rounded, !0xffff)
+                }
+            };
+            s.op(Op::Bitcast(Ty::F32), &[bits])
         })
     }
 }
@@ -166,6 +202,22 @@ impl Ints<'_> {
 
     fn plus(&mut self, x: Local, v: i32) -> Local {
         self.by(Op::Add, x, v)
+    }
+
+    /// `otherwise`, or, of what is no number, its bits with the one set that makes it quiet, as the processor does it.
+    fn quiet_or(&mut self, number: Local, bits: Local, otherwise: Local) -> Local {
+        let is_nan = self.0.op(Op::Ne, &[number, number]);
+        let quiet = self.or(bits, 0x40_0000);
+        self.0.op(Op::Select, &[is_nan, quiet, otherwise])
+    }
+
+    /// A number by its bits, of which the upper 16 are those of the nearest number with as many: a carry goes into the exponent, which is right there. Ties go to even ones.
+    fn rounded_above(&mut self, number: Local, bits: Local) -> Local {
+        let cut = self.by(Op::Shr, bits, 16);
+        let is_odd = self.and(cut, 1);
+        let rounded = self.plus(bits, 0x7fff);
+        let rounded = self.0.op(Op::Add, &[rounded, is_odd]);
+        self.quiet_or(number, bits, rounded)
     }
 
     fn choose(&mut self, when: Local, a: i32, b: i32) -> Local {
@@ -241,10 +293,12 @@ mod tests {
     #[test]
     fn numbers_are_rounded_to_the_nearest() {
         for half in Half::ALL {
-            let form = half.narrowing();
+            let (form, rounding) = (half.narrowing(), half.rounding());
             let check = |bits: u32| {
                 let (have, want) = (form.evaluate(&[bits.into()]), u64::from(half.narrowed(bits)));
                 assert_eq!(have, want, "{half:?} of {bits:#x}: {have:#x} is not {want:#x}");
+                let (have, want) = (rounding.evaluate(&[bits.into()]), u64::from(half.widened(want as u16)));
+                assert_eq!(have, want, "{half:?} of {bits:#x}, wide again: {have:#x} is not {want:#x}");
             };
             let halfway = if half == Half::F16 { 0x1000 } else { 0x8000 };
             for bits in 0..=u16::MAX {

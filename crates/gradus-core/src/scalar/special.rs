@@ -1,6 +1,6 @@
-//! Functions of compiled Rust for single elements: what has no straight line of basic operations.
+//! Functions of compiled Rust for single elements: what has no straight line of basic operations, or one that needs no test where compiled Rust has it.
 
-use super::Ty;
+use super::{Form, Ty};
 use crate::math::{self, Rare};
 
 /// A function of compiled Rust, called for one element after the other.
@@ -55,6 +55,16 @@ impl Special {
             Ty::F32 => u64::from(self.of_f32(f32::from_bits(a as u32), f32::from_bits(b as u32)).to_bits()),
             _ => self.of_f64(f64::from_bits(a), f64::from_bits(b)).to_bits(),
         }
+    }
+
+    /// What it is made of, for floats of this type, if that is more than a call.
+    pub fn form(self, ty: Ty) -> Option<Form> {
+        (self == Special::FloatRem).then(|| {
+            Form::made(&[ty, ty], ty, |s| {
+                let (a, b) = (s.operand(0), s.operand(1));
+                math::rem(&mut s.floats(ty), a, b)
+            })
+        })
     }
 
     /// Its number: what machine code passes for it.

@@ -264,10 +264,13 @@ fn quotients() -> Seen {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 1) as i64
     };
-    for dtype in [I8, U8, I16, U16, I32, U32, I64] {
+    for dtype in [I8, U8, I16, U16, I32, U32, I64, U64] {
         let bits = 8 * dtype.size() as u32;
         let mut divisors = vec![2, 3, 5, 6, 7, 10, 12, 97, 100, 127, 4, 64, -1, -2, -3, -7, -128];
         divisors.extend([1000, 1460, 36524, 146_097, 1 << 15, (1 << 31) - 1, -146_097].iter().filter(|_| bits > 16));
+        let long =
+            [(1 << 31) + 11, 6_700_417 * 641, -(1 << 40) + 87, (1 << 48) - 59, (1 << 48) - 1, -(1 << 47), 1 << 61];
+        divisors.extend(long.iter().filter(|_| bits > 32));
         for c in divisors {
             let mut xs: Vec<i64> =
                 vec![0, 1, -1, c, -c, i64::MIN >> (64 - bits), i64::MAX >> (64 - bits), i64::MIN, i64::MAX];
@@ -275,7 +278,10 @@ fn quotients() -> Seen {
                 // Numbers of every length, and the multiples near them.
                 let x = next() >> (next().rem_euclid(63));
                 let multiple = x.wrapping_div(c).wrapping_mul(c);
+                let unsigned = (x as u64 / c as u64).wrapping_mul(c as u64) as i64;
                 xs.extend([
+                    unsigned,
+                    unsigned.wrapping_sub(1),
                     x,
                     multiple,
                     multiple.wrapping_add(1),

@@ -1,9 +1,10 @@
 //! Elementary functions written out as basic operations, the same for every code generator and for the interpreter; where a
 //! main body has one very often, once for all its uses.
 
-use gradus_core::scalar::Writer;
-
 use std::convert::Infallible;
+
+use gradus_core::scalar::{Half, Writer};
+use rustc_hash::FxHashMap;
 
 use super::rewrite::{Renames, Rewriter, rewrite};
 use super::{Expr, Function, Math, Module, Op, Stmt, Ty, Value};
@@ -39,7 +40,7 @@ pub fn expand_with(mut module: Module, often: usize) -> Module {
         }
     }
     let called = module.functions.iter().map(|f| (f.of, f.ty)).collect();
-    match rewrite(module, &mut Expander { called, open: 0, main: true }) {
+    match rewrite(module, &mut Expander { called, narrowed: FxHashMap::default(), open: Vec::new(), main: true }) {
         Ok(m) => m,
         Err(never) => match never {},
     }
@@ -67,8 +68,10 @@ fn count(m: &Module, body: &[Stmt], uses: &mut Vec<(Math, Ty, usize)>) {
 struct Expander {
     /// The functions that the main body calls.
     called: Vec<(Math, Ty)>,
-    /// How many bodies are around.
-    open: usize,
+    /// What half floats of the bodies that are around were made of.
+    narrowed: FxHashMap<Value, (Half, Value)>,
+    /// The half floats that each body around makes.
+    open: Vec<Vec<Value>>,
     /// Whether this is the main body, which comes first.
     main: bool,
 }
@@ -88,11 +91,23 @@ impl Rewriter<Infallible> for Expander {
                 let result = f.form(ty).write(&mut Recorder { module, out }, args);
                 renames.set(v, result);
             }
+            // Rounded and wide again: what lies between is not made. Where the half float is used too, both begin with the same steps.
+            Expr::Op(Op::Widen(half), args)
+                if let Some((_, x)) = self.narrowed.get(&args[0]).filter(|n| n.0 == *half) =>
+            {
+                renames.set(v, half.rounding().write(&mut Recorder { module, out }, &[*x]));
+            }
             Expr::Op(Op::Widen(half), args) => {
                 renames.set(v, half.widening().write(&mut Recorder { module, out }, args));
             }
             Expr::Op(Op::Narrow(half), args) => {
-                renames.set(v, half.narrowing().write(&mut Recorder { module, out }, args));
+                let narrow = half.narrowing().write(&mut Recorder { module, out }, args);
+                renames.set(v, narrow);
+                self.narrowed.insert(narrow, (*half, args[0]));
+                self.open.last_mut().unwrap_or(&mut Vec::new()).push(narrow);
+            }
+            Expr::Op(Op::Special(s), args) if let Some(form) = s.form(ty) => {
+                renames.set(v, form.write(&mut Recorder { module, out }, args));
             }
             _ => out.push(Stmt::Let(v, e)),
         }
@@ -100,12 +115,15 @@ impl Rewriter<Infallible> for Expander {
     }
 
     fn enter(&mut self) {
-        self.open += 1;
+        self.open.push(Vec::new());
     }
 
     fn leave(&mut self) {
-        self.open -= 1;
-        self.main &= self.open > 0;
+        for v in self.open.pop().unwrap_or_default() {
+            // A kernel is given what the main body computed, and not what that was computed of.
+            self.narrowed.remove(&v);
+        }
+        self.main &= !self.open.is_empty();
     }
 }
 

@@ -7,7 +7,7 @@ use gradus_core::optimize::Exactness;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::rewrite::{Renames, Rewriter, rewrite, sweep};
+use super::rewrite::{Renames, Rewriter, own_constants, rewrite, sweep};
 use super::{Expr, Module, Op, Stmt, Ty, Value, one};
 use gradus_core::scalar::evaluate as scalar;
 
@@ -23,7 +23,7 @@ pub fn fold(module: Module, exactness: Exactness) -> Module {
         folder.count_divisors(&module);
     }
     match rewrite(module, &mut folder) {
-        Ok(m) => sweep(m),
+        Ok(m) => sweep(own_constants(m)),
         Err(never) => match never {},
     }
 }

@@ -184,6 +184,43 @@ fn renamed(m: &mut Module, renames: &Renames, stmts: Vec<Stmt>) -> Vec<Stmt> {
     }
 }
 
+/// Every kernel has the constants that it uses, and is not given them: what is known of a number is known of what is computed with it.
+pub(super) fn own_constants(mut m: Module) -> Module {
+    fn constants(stmts: &[Stmt], known: &mut FxHashMap<Value, u64>) {
+        for s in stmts {
+            match s {
+                Stmt::Let(v, Expr::Const(bits)) => drop(known.insert(*v, *bits)),
+                Stmt::Loop(l) => constants(&l.body, known),
+                Stmt::While(w) => [&w.before, &w.body].into_iter().for_each(|b| constants(b, known)),
+                Stmt::Switch(s) => s.cases.iter().for_each(|(b, _)| constants(b, known)),
+                _ => {}
+            }
+        }
+    }
+    let mut known = FxHashMap::default();
+    constants(&m.main, &mut known);
+    let mut kernels = std::mem::take(&mut m.kernels);
+    for k in &mut kernels {
+        let mut renames = Renames::default();
+        let mut own = Vec::new();
+        k.inputs.retain(|v| {
+            let Some(bits) = known.get(v) else { return true };
+            let ty = m.ty(*v);
+            let new = m.value(ty);
+            renames.set(*v, new);
+            own.push(Stmt::Let(new, Expr::Const(*bits)));
+            false
+        });
+        if !own.is_empty() {
+            let stmts = std::mem::take(&mut k.body);
+            own.extend(renamed(&mut m, &renames, stmts));
+            k.body = own;
+        }
+    }
+    m.kernels = kernels;
+    m
+}
+
 /// Calls a function with every value that a body uses.
 pub(crate) fn each_use_of(body: &[Stmt], f: &mut dyn FnMut(Value)) {
     for s in body {

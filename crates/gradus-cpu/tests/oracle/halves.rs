@@ -12,7 +12,7 @@ use super::*;
 const HALVES: [DType; 2] = [DType::F16, DType::BF16];
 
 /// Every generator: both kinds of vectors, none of our own, and LLVM.
-fn everywhere(p: &Program, inputs: &[Array], context: &dyn Fn() -> String) -> Vec<Vec<Array>> {
+pub fn everywhere(p: &Program, inputs: &[Array], context: &dyn Fn() -> String) -> Vec<Vec<Array>> {
     let want = interpret(p, inputs).unwrap_or_else(|e| panic!("{e}\n{}", context()));
     let ways = [
         (Tier::Embedded, Vectors::Best),

@@ -183,6 +183,7 @@ impl Arrays<'_, '_, '_> {
                 Rare::Log => of(e, "stablehlo.log", &[*x]),
                 Rare::Log1p => of(e, "stablehlo.log_plus_one", &[*x]),
                 Rare::Pow => of(e, "stablehlo.power", &[*x, *y]),
+                Rare::Rem => of(e, "stablehlo.remainder", &[*x, *y]),
             },
             _ => Err(error!(Internal, "a special function of {} operands", args.len())),
         }

@@ -6,6 +6,7 @@
 
 mod address;
 mod allocate;
+mod bounded;
 mod calls;
 mod emit;
 mod encode;

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::Isa;
 use super::address::Families;
+use super::bounded::Bounded;
 use super::encode::{Cond, Enc, Label, Len};
 use super::fill::Filled;
 use super::held::Held;
@@ -109,6 +110,8 @@ pub(super) struct Select<'a> {
     pub families: Families,
     /// Indices that were held in range.
     pub held: Held,
+    /// How large floats can be.
+    pub bounded: Bounded,
     /// How often each value is used.
     pub used: Vec<u32>,
     /// What is known to hold where code is made.
@@ -171,6 +174,7 @@ impl<'a> Select<'a> {
             read: FxHashMap::default(),
             families: Families::of(code),
             held: if isa == Isa::Avx512 { Held::of(code) } else { Held::default() },
+            bounded: Bounded::of(code),
             used: vec![0; n],
             holds: None,
         };
@@ -769,6 +773,9 @@ impl Select<'_> {
         self.start(&l.carried)?;
         let counter = self.general_reg();
         let filled = self.fill(l, counter)?;
+        // What the loop makes once is not there where memory was filled instead.
+        let top = self.level();
+        let made = matches!(filled, Filled::IfLong(_)).then(|| (self.scopes[top].cache.clone(), self.splats.clone()));
         if l.trips() != Some(0) && !matches!(filled, Filled::All) {
             let from = match l.from {
                 Int::Const(0) => None,
@@ -802,6 +809,9 @@ impl Select<'_> {
         }
         if let Filled::IfLong(done) = filled {
             self.emit(Inst::Label(done));
+        }
+        if let Some((cache, splats)) = made {
+            (self.scopes[top].cache, self.splats) = (cache, splats);
         }
         for c in &l.carried {
             self.set(c.result, self.values[c.param.index()]);

@@ -188,6 +188,7 @@ impl Select<'_> {
                 let op = if ty.is_signed() { Unary::Signed32 } else { Unary::Unsigned32 };
                 self.emit(Inst::Unary { op, dst, a: low });
             }
+            Op::Convert(Ty::I64) if self.bounded.is_below(args[0], 63) => from(self, op::to_i64(size == 8), dst),
             Op::Convert(to @ (Ty::I64 | Ty::U64)) => {
                 let src = self.float_to_general(ty == Ty::F64, to, x)?;
                 self.emit(Inst::Copy { dst, src });

@@ -479,7 +479,15 @@ impl Select<'_> {
         // All lanes of a uniform value are the same, and a shorter type fills only half of them.
         let shorter = self.now.is_none() && size < from.size();
         let r = if shorter { self.vector_reg() } else { dst };
-        self.convert_vector(from, to, len, r, x)?;
+        match (from, to, self.isa) {
+            (Ty::F64, Ty::I32, _) if self.bounded.is_below(v, 31) => {
+                self.vec(op::float_to_i32(true), len, r, None, x, None)
+            }
+            (Ty::F64, Ty::I64, Isa::Avx512) if self.bounded.is_below(v, 63) => {
+                self.vec(op::float_to_i64(true), len, r, None, x, None);
+            }
+            _ => self.convert_vector(from, to, len, r, x)?,
+        }
         if shorter {
             let len = self.whole();
             self.vec(op::broadcast(size == 8), len, dst, None, r, None);
