@@ -14,7 +14,7 @@ use super::{Arith, Rare};
 ///   is `r`: it is a number, and a fused operation has it exactly. Where it is negative `n` was one too many, and `r + y` is what is left; that is a number for the same reason.
 /// - Where `x` is below `y`, and be that infinite, `x` is left.
 ///
-/// Quotients from 2^(p-2) on are rare. So are no numbers, infinities and zeros to divide by: with them the quotient is none or infinite.
+/// Quotients from 2^(p-2) on are rare. So are no numbers, infinite dividends and divisors so small that `i` is infinite: with them the product is none or infinite.
 pub fn rem<A: Arith>(m: &mut A, x: A::F, y: A::F) -> A::F {
     let (a, b) = (m.abs(x), m.abs(y));
     let one = m.float(1.0);
