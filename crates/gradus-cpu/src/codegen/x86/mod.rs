@@ -13,6 +13,7 @@ mod fill;
 mod general;
 mod guarded;
 mod held;
+mod increment;
 mod lanes;
 mod lanewise;
 mod link;
