@@ -12,6 +12,8 @@ mod nearest;
 mod picked;
 #[path = "oracle/recurrences.rs"]
 mod recurrences;
+#[path = "oracle/scatters.rs"]
+mod scatters;
 #[path = "oracle/small.rs"]
 mod small;
 
