@@ -16,6 +16,8 @@ mod picked;
 mod recurrences;
 #[path = "oracle/remainders.rs"]
 mod remainders;
+#[path = "oracle/scatters.rs"]
+mod scatters;
 #[path = "oracle/small.rs"]
 mod small;
 

@@ -6,7 +6,7 @@ use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::shapes::{broadcast_sources, is_repeated, unit_axes};
 use super::simplify::{outside_with_rules, with_rules};
 use super::{Exactness, eliminate_dead_code};
-use super::{dots, gathers, pieces, shapes, slices};
+use super::{dots, gathers, pieces, scatters, shapes, slices};
 use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::dot::DotGeneral;
@@ -21,7 +21,11 @@ const RULES: &[Rule] = &[BELOW_ELEMENTWISE, reductions];
 
 /// Moves broadcasts and transposes down. What they meet there is rewritten in the same walk: each other, and products.
 pub(super) fn sink(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[shapes::RULES, RULES, dots::RULES, pieces::RULES, gathers::RULES, slices::RULES])
+    with_rules(
+        p,
+        exactness,
+        &[shapes::RULES, RULES, dots::RULES, pieces::RULES, gathers::RULES, slices::RULES, scatters::SUMS],
+    )
 }
 
 /// A linear program that is about to be turned around, with repetitions below its products. Turned around a repetition is a sum, which then comes before the product

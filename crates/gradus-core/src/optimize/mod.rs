@@ -28,6 +28,7 @@ mod pieces;
 mod quotients;
 mod rewrite;
 mod rules;
+mod scatters;
 mod shapes;
 mod simplify;
 mod slices;

@@ -6,7 +6,7 @@
 
 use super::rewrite::{Named, Piece, Rewrite, Rule, Site, Steps, by};
 use super::simplify::with_rules;
-use super::{Exactness, dots, quotients, sums};
+use super::{Exactness, dots, quotients, scatters, sums};
 use crate::error::Result;
 use crate::primitives::Op;
 use crate::primitives::elementwise::{
@@ -20,7 +20,7 @@ const RULES: &[Rule] = &[arithmetic, powers, choices, bits, relaxed];
 
 /// Makes operations cheaper.
 pub(super) fn reduce(p: &Program, exactness: Exactness) -> Result<Program> {
-    with_rules(p, exactness, &[RULES, quotients::RULES, dots::OF_FEW, sums::RULES])
+    with_rules(p, exactness, &[RULES, quotients::RULES, dots::OF_FEW, sums::RULES, scatters::PLACES])
 }
 
 fn fixed(op: &'static dyn crate::primitives::Primitive, operands: impl IntoIterator<Item = Atom>) -> Option<Rewrite> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::support::Seen;
-use crate::{boxes, chains, dots, gathers, loops, scalars};
+use crate::{boxes, chains, dots, gathers, loops, scalars, scatters};
 
 /// The names of laws in the source of the optimizer: what `by` and `applied` are given.
 fn in_source() -> BTreeMap<String, String> {
@@ -31,6 +31,7 @@ fn every_law_is_applied_and_kept() {
     seen.extend(chains::seen());
     seen.extend(dots::seen());
     seen.extend(gathers::seen());
+    seen.extend(scatters::seen());
     seen.extend(boxes::seen());
     seen.extend(loops::seen());
     let mut shown: BTreeMap<&str, &str> = BTreeMap::new();

@@ -16,5 +16,6 @@ mod gathers;
 mod laws;
 mod loops;
 mod scalars;
+mod scatters;
 mod support;
 mod values;

@@ -116,6 +116,51 @@ impl Folder {
         }
     }
 
+    /// The least and the largest number that a whole number may be, if more is known than its type.
+    fn range(&self, m: &Module, v: Value, depth: usize) -> Option<(i128, i128)> {
+        let ty = m.ty(v);
+        if ty.is_float() || ty == Ty::Bool {
+            return None;
+        }
+        if let Some(bits) = self.known.get(&v) {
+            let above = 64 - 8 * ty.size() as u32;
+            let n = if ty.is_signed() { i128::from((bits << above) as i64 >> above) } else { i128::from(*bits) };
+            return Some((n, n));
+        }
+        // What fits into the type is what it was before.
+        let of = |v: Value| self.range(m, v, depth - 1).or_else(|| whole(m.ty(v)));
+        match self.how.get(&v).filter(|_| depth > 0)? {
+            (Op::Convert(_) | Op::Bitcast(_), args) => {
+                let (least, most) = of(args[0])?;
+                let (lowest, highest) = whole(ty)?;
+                (lowest <= least && most <= highest).then_some((least, most))
+            }
+            (op @ (Op::Max | Op::Min), args) => {
+                let ((a, b), (c, d)) = (of(args[0])?, of(args[1])?);
+                Some(if *op == Op::Max { (a.max(c), b.max(d)) } else { (a.min(c), b.min(d)) })
+            }
+            _ => None,
+        }
+    }
+
+    /// What a whole number is compared with or held by, where that is beyond all that it may be.
+    fn in_range(&self, m: &Module, op: Op, x: &[Value]) -> Option<Simpler> {
+        let [a, b] = x[..] else { return None };
+        if !matches!(op, Op::Lt | Op::Max | Op::Min) {
+            return None;
+        }
+        let ((a_least, a_most), (b_least, b_most)) = (self.range(m, a, DEEPEST)?, self.range(m, b, DEEPEST)?);
+        match op {
+            Op::Lt if a_most < b_least => Some(Simpler::Expr(Expr::Const(1))),
+            Op::Lt if a_least >= b_most => Some(Simpler::Expr(Expr::Const(0))),
+            Op::Max if a_least >= b_most => Some(Simpler::Value(a)),
+            Op::Max if b_least >= a_most => Some(Simpler::Value(b)),
+            Op::Min if a_most <= b_least => Some(Simpler::Value(a)),
+            Op::Min if b_most <= a_least => Some(Simpler::Value(b)),
+            _ => None,
+        }
+    }
+
     /// Whether a float is certainly no -0: a sum is that only of two, a square never.
     fn has_no_minus_zero(&self, v: Value, ty: Ty, depth: usize) -> bool {
         if self.known.contains_key(&v) {
@@ -182,6 +227,11 @@ impl Folder {
             Op::Add if !float && self.is_zero(x[1]) => V(x[0]),
             Op::Mul if !float && self.is_zero(x[0]) => V(x[0]),
             Op::Mul if !float && self.is_zero(x[1]) => V(x[1]),
+            // Of bools: what holds and x = x
+            Op::And if ty == Ty::Bool && self.is_one(x[0], ty) => V(x[1]),
+            Op::And if ty == Ty::Bool && self.is_one(x[1], ty) => V(x[0]),
+            // What is chosen is known
+            Op::Select if self.known.contains_key(&x[0]) => V(x[if self.is_zero(x[0]) { 2 } else { 1 }]),
             _ => return None,
         })
     }
@@ -207,6 +257,15 @@ impl Folder {
     }
 }
 
+/// The least and the largest whole number of a type.
+fn whole(ty: Ty) -> Option<(i128, i128)> {
+    if ty.is_float() || ty == Ty::Bool {
+        return None;
+    }
+    let bits = 8 * ty.size();
+    Some(if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) })
+}
+
 impl Rewriter<Infallible> for Folder {
     fn define(
         &mut self,
@@ -224,7 +283,7 @@ impl Rewriter<Infallible> for Folder {
         }
         // Each rule makes the expression smaller, so this ends.
         while let Expr::Op(op, args) = &e {
-            let simpler = match self.exact(ty, *op, args) {
+            let simpler = match self.exact(ty, *op, args).or_else(|| self.in_range(m, *op, args)) {
                 None if self.relaxed && ty.is_float() => self.relaxed(ty, *op, args),
                 found => found,
             };

@@ -15,6 +15,7 @@ mod running;
 mod scalars;
 mod scatter;
 mod singles;
+mod strips;
 mod values;
 mod views;
 mod walk;
@@ -216,6 +217,7 @@ fn lower_real(p: &Program, (small, threads): (usize, bool)) -> Result<Lowered> {
     let wanted: Vec<(Atom, Option<View>)> = made.iter().map(|(a, v)| (*a, Some(v.clone()))).collect();
     l.block(p, inputs, &wanted, FxHashSet::default())?;
     let main = l.emitter.end();
+    let main = l.in_strips(main);
     l.emitter.module.main = l.emitter.take_sizes();
     l.emitter.module.main.extend(main);
     let made = made.iter().map(|(a, _)| p.ty(*a).clone()).collect();

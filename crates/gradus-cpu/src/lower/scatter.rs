@@ -78,7 +78,10 @@ impl Lower {
         let first = [(0, &place), (1, &views[1])].map(|(k, view)| outer.along(k, view.first()));
         let update = |l: &mut Self, [(at, meaning), (from, update)]: [(At, Meaning); 2]| {
             let old = l.emitter.load(to.buffer, at.clone(), meaning.clone());
-            let update = l.emitter.load(views[1].buffer, from, update);
+            let update = match l.splat_of(p, values, operands[2]) {
+                Some(number) => number,
+                None => l.emitter.load(views[1].buffer, from, update),
+            };
             let new = match s.kind {
                 ScatterKind::Set => update,
                 ScatterKind::Add => l.emitter.op(Op::Add, &[old, update]),

@@ -207,6 +207,26 @@ impl Emitter<'_> {
                     Size::Quad => self.code.plain(true, None, &[0x89], src, to, &[]),
                 }
             }
+            Inst::Increment { size, to, by } => {
+                let prefix = (*size == Size::Word).then_some(0x66);
+                let (wide, byte) = (*size == Size::Quad, *size == Size::Byte);
+                match *by {
+                    Ri::Reg(by) => {
+                        let by = self.general_in(by, RAX);
+                        let to = self.place(to);
+                        self.code.plain(wide, prefix, &[u8::from(!byte)], by, to, &[]);
+                    }
+                    Ri::Imm(by) => {
+                        let to = self.place(to);
+                        match i8::try_from(by) {
+                            Ok(by) => {
+                                self.code.plain(wide, prefix, &[if byte { 0x80 } else { 0x83 }], 0, to, &[by as u8])
+                            }
+                            Err(_) => self.code.plain(wide, prefix, &[0x81], 0, to, &by.to_le_bytes()),
+                        }
+                    }
+                }
+            }
             Inst::Announce { at } => {
                 let at = self.place(at);
                 // prefetchw; a processor that does not know it does nothing.

@@ -304,6 +304,12 @@ pub enum Inst {
         src: Reg,
         to: Mem,
     },
+    /// Adds to a number in memory.
+    Increment {
+        size: Size,
+        to: Mem,
+        by: Ri,
+    },
     /// Says that this line will be written: it is fetched meanwhile. Never a fault, wherever it is.
     Announce {
         at: Mem,
@@ -489,6 +495,12 @@ impl Inst {
                 f(*dst, Def);
             }
             Inst::Announce { at } => at.visit(f),
+            Inst::Increment { to, by, .. } => {
+                if let Ri::Reg(r) = by {
+                    f(*r, Use);
+                }
+                to.visit(f);
+            }
             Inst::Fill { to, bits, count, .. } => {
                 to.visit(f);
                 all(f, &[*bits, *count]);
@@ -593,7 +605,7 @@ impl Inst {
             | Inst::Set { dst, .. }
             | Inst::Choose { dst, .. } => Some(*dst),
             Inst::Entry { .. } | Inst::StoreVec { .. } | Inst::Gather { .. } | Inst::Scatter { .. } => None,
-            Inst::Store { .. } | Inst::Fill { .. } | Inst::Announce { .. } => None,
+            Inst::Store { .. } | Inst::Increment { .. } | Inst::Fill { .. } | Inst::Announce { .. } => None,
             Inst::Label(_) | Inst::Branch(..) | Inst::Jump(_) => None,
             Inst::LoopStart(_) | Inst::LoopEnd(..) | Inst::Run { .. } | Inst::Call { .. } => None,
         }

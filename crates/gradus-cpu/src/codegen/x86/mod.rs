@@ -14,6 +14,7 @@ mod fill;
 mod general;
 mod guarded;
 mod held;
+mod increment;
 mod lanes;
 mod lanewise;
 mod link;

@@ -567,7 +567,11 @@ impl Select<'_> {
     pub fn statements(&mut self, body: &[Stmt]) -> Option<()> {
         let mut rest = body;
         while let Some(first) = rest.first() {
-            let done = match self.together(rest)? {
+            let done = match self.increment(rest)? {
+                0 => self.together(rest)?,
+                done => done,
+            };
+            let done = match done {
                 0 => {
                     self.stmt(first)?;
                     1
@@ -596,7 +600,7 @@ impl Select<'_> {
         there != Val::Unset && self.forced.values().any(|to| *to == there)
     }
 
-    fn stmt(&mut self, s: &Stmt) -> Option<()> {
+    pub(super) fn stmt(&mut self, s: &Stmt) -> Option<()> {
         match s {
             Stmt::Let(v, Expr::Const(bits)) => {
                 self.values[v.index()] = Val::Const(*bits);

@@ -71,7 +71,7 @@ fn each_address(inst: &mut Inst, mut f: impl FnMut(&mut Reg)) {
     };
     match inst {
         Inst::Vec { b: Rm::Mem(m), .. } => place(m),
-        Inst::StoreVec { to, .. } | Inst::Store { to, .. } => place(to),
+        Inst::StoreVec { to, .. } | Inst::Store { to, .. } | Inst::Increment { to, .. } => place(to),
         Inst::Load { from, .. } | Inst::Lea { from, .. } | Inst::Gather { from, .. } => place(from),
         Inst::Scatter { to, .. } => place(to),
         _ => {}
