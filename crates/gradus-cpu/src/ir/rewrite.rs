@@ -16,8 +16,12 @@ impl Renames {
         self.0.insert(from, to);
     }
 
-    pub fn get(&self, v: Value) -> Value {
-        self.0.get(&v).copied().unwrap_or(v)
+    /// The value that took the place of one, and of that, and so on: a kernel may turn what the main body made another value into.
+    pub fn get(&self, mut v: Value) -> Value {
+        while let Some(other) = self.0.get(&v) {
+            v = *other;
+        }
+        v
     }
 
     fn int(&self, i: &mut Int) {
