@@ -196,6 +196,7 @@ pub(crate) fn disturbed(op: &Op, operands: &[Array], outputs: Outputs) -> Result
     noise.rounded |= contracts && outputs.iter().all(is_whole) && !operands.iter().all(is_whole);
     NOISE.set(Some(noise));
     let outputs = if noise.flushes { noise.flushed(op, operands, outputs)? } else { outputs };
+    let outputs = noise.without_holes(op, operands, outputs)?;
     #[cfg(feature = "linalg")]
     if noise.amplitude != 0.0 && crate::primitives::linalg::is_decomposition(op) {
         let moved = operands.iter().map(|a| noise.near(a)).collect::<Vec<_>>();
@@ -298,6 +299,19 @@ impl Noise {
         // Moves keep what arithmetic makes 0, so some runs keep all.
         let flushes = freedom >= Freedom::Functions && run % 3 != 1;
         Noise { freedom, way: None, state: run, left, rounded: false, amplitude: 1.0, kind, moves: false, flushes }
+    }
+
+    /// What a convolution gives in half of the runs, whose image has zeros between its elements: they are multiplied or left out, which an infinite kernel shows.
+    fn without_holes(&mut self, op: &Op, operands: &[Array], outputs: Outputs) -> Result<Outputs> {
+        let (Some(convolve), [x, w]) = (op.downcast::<Convolve>(), operands) else { return Ok(outputs) };
+        if self.freedom < Freedom::Sums || convolve.image_dilation.iter().all(|d| *d == 1) || self.random() < 0.0 {
+            return Ok(outputs);
+        }
+        NOISE.set(None);
+        let parts = convolve.quick_parts(x, w);
+        self.moves = true;
+        NOISE.set(Some(*self));
+        Ok([parts?].into_iter().collect())
     }
 
     /// What an operation gives where numbers below the smallest normal one are 0, among its operands and its results. What it holds is flushed as it runs.
@@ -701,6 +715,24 @@ mod tests {
         let small = [Array::from(f32::from_bits(0x0040_0000))];
         assert!(explained_by(Freedom::Functions, quotient, &small, f32::INFINITY));
         assert!(!explained_by(Freedom::Contraction, quotient, &small, f32::INFINITY));
+    }
+
+    /// Whoever multiplies zeros between the elements of an image gets a NaN of an infinite kernel, and whoever leaves them out does not.
+    #[test]
+    fn zeros_between_elements_may_be_left_out() {
+        let text = |holes: usize| {
+            format!(
+                "fn f(x0: f64[1,3,1], x1: f64[2,1,1]) -> f64[] {{\n  x2: f64[1,{},1] = convolve{{strides=[1], low=[0], high=[0], image_dilation=[{holes}], kernel_dilation=[1], feature_groups=1, batch_groups=1}} x0 x1\n  x3: f64[] = reduce_sum{{axes=[0,1,2]}} x2\n  return x3\n}}\n",
+                2 * holes
+            )
+        };
+        let image = Array::from_vec(vec![1.0, 2.0, 3.0], [1, 3, 1]).unwrap();
+        let kernel = |at: f64| Array::from_vec(vec![at, 1.0], [2, 1, 1]).unwrap();
+        let of = |holes, at, have: f64| explained_by(Freedom::Sums, &text(holes), &[image.clone(), kernel(at)], have);
+        // The last element is only met by the second of the kernel.
+        assert!(of(2, f64::INFINITY, f64::INFINITY));
+        assert!(!of(2, 0.5, f64::INFINITY));
+        assert!(!of(1, f64::NAN, 1.0));
     }
 
     /// What cancels may be nothing at all, though noise never makes it that.

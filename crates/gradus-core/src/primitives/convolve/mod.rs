@@ -27,6 +27,8 @@ use crate::types::{DType, Dim, Effects, Scalar, Shape, Type};
 /// `[batch / batch_groups, spatial.., results]`.
 ///
 /// With groups of features, those of group `j` alone make the results of group `j`. With groups of examples, the examples of group `j` do.
+///
+/// Zeros between the elements of an image are multiplied or left out, as is quicker: next to an infinite or undefined element of the kernel they make a NaN or nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Convolve {
     /// How far apart windows begin, along each spatial axis; at least 1.

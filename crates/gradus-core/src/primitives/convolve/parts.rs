@@ -51,7 +51,7 @@ fn gcd(a: usize, b: usize) -> usize {
 
 impl Convolve {
     /// As [`parts`](Convolve::parts), by the way that takes the least time.
-    pub(super) fn quick_parts(&self, x: &Array, w: &Array) -> Result<Array> {
+    pub(crate) fn quick_parts(&self, x: &Array, w: &Array) -> Result<Array> {
         if let Some(y) = self.added_products(x, w)? {
             return Ok(y);
         }
