@@ -726,8 +726,8 @@ mod tests {
                 2 * holes
             )
         };
-        let image = Array::from_vec(vec![1.0, 2.0, 3.0], [1, 3, 1]).unwrap();
-        let kernel = |at: f64| Array::from_vec(vec![at, 1.0], [2, 1, 1]).unwrap();
+        let image = Array::from_vec(vec![1.0, 2.0, 3.0], [1, 3, 1]);
+        let kernel = |at: f64| Array::from_vec(vec![at, 1.0], [2, 1, 1]);
         let of = |holes, at, have: f64| explained_by(Freedom::Sums, &text(holes), &[image.clone(), kernel(at)], have);
         // The last element is only met by the second of the kernel.
         assert!(of(2, f64::INFINITY, f64::INFINITY));
