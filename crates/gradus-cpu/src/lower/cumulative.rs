@@ -93,7 +93,7 @@ impl Lower {
             let states: Vec<View> = (0..states)
                 .map(|_| View::dense(self.new_scratch(ty, count(&kept)), &kept).of(self.tag(TagName::Partial)))
                 .collect();
-            let tile = tile_width(width);
+            let tile = tile_width(width, self.threads);
             let (tiles, left) = (width.floor_div(tile), width.modulo(tile));
             for (whole, width) in [(true, Size::from(tile)), (false, left)] {
                 if (if whole { tiles } else { left }) == 0 {

@@ -3,6 +3,7 @@
 use super::Lower;
 use super::running::Run;
 use super::views::{At, Dims, Strides, View, is_empty};
+use crate::cost::is_for_one;
 use crate::ir::meaning::Meaning;
 use crate::ir::{Kind, LANES, Ty, Value};
 use crate::size::Size;
@@ -14,12 +15,20 @@ const COLUMNS: usize = 64;
 pub(super) const WIDEST: usize = 256;
 /// Bytes of a line of the caches.
 const LINE: usize = 64;
-/// Rows that such a tile takes in at once: so seldom what is kept goes to memory and back.
-pub(super) const ROWS: usize = 8;
+/// No more than so many where no threads share them.
+const WIDEST_ALONE: usize = 512;
+/// Rows that such a tile takes in at once: so seldom what is kept goes to memory and back. Rows of more lie in the same few sets of the first cache where their length is a
+/// power of two, and twice as many streams of writes take twice the time at any length.
+pub(super) const ROWS: usize = 4;
 
-/// The width of the tiles of so many columns.
-pub(super) fn tile_width(columns: Size) -> usize {
-    // Tiles of whole lines, of numbers of eight bytes, begin where lines begin: a vector that reaches over the end of one takes two of them.
+/// The width of the tiles of so many columns, which threads may share. Tiles of whole lines, of numbers of eight bytes, begin where lines begin: a vector that reaches over
+/// the end of one takes two of them.
+pub(super) fn tile_width(columns: Size, threads: bool) -> usize {
+    if is_for_one(f32::INFINITY, threads) {
+        // As few as there may be, of one width but the last.
+        let alike = |n: usize| n.div_ceil(n.div_ceil(WIDEST_ALONE).max(1)).next_multiple_of(LINE / 8);
+        return columns.known().map_or(WIDEST, alike);
+    }
     let even = |n: usize| {
         let widths = (COLUMNS..=WIDEST).filter(|w| n.is_multiple_of(*w));
         widths.max_by_key(|w| (w.is_multiple_of(LINE / 8), *w))

@@ -204,3 +204,35 @@ fn of_symbolic_sizes() {
         check_sizes(&p, &sizes, None, &|| text.to_string());
     }
 }
+
+/// Places at both ends and beyond them, as far as whole numbers go: they count from the end or are left out.
+#[test]
+fn places_at_the_ends() {
+    let n = 9_i64;
+    let ends =
+        [0, 1, n - 1, n, n + 1, -1, -n, -n - 1, 2 * n, -2 * n, i64::MAX, i64::MIN, i64::MAX - n, i64::MIN + n, 4];
+    let at = Array::from_vec(ends.repeat(9), [9 * ends.len()]);
+    for dtype in [DType::I8, DType::I32, DType::I64, DType::U64, DType::BF16, DType::F32, DType::F64, DType::C64] {
+        let inputs = [floats(9).cast(dtype), at.clone(), floats(9 * ends.len()).cast(dtype), floats(27).cast(dtype)];
+        let p = traced(&inputs, |x| {
+            let (table, at, u) = (&x[0], &x[1], &x[2]);
+            let rows = x[3].reshape([9, 3]);
+            let wide = u.expand_dims(1).broadcast_to([9 * ends.len(), 3]);
+            let mut all = vec![
+                table.at(at).add(u),
+                table.at(at).set(u),
+                table.at(at).mul(u),
+                // The place is an update too, and decides about another.
+                table.at(at).add(&at.cast(DType::I8).cast(dtype)),
+                rows.at(at).add(&wide),
+                rows.at(at).set(&wide),
+                table.at(at.cast(DType::I32)).add(u),
+            ];
+            if !dtype.is_complex() {
+                all.extend([table.at(at).max(u), rows.at(at).min(&wide)]);
+            }
+            all
+        });
+        check_native(&p, &inputs, None, &|| format!("{dtype}\n{p}"));
+    }
+}

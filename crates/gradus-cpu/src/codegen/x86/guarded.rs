@@ -1,10 +1,13 @@
 //! What is only done for stores that put back what a place holds already unless something holds, a scatter's window that may be out of range: all of it is
 //! done where the thing holds, behind one branch, and choices by it are made there. What nearly always holds costs a branch less than a choice.
 
-use super::lir::{Inst, Test};
+use rustc_hash::FxHashMap;
+
+use super::encode::{Cond, Label};
+use super::lir::{Alu, Inst, Reg, Test};
 use super::records::same_record;
-use super::select::Select;
-use crate::ir::{Int, Op, Value};
+use super::select::{Once, Select, Val};
+use crate::ir::{Int, Op, Ty, Value};
 use crate::vector::{Expr, Spread, Stmt, each_use};
 
 /// The first statements of a body, up to the last store of those that a condition guards.
@@ -16,6 +19,18 @@ pub(super) struct Guarded {
     inside: Vec<Stmt>,
     /// How many statements that are.
     pub end: usize,
+}
+
+/// A place that counts from the end where it is negative, and is compared with the end. Nearly all are in range as they are read, and one comparison without the sign
+/// says so of both.
+struct Counted {
+    /// As it is read, what is added if it is negative, and the end.
+    read: Value,
+    size: Value,
+    end: Value,
+    place: Value,
+    /// What only leads from one to the other.
+    between: [Value; 3],
 }
 
 impl Select<'_> {
@@ -60,18 +75,77 @@ impl Select<'_> {
     }
 
     pub(super) fn guard(&mut self, g: &Guarded) -> Option<()> {
-        self.statements(&g.before)?;
         let (top, done) = (self.level(), self.label());
-        let test = self.test_of(g.condition)?;
+        let cache = match self.place_from_end(g) {
+            Some(counted) => {
+                let gone = |s: &&Stmt| matches!(s, Stmt::Let(v, _) if *v == g.condition || *v == counted.place || counted.between.contains(v));
+                let before: Vec<Stmt> = g.before.iter().filter(|s| !gone(s)).cloned().collect();
+                self.statements(&before)?;
+                self.count_from(&counted, done)?
+            }
+            None => {
+                self.statements(&g.before)?;
+                let test = self.test_of(g.condition)?;
+                let cache = self.scopes[top].cache.clone();
+                self.emit(Inst::Branch(Test { cond: test.cond.not(), ..test }, done));
+                cache
+            }
+        };
         // What is made once behind the branch is not there behind its end.
-        let cache = self.scopes[top].cache.clone();
-        self.emit(Inst::Branch(Test { cond: test.cond.not(), ..test }, done));
         let outer = self.holds.replace(g.condition);
         self.statements(&g.inside)?;
         self.holds = outer;
         self.emit(Inst::Label(done));
         self.scopes[top].cache = cache;
         Some(())
+    }
+
+    /// Whether the condition is that a place is in range which counts from the end where it is negative, and nobody needs what leads to it.
+    fn place_from_end(&self, g: &Guarded) -> Option<Counted> {
+        let made = |v: Value| {
+            let found = g.before.iter().find_map(|s| match s {
+                Stmt::Let(u, e) if *u == v => Some(e),
+                _ => None,
+            });
+            found.filter(|_| !self.is_forced(v) && !self.code.shape(v).is_vector())
+        };
+        let is_zero = |v: Value| self.const_of(v) == Some(0) || matches!(made(v), Some(Expr::Const(0)));
+        let op = |v: Value, op: Op| match made(v) {
+            Some(Expr::Op(o, args)) if *o == op => Some(&args[..]),
+            _ => None,
+        };
+        let &[bits, end] = op(g.condition, Op::Lt)? else { return None };
+        let &[place] = op(bits, Op::Bitcast(Ty::U64))? else { return None };
+        let &[negative, sum, read] = op(place, Op::Select)? else { return None };
+        let &[number, zero] = op(negative, Op::Lt)? else { return None };
+        let &[a, b] = op(sum, Op::Add)? else { return None };
+        let size = if a == read { b } else { a };
+        let fits = number == read && (a == read || b == read) && is_zero(zero) && self.code.ty(read) == Ty::I64;
+        let between = [bits, negative, sum];
+        // What holds is only asked by choices that are made, and the place is only there where it holds.
+        let inside = uses(&g.inside);
+        let chooses = |s: &&Stmt| matches!(s, Stmt::Let(_, Expr::Op(Op::Select, args)) if args[0] == g.condition);
+        let choices = g.inside.iter().filter(chooses).count();
+        let own = between.iter().all(|v| self.uses(*v) == 1)
+            && count(&inside, g.condition) == choices
+            && self.uses(g.condition) == choices
+            && self.uses(place) == count(&inside, place) + 1;
+        (fits && own && end != place).then_some(Counted { read, size, end, place, between })
+    }
+
+    /// Goes on where a place is in range, from the end if it is negative. What is read beyond the end stays beyond it with the size added. Gives what was made once before.
+    fn count_from(&mut self, counted: &Counted, done: Label) -> Option<FxHashMap<Once, Reg>> {
+        let (read, size, end) =
+            (self.general(counted.read)?, self.general_or_imm(counted.size)?, self.general_or_imm(counted.end)?);
+        let (top, at, inside) = (self.level(), self.general_reg(), self.label());
+        let cache = self.scopes[top].cache.clone();
+        self.emit(Inst::Copy { dst: at, src: read });
+        self.emit(Inst::Branch(Test { cond: Cond::B, a: at, b: end }, inside));
+        self.alu(Alu::Add, at, at, size);
+        self.emit(Inst::Branch(Test { cond: Cond::Ae, a: at, b: end }, done));
+        self.emit(Inst::Label(inside));
+        self.set(counted.place, Val::General(at));
+        Some(cache)
     }
 
     /// The next store, if it is one of what was read there before unless something holds, and what that is.

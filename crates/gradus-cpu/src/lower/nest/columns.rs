@@ -249,7 +249,7 @@ impl Nest<'_, '_> {
             let tag = self.lower.tag(TagName::Partial);
             running.push(Running { buffer: result.buffer, base: result.base, tag });
         }
-        let width = tile_width(kept.extent);
+        let width = tile_width(kept.extent, self.lower.threads);
         let (tiles, left) = (kept.extent.floor_div(width), kept.extent.modulo(width));
         if tiles != 0 {
             self.lower.emitter.begin();
