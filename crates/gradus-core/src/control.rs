@@ -345,7 +345,7 @@ pub fn while_loop(condition: &Traced, body: &Traced, carries: &[Array], history:
     let Outside { programs, given } = views::outside(programs, 0, constants)?;
     let [condition, body] = <[Program; 2]>::try_from(programs).map_err(|_| error!(Rule, "a body was lost"))?;
     let (condition, body) = (Arc::new(condition), Arc::new(body));
-    let op = While { condition, body, consts: given.len(), limit, checkpoints };
+    let op = While { limit, checkpoints, ..While::plain(condition, body, given.len()) };
     let results = apply(Op::new(op), &joined(&[&given, &varying]))?;
     Ok(merged(carries, &fixed, results))
 }

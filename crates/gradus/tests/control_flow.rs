@@ -158,6 +158,100 @@ fn a_batched_while_loop_freezes_examples_that_are_done() -> Result<()> {
     Ok(())
 }
 
+/// A batch of a batch of loops is one of more examples: each runs as long as it has to, whichever of its numbers all examples of one of the batches share.
+#[test]
+fn batches_of_batched_while_loops_are_one_batch() -> Result<()> {
+    // Steps until the number is small; one that is done would divide by zero if it went on.
+    let one = |a: &Array, b: &Array, x: &Array| {
+        let (a, b) = (a.clone(), b.clone());
+        while_loop(|x: &Array| x.gt(0.5_f64), move |x: &Array| (x - (x - 0.5).recip() * 0.0) * &a * b.sin(), x.clone())
+    };
+    let (n, m) = (3, 4);
+    let a = Array::from([0.5_f64, 0.75, 0.25]);
+    let b = Array::from([0.9_f64, 1.1, 0.4, 1.3]);
+    let x = Array::linspace(0.2_f64, 3.5, n * m).reshape([n, m]);
+    let item = |x: Array| x.item::<f64>();
+    let mut want = Vec::new();
+    let mut slopes = Vec::new();
+    for i in 0..n {
+        for j in 0..m {
+            let (a, b, x) = (a.index(i), b.index(j), x.index((i, j)));
+            want.push(item(one(&a, &b, &x))?);
+            slopes.push(item(grad(|x: &Array| one(&a, &b, x))(&x))?);
+        }
+    }
+    // `a` has the outer axis alone, `b` the inner one, `x` both.
+    let inner = move |a: &Array, b: &Array, x: &Array| {
+        let a = a.clone();
+        vmap(move |b: &Array, x: &Array| one(&a, b, x))(b, x)
+    };
+    let both = move |a: &Array, b: &Array, x: &Array| {
+        let b = b.clone();
+        vmap(move |a: &Array, x: &Array| inner(a, &b, x))(a, x)
+    };
+    close(&both(&a, &b, &x).flatten(), &want);
+    close(&jit(both)(&a, &b, &x).flatten(), &want);
+    let f = jit(both).trace(&a, &b, &x)?;
+    let loops = f.program().to_string().matches("while{").count();
+    assert_eq!((loops, f.program().to_string().matches("reduce_or").count()), (1, 1), "{}", f.program());
+    // Derivatives in both modes, through both batches and inside of them.
+    let slope = grad(move |x: &Array| {
+        both(&Array::from([0.5_f64, 0.75, 0.25]), &Array::from([0.9_f64, 1.1, 0.4, 1.3]), x).sum()
+    })(&x);
+    close(&slope.flatten(), &slopes);
+    check_grads(
+        move |a: &Array| both(a, &Array::from([0.9_f64, 1.1, 0.4, 1.3]), &Array::full([3, 4], 2.3_f64)),
+        &a,
+        2,
+    )?;
+    check_grads(move |b: &Array| both(&Array::from([0.5_f64, 0.75, 0.25]), b, &Array::full([3, 4], 2.3_f64)), &b, 2)?;
+    let each = move |a: &Array, x: &Array| {
+        let a = a.clone();
+        vmap(grad(move |x: &Array| one(&a, &Array::from(0.9_f64), x)))(x)
+    };
+    let whole = jit(vmap(each))(&a, &x);
+    for i in 0..n {
+        for j in 0..m {
+            let (a, x) = (a.index(i), x.index((i, j)));
+            close(&whole.index((i, j)).reshape([1]), &[item(grad(|x: &Array| one(&a, &Array::from(0.9_f64), x))(&x))?]);
+        }
+    }
+    Ok(())
+}
+
+/// The same with a limit, three times, with none in one of the batches, and where what one batch shares is much more than is carried.
+#[test]
+fn batches_of_batches_of_while_loops_at_the_edges() -> Result<()> {
+    let options = || WhileOptions::new().history(History::Limit(3));
+    let limited =
+        move |x: &Array| options().while_loop(|x: &Array| x.lt(10.0_f64), |x: &Array| x * 2.0 + 1.0, x.clone());
+    let x = Array::linspace(-1.0_f64, 12.0, 24).reshape([2, 3, 4]);
+    let want: Vec<f64> =
+        x.flatten().to_vec::<f64>()?.iter().map(|x| limited(&Array::from(*x)).item::<f64>()).collect::<Result<_>>()?;
+    close(&vmap(vmap(vmap(limited)))(&x).flatten(), &want);
+    close(&jit(vmap(vmap(vmap(limited))))(&x).flatten(), &want);
+    assert_eq!(jit(vmap(vmap(limited)))(&Array::zeros::<f64>([0, 3])).known_dims()?, [0, 3]);
+    assert_eq!(jit(vmap(vmap(limited)))(&Array::zeros::<f64>([2, 0])).known_dims()?, [2, 0]);
+    // A matrix for each of the outer batch.
+    let step = |w: &Array, x: &Array| {
+        let w = w.clone();
+        while_loop(|x: &Array| (x * x).sum().gt(1.0_f64), move |x: &Array| w.dot(x), x.clone())
+    };
+    let w = Array::linspace(-0.03_f64, 0.04, 2 * 20 * 20).reshape([2, 20, 20]);
+    let x = Array::linspace(-1.0_f64, 12.0, 120).reshape([2, 3, 20]);
+    let inner = move |w: &Array, x: &Array| {
+        let w = w.clone();
+        vmap(move |x: &Array| step(&w, x))(x)
+    };
+    let y = jit(vmap(inner))(&w, &x);
+    for i in 0..2 {
+        for j in 0..3 {
+            close(&y.index((i, j)), &step(&w.index(i), &x.index((i, j))).to_vec::<f64>()?);
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn row_d6_fori_loop_with_known_and_with_traced_bounds() -> Result<()> {
     let known = |x: &Array| fori_loop(0, 5, |i, y: &Array| y * x.sin() + i.cast(DType::F64), Array::from(1.0_f64));

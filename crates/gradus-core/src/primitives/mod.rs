@@ -437,7 +437,7 @@ fn built_in() -> Vec<Entry> {
 /// Inside `impl Primitive for X { rules_of!("name"; field, field); ... }` gives `name`, `params` and `from_params`.
 #[macro_export]
 macro_rules! rules_of {
-    ($name:literal $(; $($field:ident),* $(,)?)?) => {
+    ($name:literal $(; $($field:ident),* $(,)? $(; not $($beside:ident),*)?)?) => {
         fn name(&self) -> &'static str {
             $name
         }
@@ -446,7 +446,7 @@ macro_rules! rules_of {
         }
         #[allow(unused_variables)]
         fn from_params(params: &mut $crate::primitives::ParamReader<'_>) -> $crate::Result<Self> {
-            Ok(Self { $($($field: params.take(stringify!($field))?,)*)? })
+            Ok(Self { $($($field: params.take(stringify!($field))?,)* $($($beside: Default::default(),)*)?)? })
         }
     };
 }

@@ -27,7 +27,7 @@ use crate::program::{Atom, Program, ValueId};
 use crate::rules_of;
 use crate::trace::inline;
 use crate::transform::{Terms, jvp_of, place_of_effect, split_of, vmap_of};
-use crate::types::{DType, Dim, Effects, Type};
+use crate::types::{DType, Dim, Effects, Shape, Type};
 
 /// Runs a body while a condition holds.
 #[derive(Clone, Debug)]
@@ -42,12 +42,29 @@ pub struct While {
     pub limit: Option<usize>,
     /// Without a limit: how many states reverse mode keeps at a time, at least two.
     pub checkpoints: usize,
+    /// What it is a batch of, if it is one. It says nothing that the programs do not say, and is no part of the text.
+    pub(crate) batch_of: BatchOf,
+}
+
+/// So many numbers that examples share may be repeated for each that they carry: what is multiplied with a matrix for each of one batch had better stay a product of matrices.
+const REPEATED: usize = 16;
+
+/// A loop whose examples end one by one, and the loop that each of them is: a batch of the batch then is one of more examples, and need not wait twice.
+pub(crate) type BatchOf = Option<Arc<Examples>>;
+
+#[derive(Debug)]
+pub(crate) struct Examples {
+    each: While,
+    size: Dim,
+    batched: Vec<bool>,
+    /// The programs of the batch: of a loop with others it says nothing.
+    programs: [Arc<Program>; 2],
 }
 
 impl While {
     /// A loop without limit over carries, with the default number of checkpoints.
-    pub(super) fn plain(condition: Arc<Program>, body: Arc<Program>, consts: usize) -> While {
-        While { condition, body, consts, limit: None, checkpoints: While::CHECKPOINTS }
+    pub(crate) fn plain(condition: Arc<Program>, body: Arc<Program>, consts: usize) -> While {
+        While { condition, body, consts, limit: None, checkpoints: While::CHECKPOINTS, batch_of: None }
     }
 
     /// States that reverse mode keeps unless it is told otherwise: with 32 of them half a million steps are computed
@@ -205,13 +222,67 @@ impl While {
         Ok(While { condition: Arc::new(condition), body: Arc::new(body), ..self.clone() })
     }
 
+    /// What it is a batch of.
+    fn examples(&self) -> Option<&Examples> {
+        let examples = self.batch_of.as_deref()?;
+        let [condition, body] = &examples.programs;
+        let same = Arc::ptr_eq(condition, &self.condition) && Arc::ptr_eq(body, &self.body);
+        (same && self.consts == examples.each.consts && self.limit == examples.each.limit).then_some(examples)
+    }
+
+    /// A batch of a batch, as one of all examples. None if it is no batch, or what all examples of one of the two share would be repeated and is much more than what
+    /// the loop carries.
+    fn more_examples(&self, rule: &Batch<'_>) -> Result<Option<Outputs>> {
+        let Some(examples) = self.examples() else { return Ok(None) };
+        let (outer, inner) = (rule.size, &examples.size);
+        // Shapes of one example's operands: each has the axes of the batches that it is in.
+        let (mut shapes, mut carried, mut repeated) = (Vec::new(), 0, 0);
+        for (i, x) in rule.inputs.iter().enumerate() {
+            let both = [rule.batched[i], examples.batched[i]];
+            let shape: Shape = x.shape().iter().skip(both.iter().filter(|on| **on).count()).cloned().collect();
+            match shape.iter().try_fold(1_usize, |n, d| n.checked_mul(d.as_usize()?)) {
+                Some(n) if i >= self.consts => carried += n,
+                Some(n) if both[0] != both[1] => repeated += n,
+                None if both[0] != both[1] => return Ok(None),
+                _ => {}
+            }
+            shapes.push((both, shape));
+        }
+        if repeated > REPEATED * carried {
+            return Ok(None);
+        }
+        let size = outer.clone() * inner.clone();
+        let flat = |(x, (both, shape)): (&Array, &([bool; 2], Shape))| {
+            if *both == [false; 2] {
+                return x.clone();
+            }
+            let behind =
+                |n: &[&Dim]| -> Shape { n.iter().map(|d| (*d).clone()).chain(shape.iter().cloned()).collect() };
+            let x = if both[1] { x.clone() } else { x.reshape(x.shape().inserted(1, Dim::from(1usize))) };
+            x.broadcast_to(behind(&[outer, inner])).reshape(behind(&[&size]))
+        };
+        let inputs: Vec<Array> = rule.inputs.iter().zip(&shapes).map(flat).collect();
+        let batched: Vec<bool> = shapes.iter().map(|(both, _)| both.contains(&true)).collect();
+        let Batched::Outputs(results) =
+            examples.each.batch(&Batch { size: &size, inputs: &inputs, batched: &batched })?
+        else {
+            return Ok(None);
+        };
+        let apart = |y: Array| {
+            let one = y.shape().iter().skip(1).cloned();
+            let shape: Shape = [outer, inner].into_iter().cloned().chain(one).collect();
+            y.reshape(shape).ok()
+        };
+        results.into_iter().map(apart).collect::<Result<Outputs>>().map(Some)
+    }
+
     fn condition_depends_on(&self, flags: &[bool]) -> Result<bool> {
         Ok(dependent(&self.condition, flags)?.contains(&true))
     }
 }
 
 impl Primitive for While {
-    rules_of!("while"; condition, body, consts, limit, checkpoints);
+    rules_of!("while"; condition, body, consts, limit, checkpoints; not batch_of);
     fn infer(&self, infer: &mut Infer<'_>) -> Result<Types> {
         let inputs = infer.inputs;
         if self.consts > inputs.len() {
@@ -305,6 +376,9 @@ impl Primitive for While {
         if rule.size.constant() == Some(0) {
             return Ok(Batched::Outputs(every[n..].into()));
         }
+        if let Some(results) = self.more_examples(rule)? {
+            return Ok(Batched::Outputs(results));
+        }
         let (condition, _) = vmap_of(&self.condition, &flags, &[true], rule.size)?;
         let (body, _) = vmap_of(&self.body, &flags, &flags[n..], rule.size)?;
         let types = every.iter().map(|a| a.ty().cloned()).collect::<Result<Vec<_>>>()?;
@@ -315,8 +389,14 @@ impl Primitive for While {
             let next = inline(&body, &safe_operands(&goes_on, xs, &flags))?;
             next.iter().zip(&xs[n..]).map(|(new, old)| lanes(&goes_on, new).select(new, old).ok()).collect()
         })?;
-        let results = apply(Op::new(While { condition: any, body: step, ..self.clone() }), &every)?;
-        Ok(Batched::Outputs(outputs(results)))
+        let examples = Examples {
+            each: While { batch_of: None, ..self.clone() },
+            size: rule.size.clone(),
+            batched: flags,
+            programs: [any.clone(), step.clone()],
+        };
+        let op = While { condition: any, body: step, batch_of: Some(Arc::new(examples)), ..self.clone() };
+        Ok(Batched::Outputs(outputs(apply(Op::new(op), &every)?)))
     }
 
     fn holds_programs(&self) -> bool {

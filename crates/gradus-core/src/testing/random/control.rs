@@ -218,7 +218,7 @@ pub(super) fn while_loop(m: &mut Maker<'_, '_>) -> Done {
     });
     let limit = if m.source.chance(30) { Some(m.source.below(5)) } else { None };
     let checkpoints = 2 + m.source.below(3);
-    let op = While { condition, body, consts, limit, checkpoints };
+    let op = While { limit, checkpoints, ..While::plain(condition, body, consts) };
     m.add(Op::new(op), &operands).map(|_| ())
 }
 
