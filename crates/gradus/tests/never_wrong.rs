@@ -635,3 +635,53 @@ fn products_with_vectors() {
         }
     }
 }
+
+/// What is written is added up as it is written: numbers that cancel in one of two scatters, and not with the other, tell.
+#[test]
+fn sums_of_scatters_are_in_the_order_that_is_written() {
+    let f = |b: &Array, c: &Array, i: &Array, k: &Array| {
+        let zeros = Array::zeros::<f64>([4]);
+        zeros.at(i).add(b) + zeros.at(k).add(c)
+    };
+    let (i, k) = (Array::from([2_i32]), Array::from([2_i32, 2]));
+    for (b, c, want) in [(1e308, [1e308, -1e308], 1e308), (1e300, [-1e300, 1.0], 0.0), (-1e300, [1e300, 3.0], 0.0)] {
+        let (b, c) = (Array::from([b]), Array::from(c));
+        for y in [f(&b, &c, &i, &k), jit(f)(&b, &c, &i, &k)] {
+            assert_eq!(numbers(&y), [0.0, 0.0, want, 0.0]);
+        }
+    }
+}
+
+/// A derivative by what is taken from several times puts what it adds up into one array, and the interpreter does, too: they have the same bits.
+#[test]
+fn gradients_of_what_is_taken_several_times() {
+    let f = |x: &Array, i: &Array, k: &Array| {
+        let (a, b) = (x.take(i, 0), x.take(k, 0));
+        (a.sin() * 3.0 + b.exp()).sum() + (x * x * 0.3).sum() + (x.take(&(k * 2), 0) * x.take(&(i - 1), 0)).sum()
+    };
+    // A product that is contracted into a sum moves a last place.
+    let plain = || gradus_cpu::Cpu::new().contract(false);
+    let x = data(&[9], 3);
+    let i = Array::from([0_i32, 3, 3, 8, -1, 40, 5]);
+    let k = Array::from([1_i64, 3, -9, -10, 4, 4, 2]);
+    let g = move |x: &Array| {
+        grad(move |x: &Array| {
+            f(x, &Array::from([0_i32, 3, 3, 8, -1, 40, 5]), &Array::from([1_i64, 3, -9, -10, 4, 4, 2]))
+        })(x)
+    };
+    assert_eq!(numbers(&jit(g).backend(plain())(&x)), numbers(&jit(g).backend(Interpreter)(&x)));
+    check_grads(move |x: &Array| f(x, &i, &k), &x, 2).unwrap();
+    // Inside of a batch and of a loop, and of half floats.
+    let rows = data(&[4, 9], 5);
+    let each: Vec<f64> = (0..4).flat_map(|r| numbers(&g(&rows.index(r)))).collect();
+    let batch = jit(vmap(g)).backend(plain())(&rows);
+    assert_eq!(numbers(&batch), numbers(&jit(vmap(g)).backend(Interpreter)(&rows)));
+    assert_close(&batch.flatten(), &Array::from(each), "a batch");
+    let steps = move |x: &Array| fori_loop(0, 3, move |_, x: &Array| x - g(x) * 0.01, x.clone());
+    assert_eq!(numbers(&jit(steps).backend(plain())(&x)), numbers(&jit(steps).backend(Interpreter)(&x)));
+    let half = x.cast(DType::F16);
+    let y = jit(grad(|x: &Array| {
+        (x.take(&Array::from([1_i32, 1, 2]), 0).sum() + x.take(&Array::from([1_i32, 7]), 0).sum())
+    }))(&half);
+    assert_eq!(numbers(&y.cast(DType::F64)), [0.0, 3.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+}

@@ -1,4 +1,4 @@
-//! Scatters: one number says where a window goes, and what several put into arrays of zeros that are added up goes into one array.
+//! Scatters: one number says where a window goes, and what several put into arrays of zeros of whole numbers that are added up goes into one array.
 
 use super::rewrite::{Piece, Rewrite, Rule, Site, Steps, by};
 use crate::primitives::Op;
@@ -9,7 +9,7 @@ use crate::primitives::shaping::{Concatenate, Reshape, Slice};
 use crate::program::Atom;
 use crate::types::{DType, Dim, Scalar, Shape, Type};
 
-/// What is added to an array of zeros goes into what that is added to.
+/// Whole numbers that are added to an array of zeros go into what that is added to.
 pub(super) const SUMS: &[Rule] = &[|s| by("x + (scatter_add 0 i u) = scatter_add x i u", into_sum(s))];
 
 /// Index vectors of one number.
@@ -22,18 +22,14 @@ const DEEPEST: usize = 16;
 /// A scatter that adds: its operation, indices and updates.
 type Link<'a> = (&'a Op, Atom, Atom);
 
-/// One array where each had its own: the sums of floats are in another order. A place that nothing is added to is x + 0, which is x but for -0.
+/// One array where each had its own. Of whole numbers alone: floats would be added up in another order than the one that is written. Derivatives put what they add up
+/// into one array from the start.
 fn into_sum(s: &Site<'_>) -> Option<Rewrite> {
-    let dtype = s.dtype();
-    // A half float is rounded after every scatter: one rounding more or less is no order.
-    if !s.op.is::<Add>() || !(dtype.is_int() || matches!(dtype, DType::F32 | DType::F64)) {
+    if !s.op.is::<Add>() || !s.dtype().is_int() {
         return None;
     }
     [(0, 1), (1, 0)].into_iter().find_map(|(sum, other)| {
         let (sum, links) = (s.operands[sum], links(s, s.operands[other])?);
-        if !dtype.is_int() && !is_no_minus_zero(s, sum, DEEPEST) {
-            return None;
-        }
         let mut steps = Steps::default();
         let last = links.into_iter().rev().fold(Piece::Atom(sum), |into, (op, indices, updates)| {
             steps.push(op.clone(), vec![into, indices.into(), updates.into()])
@@ -63,16 +59,6 @@ fn links<'a>(s: &Site<'a>, mut atom: Atom) -> Option<Vec<Link<'a>>> {
 fn is_zero(s: &Site<'_>, atom: Atom) -> bool {
     let number = s.builder.program().constant(atom).and_then(|c| c.splat_value());
     number.is_some_and(|n| n == Scalar::zero(n.dtype()))
-}
-
-/// Whether no element of a value is -0: of a sum that begins with 0 none is.
-fn is_no_minus_zero(s: &Site<'_>, atom: Atom, depth: usize) -> bool {
-    if is_zero(s, atom) {
-        return true;
-    }
-    let Some((op, operands)) = s.definition_of(atom) else { return false };
-    let adds = op.downcast::<Scatter>().is_some_and(|scatter| scatter.kind == ScatterKind::Add);
-    adds && depth > 0 && is_no_minus_zero(s, operands[0], depth - 1)
 }
 
 /// The axes that indices count along as one, if they lie side by side: then a place is one number, and it is found out of range once.

@@ -90,6 +90,12 @@ pub trait Primitive: Rebuild + Any + fmt::Debug + Send + Sync {
     /// For an operation linear in some operands: their cotangents from those of the results.
     fn transpose(&self, transpose: &Transpose<'_>) -> Result<Transposed>;
 
+    /// The cotangent of the only linear operand added to a sum of others, where that is less than an array of its own and an addition; the order of such sums is free. None
+    /// where it is not.
+    fn transpose_into(&self, _transpose: &Transpose<'_>, _sum: &Array) -> Result<Option<Array>> {
+        Ok(None)
+    }
+
     /// The operation on operands of which some have a leading batch axis.
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched>;
 

@@ -209,6 +209,16 @@ impl Back<'_> {
         };
         let operands = program.operands(e).iter().map(operand).collect::<Result<Vec<_>>>()?;
         let rule = Transpose { operands: &operands, cotangents: result_bars };
+        let mut linear = program.operands(e).iter().filter_map(|a| forth.linear(*a));
+        if let (Some(v), None) = (linear.next(), linear.next())
+            && let Some(sum) = &self.bars[v.index()]
+            && sum.ty()? == program.ty(v)
+            && let Some(sum) =
+                e.op().transpose_into(&rule, sum).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?
+        {
+            self.bars[v.index()] = Some(sum);
+            return Ok(());
+        }
         let made = e.op().transpose(&rule).map_err(|err| err.in_operation(e.op().name()).at(e.place()))?;
         let Transposed::Cotangents(all) = made else {
             let way_out = "a rule of your own (`custom_jvp`) is linear in tangents: it multiplies them by values and adds them, and nothing else";

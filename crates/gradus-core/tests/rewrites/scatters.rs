@@ -77,7 +77,7 @@ fn scatters() -> Seen {
             check(both.clone(), &[7], &[n], 1);
             check(sum(into(into(zeros(), &j), &i), into(into(zeros(), &j), &j)), &[7], &[n], 1);
             check(sum(into(zeros(), &j), both), &[7], &[n], 1);
-            // What may be -0 stays.
+            // What is no zero stays, and floats do.
             check(sum(x.clone(), into(zeros(), &i)), &[7], &[n], 1);
             check(sum(into(number(dtype, &[7], -0.0), &i), into(number(dtype, &[7], -0.0), &j)), &[7], &[n], 1);
         }

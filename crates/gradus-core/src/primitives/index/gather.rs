@@ -47,6 +47,19 @@ pub struct Gather {
 }
 
 impl Gather {
+    /// What the windows were taken from, with something added to each.
+    fn put_back(&self, x: Array, indices: &Array, windows: &Array) -> Result<Array> {
+        let indices = match self.bounds {
+            Bounds::Fill => indices.clone(),
+            Bounds::Clip => {
+                let limit = |a: &usize| x.shape().get(*a).zip(self.sizes.get(*a)).map(|(dim, size)| dim - size);
+                clipped(indices, &self.index_map.iter().filter_map(limit).collect::<Vec<_>>())?
+            }
+        };
+        let scatter = Scatter::new(ScatterKind::Add, self.windows(), false);
+        Ok(bind(Op::new(scatter), &[x, indices, windows.clone()]))
+    }
+
     pub(super) fn new(windows: Windows, sizes: Shape, bounds: Bounds) -> Gather {
         Gather {
             offset_dims: windows.window_dims,
@@ -191,17 +204,18 @@ impl Primitive for Gather {
     }
     fn transpose(&self, transpose: &Transpose<'_>) -> Result<Transposed> {
         let Some(indices) = transpose.operands.get(1).and_then(Linear::known) else { return Ok(Transposed::NotLinear) };
-        transposed(transpose, |_, y_bar, x| {
-            let indices = match self.bounds {
-                Bounds::Fill => indices.clone(),
-                Bounds::Clip => {
-                    let limit = |a: &usize| x.shape().get(*a).zip(self.sizes.get(*a)).map(|(dim, size)| dim - size);
-                    clipped(indices, &self.index_map.iter().filter_map(limit).collect::<Vec<_>>())?
-                }
-            };
-            let scatter = Scatter::new(ScatterKind::Add, self.windows(), false);
-            Ok(bind(Op::new(scatter), &[zeros(x), indices, y_bar.clone()]))
-        })
+        transposed(transpose, |_, y_bar, x| self.put_back(zeros(x), indices, y_bar))
+    }
+    fn transpose_into(&self, transpose: &Transpose<'_>, sum: &Array) -> Result<Option<Array>> {
+        let (Some(indices), [Some(y_bar)]) = (transpose.operands.get(1).and_then(Linear::known), transpose.cotangents)
+        else {
+            return Ok(None);
+        };
+        // A half float is rounded with every number that is added: to few at a time less is lost.
+        match sum.dtype() {
+            DType::F32 | DType::F64 | DType::C64 | DType::C128 => self.put_back(sum.clone(), indices, y_bar).map(Some),
+            _ => Ok(None),
+        }
     }
     fn batch(&self, batch: &Batch<'_>) -> Result<Batched> {
         let &[x, indices] = batch.batched else { fail!(Rule, "wants two operands") };
