@@ -223,7 +223,7 @@ fn places_at_the_ends() {
                 table.at(at).set(u),
                 table.at(at).mul(u),
                 // The place is an update too, and decides about another.
-                table.at(at).add(&at.cast(DType::I8).cast(dtype)),
+                table.at(at).add(at.cast(DType::I8).cast(dtype)),
                 rows.at(at).add(&wide),
                 rows.at(at).set(&wide),
                 table.at(at.cast(DType::I32)).add(u),
